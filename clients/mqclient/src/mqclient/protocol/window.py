@@ -1,0 +1,75 @@
+"""The confirmation window of a session channel: what was received and processed, and what may have to be sent again.
+
+Both ends of a channel hold one.  Source: ``protocol-spec/``, chapter "Confirmation and reattachment".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+
+class ConfirmationWindow:
+    """Counts commands in both directions and keeps sent frames until the peer has confirmed them.
+
+    ``size`` is the number of received bytes after which a confirmation is due; 0 confirms every packet.
+    A session without a confirmation window (-1 on the wire) has no object of this class.
+    """
+
+    __slots__ = ("_cache", "_first_cached", "_received_bytes", "last_confirmed_command_id", "size")
+
+    def __init__(self, size: int) -> None:
+        if size < 0:
+            raise ValueError(f"a confirmation window of {size} bytes has no meaning")
+        self.size = size
+        self.last_confirmed_command_id = -1
+        """Number of the last command that was received and processed; -1 before the first."""
+        self._received_bytes = 0
+        self._cache: deque[bytes] = deque()
+        self._first_cached = 0
+
+    @property
+    def cached(self) -> int:
+        """Frames that the peer has not confirmed."""
+        return len(self._cache)
+
+    def sent(self, frame: bytes) -> None:
+        """A counted frame was sent."""
+        self._cache.append(frame)
+
+    def processed(self, frame_size: int) -> int | None:
+        """A counted frame of ``frame_size`` bytes was processed.  Returns the command id to confirm now, if one is due."""
+        self.last_confirmed_command_id += 1
+        self._received_bytes += frame_size
+        if self._received_bytes >= self.size:
+            self._received_bytes = 0
+            return self.last_confirmed_command_id
+        return None
+
+    def flush(self) -> int | None:
+        """The command id to confirm although the window is not full; None when nothing new was processed."""
+        if not self._received_bytes:
+            return None
+        self._received_bytes = 0
+        return self.last_confirmed_command_id
+
+    def confirmed(self, command_id: int) -> int:
+        """The peer has everything up to ``command_id``.  Returns how many frames were let go."""
+        count = command_id + 1 - self._first_cached
+        dropped = 0
+        while dropped < count and self._cache:
+            self._cache.popleft()
+            dropped += 1
+        if count > 0:
+            self._first_cached = command_id + 1
+        return dropped
+
+    def unconfirmed(self) -> list[bytes]:
+        """The frames to send again, in order."""
+        return list(self._cache)
+
+    def clear(self) -> None:
+        """Start again, for a session that was created anew."""
+        self._cache.clear()
+        self._first_cached = 0
+        self.last_confirmed_command_id = -1
+        self._received_bytes = 0

@@ -1,0 +1,103 @@
+"""Frames: how packets are cut out of the byte stream.
+
+Wire layout (``protocol-spec/``, chapter "Transport")::
+
+    0   4  i32 length of what follows: type + channel + body
+    4   1  i8  packet type
+    5   8  i64 channel
+    13  n      body
+"""
+
+from __future__ import annotations
+
+import struct
+
+from mqclient.errors import FrameTooLargeError, MalformedPacketError
+
+PREAMBLE = b"ARTEMIS"
+"""What a client writes once, before its first frame."""
+
+HEADER = struct.Struct(">ibq")
+HEADER_SIZE = 13
+"""Bytes of a frame before its body (the Java constant PACKET_HEADERS_SIZE)."""
+
+FRAME_SIZE_MIN = 13
+FRAME_SIZE_BEFORE_SESSION = 64 * 1024
+"""Bytes: no packet before a session exists needs more, and no memory is spent on a peer that claims so."""
+FRAME_SIZE_MAX = 100 * 1024 * 1024
+"""Bytes: default limit of one frame once a session exists."""
+
+PING_CHANNEL = 0
+SESSION_CHANNEL = 1
+REPLICATION_CHANNEL = 2
+CLUSTER_CHANNEL = 3
+FEDERATION_CHANNEL = 4
+FIRST_USER_CHANNEL = 10
+
+_LENGTH = struct.Struct(">i")
+
+
+def frame(packet_type: int, channel: int, body: bytes) -> bytes:
+    """One complete frame."""
+    return HEADER.pack(9 + len(body), packet_type, channel) + body
+
+
+class FrameSplitter:
+    """Cuts received bytes into frames.
+
+    ``limit`` is the greatest frame size in bytes (length field included) that is accepted; it may be raised at any time.
+    A violation is kept in ``error`` after the frames before it were returned, so that no frame is lost.
+    """
+
+    __slots__ = ("_buffer", "_need", "error", "limit")
+
+    def __init__(self, limit: int = FRAME_SIZE_BEFORE_SESSION) -> None:
+        self.limit = limit
+        self.error: FrameTooLargeError | MalformedPacketError | None = None
+        self._buffer = bytearray()
+        self._need = 4
+
+    @property
+    def buffered(self) -> int:
+        """Bytes held for a frame that is not complete."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The complete frames (with their length fields) that ``data`` finishes, in order."""
+        frames: list[bytes] = []
+        if self.error is not None:
+            return frames
+        buffer = self._buffer
+        if buffer:
+            buffer += data
+            if len(buffer) < self._need:
+                return frames
+            data = bytes(buffer)
+            buffer.clear()
+        size = len(data)
+        offset = 0
+        unpack = _LENGTH.unpack_from
+        append = frames.append
+        need = 4
+        while size - offset >= 4:
+            need = unpack(data, offset)[0] + 4
+            if need < FRAME_SIZE_MIN or need > self.limit:
+                self._refuse(need)
+                return frames
+            end = offset + need
+            if end > size:
+                break
+            append(data[offset:end])
+            offset = end
+            need = 4
+        if offset < size:
+            buffer += data[offset:] if offset else data
+        self._need = need
+        return frames
+
+    def _refuse(self, need: int) -> None:
+        self._buffer.clear()
+        if need < FRAME_SIZE_MIN:
+            self.error = MalformedPacketError("frame", "length", f"{need - 4} is less than the 9 bytes of type and channel")
+        else:
+            self.error = FrameTooLargeError(f"a frame of {need} bytes is announced, {self.limit} are allowed")

@@ -1,0 +1,204 @@
+"""The message buffer: where its headers are, and how to make or change one.
+
+Wire layout, version 129 and later (``protocol-spec/``, chapter "Message encoding")::
+
+    i32 end of body (= body length + 13), body,
+    i64 message id, NSStr address, user id (00, or 01 + 16 bytes), i8 type, bool durable, i64 expiration (ms), i64 timestamp (ms),
+    i8 priority, properties
+
+The block from the message id on ("headers") also travels alone, for large messages.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from dataclasses import dataclass, field
+
+from mqclient.errors import MalformedPacketError
+from mqclient.wire.primitives import encode_simple_string
+from mqclient.wire.properties import (
+    TypedValue,
+    decode_properties,
+    encode_properties,
+)
+
+TYPE_DEFAULT = 0
+TYPE_OBJECT = 2
+TYPE_TEXT = 3
+TYPE_BYTES = 4
+TYPE_MAP = 5
+TYPE_STREAM = 6
+TYPE_EMBEDDED = 7
+TYPE_LARGE_EMBEDDED = 8
+
+KEY_CID = "__AMQ_CID"
+KEY_ROUTING_TYPE = "_AMQ_ROUTING_TYPE"
+KEY_GROUP_ID = "_AMQ_GROUP_ID"
+KEY_GROUP_SEQUENCE = "_AMQ_GROUP_SEQUENCE"
+KEY_SCHEDULED_DELIVERY = "_AMQ_SCHED_DELIVERY"
+KEY_DUPLICATE_ID = "_AMQ_DUPL_ID"
+KEY_BRIDGE_DUPLICATE_ID = "_AMQ_BRIDGE_DUP"
+KEY_LAST_VALUE = "_AMQ_LVQ_NAME"
+KEY_LARGE_COMPRESSED = "_AMQ_LARGE_COMPRESSED"
+KEY_LARGE_SIZE = "_AMQ_LARGE_SIZE"
+KEY_VALIDATED_USER = "_AMQ_VALIDATED_USER"
+KEY_INGRESS_TIMESTAMP = "_AMQ_INGRESS_TIMESTAMP"
+KEY_ORIGINAL_ADDRESS = "_AMQ_ORIG_ADDRESS"
+KEY_ORIGINAL_QUEUE = "_AMQ_ORIG_QUEUE"
+KEY_ORIGINAL_MESSAGE_ID = "_AMQ_ORIG_MESSAGE_ID"
+KEY_ORIGINAL_ROUTING_TYPE = "_AMQ_ORIG_ROUTING_TYPE"
+KEY_ACTUAL_EXPIRY = "_AMQ_ACTUAL_EXPIRY"
+KEY_FORCED_DELIVERY = "_hornetq.forced.delivery.seq"
+
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+_FIXED = struct.Struct(">bBqqb")
+"""Type, durable, expiration, timestamp, priority."""
+
+
+class HeaderOffsets:
+    """What the fixed headers of a message say and where they stand in ``buffer``; nothing of the properties is decoded.
+
+    ``headers`` is the offset of the message id, ``fixed`` that of the type byte, ``properties`` that of the property block.
+    ``address`` is the raw SimpleString (with its length), or None.
+    """
+
+    __slots__ = ("address", "durable", "expiration", "fixed", "headers", "priority", "properties", "timestamp", "type")
+
+    address: bytes | None
+    durable: bool
+    expiration: int
+    fixed: int
+    headers: int
+    priority: int
+    properties: int
+    timestamp: int
+    type: int
+
+
+def body_end(buffer: bytes, packet: str = "message") -> int:
+    """Where the body ends, that is where the headers begin."""
+    size = len(buffer)
+    if size < 4:
+        raise MalformedPacketError(packet, "end_of_body", f"{size} bytes are too few")
+    end: int = _I32.unpack_from(buffer)[0] - 9
+    if not 4 <= end <= size - 29:
+        raise MalformedPacketError(packet, "end_of_body", f"body ends at {end} of {size} bytes")
+    return end
+
+
+def scan_headers(buffer: bytes, headers: int, packet: str = "message") -> HeaderOffsets:
+    """Find the fixed headers of the block that starts at offset ``headers``."""
+    size = len(buffer)
+    at = headers + 8
+    found = HeaderOffsets()
+    found.headers = headers
+    if at + 1 > size:
+        raise MalformedPacketError(packet, "message_id", "cut off")
+    if buffer[at]:
+        if at + 5 > size:
+            raise MalformedPacketError(packet, "address", "cut off")
+        length: int = _I32.unpack_from(buffer, at + 1)[0]
+        if length < 0 or length & 1 or length > size - at - 5:
+            raise MalformedPacketError(packet, "address", f"length of {length} bytes")
+        found.address = buffer[at + 1 : at + 5 + length]
+        at += 5 + length
+    else:
+        found.address = None
+        at += 1
+    if at >= size:
+        raise MalformedPacketError(packet, "user_id", "cut off")
+    at += 17 if buffer[at] == 1 else 1
+    if at + 20 > size:
+        raise MalformedPacketError(packet, "priority", "cut off")
+    found.fixed = at
+    found.type, durable, found.expiration, found.timestamp, found.priority = _FIXED.unpack_from(buffer, at)
+    found.durable = durable != 0
+    found.properties = at + 19
+    return found
+
+
+@dataclass(slots=True)
+class CoreMessage:
+    """A message taken apart: for clients, and for the broker where it has to change one.
+
+    ``properties`` keep their wire order and types.  ``user_id`` is 16 bytes or None; times are ms since the epoch, 0 = none.
+    """
+
+    message_id: int = 0
+    address: str | None = None
+    user_id: bytes | None = None
+    type: int = TYPE_DEFAULT
+    durable: bool = False
+    expiration: int = 0
+    timestamp: int = 0
+    priority: int = 4
+    properties: dict[str, TypedValue] = field(default_factory=dict)
+    body: bytes = b""
+
+    def get(self, key: str) -> object:
+        """The value of a property, None when it is missing."""
+        entry = self.properties.get(key)
+        return None if entry is None else entry[1]
+
+
+def encode_headers(message: CoreMessage) -> bytes:
+    """The headers-and-properties block."""
+    return b"".join(
+        (
+            _I64.pack(message.message_id),
+            b"\x00" if message.address is None else b"\x01" + encode_simple_string(message.address),
+            b"\x00" if message.user_id is None else b"\x01" + message.user_id,
+            _FIXED.pack(
+                message.type,
+                1 if message.durable else 0,
+                message.expiration,
+                message.timestamp,
+                message.priority,
+            ),
+            encode_properties(message.properties),
+        )
+    )
+
+
+def encode_message(message: CoreMessage) -> bytes:
+    """The whole buffer of a regular message."""
+    return b"".join((_I32.pack(len(message.body) + 13), message.body, encode_headers(message)))
+
+
+def decode_headers(buffer: bytes, headers: int = 0, packet: str = "message") -> CoreMessage:
+    """Read a headers-and-properties block that starts at offset ``headers`` and ends with the buffer."""
+    found = scan_headers(buffer, headers, packet)
+    address = None
+    if found.address is not None:
+        address = found.address[4:].decode("utf-16-le", "surrogatepass")
+    marked = buffer[found.fixed - 17] == 1 and found.fixed - 17 == headers + 8 + (1 if found.address is None else 1 + len(found.address))
+    properties, _ = decode_properties(buffer, found.properties, len(buffer), packet)
+    return CoreMessage(
+        message_id=_I64.unpack_from(buffer, headers)[0],
+        address=address,
+        user_id=buffer[found.fixed - 16 : found.fixed] if marked else None,
+        type=found.type,
+        durable=found.durable,
+        expiration=found.expiration,
+        timestamp=found.timestamp,
+        priority=found.priority,
+        properties=properties,
+    )
+
+
+def decode_message(buffer: bytes, packet: str = "message") -> CoreMessage:
+    """Read a whole regular message."""
+    end = body_end(buffer, packet)
+    message = decode_headers(buffer, end, packet)
+    message.body = buffer[4:end]
+    return message
+
+
+def user_id_text(user_id: bytes) -> str:
+    """The text of a user id, as the Java library prints it: as a version 1 UUID, whatever the bytes say."""
+    masked = bytearray(user_id)
+    masked[6] = masked[6] & 0x0F | 0x10
+    masked[8] = masked[8] & 0x3F | 0x80
+    return str(uuid.UUID(bytes=bytes(masked)))

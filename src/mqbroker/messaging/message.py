@@ -1,0 +1,136 @@
+"""A message inside the broker: its encoded bytes, and the few headers that routing and delivery need.
+
+The bytes stay as the client sent them; the message id is the only field that the broker writes into them.  Properties are
+found by a walk over the encoded table, and decoded only for those who ask.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from mqclient.wire.message import (
+    KEY_ROUTING_TYPE,
+    CoreMessage,
+    body_end,
+    decode_headers,
+    decode_message,
+    encode_headers,
+    encode_message,
+    scan_headers,
+)
+from mqclient.wire.properties import TypedValue, decode_properties, decode_value, walk
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.ports import LargeBody
+
+MEMORY_PER_MESSAGE = 352
+"""Bytes that a message counts beside its buffer, as Artemis does (facts: limits by ``max-size-bytes``)."""
+
+_I64 = struct.Struct(">q")
+_ROUTING_TYPE_KEY = KEY_ROUTING_TYPE.encode("utf-16-le")
+
+
+class Message:
+    """One message, shared by all queues that hold a reference to it.
+
+    ``buffer`` is the whole message of a regular one, and the headers-and-properties block of a large one, whose body is ``large``.
+    ``headers`` is the offset of the message id in it.  ``expiration`` is ms since the epoch (0 = never); ``memory`` what the message
+    counts in its address' memory account, in bytes; ``references`` the number of queue references in memory.
+    ``store_state`` belongs to the store.
+    """
+
+    __slots__ = (
+        "_properties",
+        "address",
+        "buffer",
+        "durable",
+        "expiration",
+        "headers",
+        "large",
+        "memory",
+        "message_id",
+        "priority",
+        "properties_offset",
+        "references",
+        "store_state",
+        "timestamp",
+    )
+
+    def __init__(self, buffer: bytes, headers: int, address: str | None = None, large: LargeBody | None = None) -> None:
+        found = scan_headers(buffer, headers)
+        if address is None:
+            raw = found.address
+            address = "" if raw is None else raw[4:].decode("utf-16-le", "surrogatepass")
+        priority = found.priority
+        self.buffer = buffer
+        self.headers = headers
+        self.address = address
+        self.large = large
+        self.durable = found.durable
+        self.expiration = found.expiration
+        self.timestamp = found.timestamp
+        self.priority = priority if 0 <= priority <= 9 else 9 if priority > 9 else 0
+        self.properties_offset = found.properties
+        self.message_id: int = _I64.unpack_from(buffer, headers)[0]
+        self.memory = MEMORY_PER_MESSAGE + len(buffer)
+        self.references = 0
+        self.store_state: object = None
+        self._properties: dict[str, TypedValue] | None = None
+
+    @classmethod
+    def received(cls, buffer: bytes, message_id: int, address: str | None = None) -> Message:
+        """A regular message as it came in, with the id that the broker gives it written into its bytes."""
+        end = body_end(buffer)
+        return cls(b"".join((buffer[:end], _I64.pack(message_id), buffer[end + 8 :])), end, address)
+
+    @classmethod
+    def of(cls, message: CoreMessage, large: LargeBody | None = None) -> Message:
+        """A message that the broker makes itself or has changed."""
+        if large is not None:
+            return cls(encode_headers(message), 0, large=large)
+        return cls(encode_message(message), 4 + len(message.body))
+
+    @property
+    def encode_size(self) -> int:
+        """Bytes of the encoded message (credits, ``AMQSize``); of a large one without its body."""
+        return len(self.buffer)
+
+    @property
+    def body_size(self) -> int:
+        """Bytes of the body, wherever it is."""
+        return self.headers - 4 if self.large is None else self.large.size
+
+    @property
+    def routing_type(self) -> int | None:
+        """What ``_AMQ_ROUTING_TYPE`` says: 0 multicast, 1 anycast, None when it is not there."""
+        value = self.raw_property(_ROUTING_TYPE_KEY)
+        return value if value in (0, 1) and not isinstance(value, bool) else None
+
+    @property
+    def properties(self) -> dict[str, TypedValue]:
+        """All properties, decoded at the first call and kept."""
+        if self._properties is None:
+            self._properties = decode_properties(self.buffer, self.properties_offset, len(self.buffer))[0]
+        return self._properties
+
+    def property(self, key: str) -> object:
+        """The value of one property, None when it is missing."""
+        if self._properties is not None:
+            entry = self._properties.get(key)
+            return None if entry is None else entry[1]
+        return self.raw_property(key.encode("utf-16-le"))
+
+    def raw_property(self, key: bytes) -> object:
+        """As :meth:`property`, with the key in its encoded form; decodes nothing else."""
+        buffer = self.buffer
+        for key_start, key_end, kind, start, end in walk(buffer, self.properties_offset, len(buffer)):
+            if buffer[key_start:key_end] == key:
+                return decode_value(buffer, kind, start, end)
+        return None
+
+    def decoded(self) -> CoreMessage:
+        """The message taken apart, for copies that change it; a large one without its body."""
+        if self.large is not None:
+            return decode_headers(self.buffer)
+        return decode_message(self.buffer)
