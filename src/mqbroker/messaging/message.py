@@ -19,15 +19,18 @@ from mqclient.wire.message import (
     encode_message,
     scan_headers,
 )
-from mqclient.wire.properties import TypedValue, decode_properties, decode_value, walk
+from mqclient.wire.properties import TypedValue, decode_properties, decode_value, find_property
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.memory import AddressMemory
     from mqbroker.messaging.ports import LargeBody
 
 MEMORY_PER_MESSAGE = 352
 """Bytes that a message counts beside its buffer, as Artemis does (facts: limits by ``max-size-bytes``)."""
 
 _I64 = struct.Struct(">q")
+_EXPIRATION_BEFORE_PROPERTIES = 17
+"""Bytes from the expiration field to the property block: expiration, timestamp, priority."""
 _ROUTING_TYPE_KEY = KEY_ROUTING_TYPE.encode("utf-16-le")
 
 
@@ -36,12 +39,13 @@ class Message:
 
     ``buffer`` is the whole message of a regular one, and the headers-and-properties block of a large one, whose body is ``large``.
     ``headers`` is the offset of the message id in it.  ``expiration`` is ms since the epoch (0 = never); ``memory`` what the message
-    counts in its address' memory account, in bytes; ``references`` the number of queue references in memory.
+    counts in its address' memory ``account``, in bytes; ``references`` the number of queue references in memory.
     ``store_state`` belongs to the store.
     """
 
     __slots__ = (
         "_properties",
+        "account",
         "address",
         "buffer",
         "durable",
@@ -75,6 +79,7 @@ class Message:
         self.message_id: int = _I64.unpack_from(buffer, headers)[0]
         self.memory = MEMORY_PER_MESSAGE + len(buffer)
         self.references = 0
+        self.account: AddressMemory | None = None
         self.store_state: object = None
         self._properties: dict[str, TypedValue] | None = None
 
@@ -90,6 +95,22 @@ class Message:
         if large is not None:
             return cls(encode_headers(message), 0, large=large)
         return cls(encode_message(message), 4 + len(message.body))
+
+    def set_expiration(self, expiration: int) -> None:
+        """Change the expiration (ms since the epoch, 0 = never), in the bytes too."""
+        at = self.properties_offset - _EXPIRATION_BEFORE_PROPERTIES
+        self.buffer = b"".join((self.buffer[:at], _I64.pack(expiration), self.buffer[at + 8 :]))
+        self.expiration = expiration
+
+    def take_content(self, other: Message) -> None:
+        """Become what ``other`` says, before anything has been routed."""
+        self.buffer = other.buffer
+        self.headers = other.headers
+        self.address = other.address
+        self.expiration = other.expiration
+        self.properties_offset = other.properties_offset
+        self.memory = other.memory
+        self._properties = None
 
     @property
     def encode_size(self) -> int:
@@ -124,10 +145,8 @@ class Message:
     def raw_property(self, key: bytes) -> object:
         """As :meth:`property`, with the key in its encoded form; decodes nothing else."""
         buffer = self.buffer
-        for key_start, key_end, kind, start, end in walk(buffer, self.properties_offset, len(buffer)):
-            if buffer[key_start:key_end] == key:
-                return decode_value(buffer, kind, start, end)
-        return None
+        found = find_property(buffer, self.properties_offset, len(buffer), key)
+        return None if found is None else decode_value(buffer, *found)
 
     def decoded(self) -> CoreMessage:
         """The message taken apart, for copies that change it; a large one without its body."""

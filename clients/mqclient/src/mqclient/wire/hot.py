@@ -3,7 +3,7 @@
 They work on a packet's body (what follows the 13 header bytes of a frame).  The classes that carry the values are in
 :mod:`mqclient.wire.packets`; the broker and the client call these functions directly where a class would only cost time.
 
-Source: ``protocol-spec/``, chapters "Sending" and "Delivery".
+Source: ``protocol-spec/``, chapter "Sending and delivery".
 """
 
 from __future__ import annotations
@@ -30,6 +30,15 @@ _RECEIVE = struct.Struct(">qi")
 _FLOW = struct.Struct(">qi")
 _ACKNOWLEDGE = struct.Struct(">qqB")
 _RECEIVE_CONTINUATION = struct.Struct(">Bq")
+
+
+def _cut_off(packet: str, size: int, *fields: tuple[str, int]) -> MalformedPacketError:
+    """The error for a body of ``size`` bytes that ends inside one of ``fields`` (name and bytes of each)."""
+    for name, width in fields:
+        if size < width:
+            return MalformedPacketError(packet, name, f"needs {width} bytes, {size} left")
+        size -= width
+    return MalformedPacketError(packet, "body", "is too short")
 
 
 def send_trailer_size(version: int) -> int:
@@ -126,8 +135,11 @@ def decode_send_continuation(body: bytes, version: int) -> tuple[bytes, bool, in
         message_body_size = source.i64()
     source.field = "requires_response"
     requires_response = source.boolean()
-    correlation_id = source.i64() if version >= VERSION_CORRELATION and source.remaining >= 8 else -1
-    sender_id = source.i32() if version >= VERSION_SENDER and source.remaining >= 4 else -1
+    correlation_id = sender_id = -1
+    if version >= VERSION_CORRELATION and source.remaining >= 8:
+        correlation_id = source.i64()
+        if version >= VERSION_SENDER and source.remaining >= 4:
+            sender_id = source.i32()
     return chunk, continues, message_body_size, requires_response, correlation_id, sender_id
 
 
@@ -171,7 +183,7 @@ def encode_acknowledge(consumer_id: int, message_id: int, requires_response: boo
 def decode_acknowledge(body: bytes, packet: str) -> tuple[int, int, bool]:
     """(consumer id, message id, requires response)."""
     if len(body) < 17:
-        raise MalformedPacketError(packet, "message_id", f"body of {len(body)} bytes is too short")
+        raise _cut_off(packet, len(body), ("consumer_id", 8), ("message_id", 8), ("requires_response", 1))
     consumer_id, message_id, flag = _ACKNOWLEDGE.unpack_from(body)
     return consumer_id, message_id, flag != 0
 
@@ -183,7 +195,7 @@ def encode_flow_token(consumer_id: int, credits: int) -> bytes:
 def decode_flow_token(body: bytes) -> tuple[int, int]:
     """(consumer id, credits)."""
     if len(body) < 12:
-        raise MalformedPacketError("SESS_FLOWTOKEN", "credits", f"body of {len(body)} bytes is too short")
+        raise _cut_off("SESS_FLOWTOKEN", len(body), ("consumer_id", 8), ("credits", 4))
     consumer_id, credits = _FLOW.unpack_from(body)
     return consumer_id, credits
 
@@ -221,7 +233,8 @@ def encode_create_consumer(
     return bytes(out.data)
 
 
-def decode_create_consumer(body: bytes) -> tuple[int, str, str | None, bool, bool, int]:
+def decode_create_consumer(body: bytes, version: int = VERSION_SENDER) -> tuple[int, str, str | None, bool, bool, int]:
+    """(consumer id, queue name, filter, browse only, requires response, priority)."""
     source = Reader(body, "SESS_CREATECONSUMER")
     source.field = "consumer_id"
     consumer_id = source.i64()
@@ -233,7 +246,7 @@ def decode_create_consumer(body: bytes) -> tuple[int, str, str | None, bool, boo
     browse_only = source.boolean()
     source.field = "requires_response"
     requires_response = source.boolean()
-    priority = source.i32() if source.remaining >= 4 else 0
+    priority = source.i32() if version >= VERSION_CORRELATION and source.remaining >= 4 else 0
     return consumer_id, queue_name, filter_string, browse_only, requires_response, priority
 
 
@@ -243,8 +256,9 @@ def encode_null_response(correlation_id: int | None, version: int) -> bytes:
     return _I64.pack(correlation_id)
 
 
-def decode_null_response(body: bytes) -> int | None:
-    return _I64.unpack_from(body)[0] if len(body) >= 8 else None
+def decode_null_response(body: bytes, version: int = VERSION_SENDER) -> int | None:
+    """The correlation id; None in the empty form."""
+    return _I64.unpack_from(body)[0] if len(body) >= 8 and version >= VERSION_CORRELATION else None
 
 
 def encode_commit(correlation_id: int | None, version: int) -> bytes:
@@ -253,5 +267,6 @@ def encode_commit(correlation_id: int | None, version: int) -> bytes:
     return _I64.pack(correlation_id)
 
 
-def decode_commit(body: bytes) -> int | None:
-    return _I64.unpack_from(body)[0] if len(body) >= 8 else None
+def decode_commit(body: bytes, version: int = VERSION_SENDER) -> int | None:
+    """The correlation id; None in the empty form."""
+    return _I64.unpack_from(body)[0] if len(body) >= 8 and version >= VERSION_COMMIT_CORRELATION else None

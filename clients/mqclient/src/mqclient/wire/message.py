@@ -16,7 +16,7 @@ import uuid
 from dataclasses import dataclass, field
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire.primitives import encode_simple_string
+from mqclient.wire.primitives import decode_utf_16, encode_simple_string
 from mqclient.wire.properties import (
     TypedValue,
     decode_properties,
@@ -57,6 +57,10 @@ _FIXED = struct.Struct(">bBqqb")
 """Type, durable, expiration, timestamp, priority."""
 
 
+HEADERS_SIZE_MIN = 30
+"""Bytes of the headers of a message without address, user id and properties."""
+
+
 class HeaderOffsets:
     """What the fixed headers of a message say and where they stand in ``buffer``; nothing of the properties is decoded.
 
@@ -83,9 +87,16 @@ def body_end(buffer: bytes, packet: str = "message") -> int:
     if size < 4:
         raise MalformedPacketError(packet, "end_of_body", f"{size} bytes are too few")
     end: int = _I32.unpack_from(buffer)[0] - 9
-    if not 4 <= end <= size - 29:
+    if not 4 <= end <= size - HEADERS_SIZE_MIN:
         raise MalformedPacketError(packet, "end_of_body", f"body ends at {end} of {size} bytes")
     return end
+
+
+def _cut_off(packet: str, left: int) -> MalformedPacketError:
+    """The error for headers of which ``left`` bytes follow the user id; less than 0 when that is cut itself."""
+    ends = (("user_id", 0), ("type", 1), ("durable", 2), ("expiration", 10), ("timestamp", 18), ("priority", 19))
+    field = next((name for name, end in ends if left < end), "properties")
+    return MalformedPacketError(packet, field, "cut off")
 
 
 def scan_headers(buffer: bytes, headers: int, packet: str = "message") -> HeaderOffsets:
@@ -111,7 +122,7 @@ def scan_headers(buffer: bytes, headers: int, packet: str = "message") -> Header
         raise MalformedPacketError(packet, "user_id", "cut off")
     at += 17 if buffer[at] == 1 else 1
     if at + 20 > size:
-        raise MalformedPacketError(packet, "priority", "cut off")
+        raise _cut_off(packet, size - at)
     found.fixed = at
     found.type, durable, found.expiration, found.timestamp, found.priority = _FIXED.unpack_from(buffer, at)
     found.durable = durable != 0
@@ -144,19 +155,21 @@ class CoreMessage:
 
 
 def encode_headers(message: CoreMessage) -> bytes:
-    """The headers-and-properties block."""
+    """The headers-and-properties block.  Raises ValueError when a value does not fit its field."""
+    user_id = message.user_id
+    if user_id is not None and len(user_id) != 16:
+        raise ValueError(f"a user id has 16 bytes, not {len(user_id)}")
+    try:
+        fixed = _FIXED.pack(message.type, 1 if message.durable else 0, message.expiration, message.timestamp, message.priority)
+        message_id = _I64.pack(message.message_id)
+    except struct.error as error:
+        raise ValueError(f"a header of the message does not fit its field: {error}") from error
     return b"".join(
         (
-            _I64.pack(message.message_id),
+            message_id,
             b"\x00" if message.address is None else b"\x01" + encode_simple_string(message.address),
-            b"\x00" if message.user_id is None else b"\x01" + message.user_id,
-            _FIXED.pack(
-                message.type,
-                1 if message.durable else 0,
-                message.expiration,
-                message.timestamp,
-                message.priority,
-            ),
+            b"\x00" if user_id is None else b"\x01" + user_id,
+            fixed,
             encode_properties(message.properties),
         )
     )
@@ -171,14 +184,15 @@ def decode_headers(buffer: bytes, headers: int = 0, packet: str = "message") -> 
     """Read a headers-and-properties block that starts at offset ``headers`` and ends with the buffer."""
     found = scan_headers(buffer, headers, packet)
     address = None
+    user_id_at = headers + 9
     if found.address is not None:
-        address = found.address[4:].decode("utf-16-le", "surrogatepass")
-    marked = buffer[found.fixed - 17] == 1 and found.fixed - 17 == headers + 8 + (1 if found.address is None else 1 + len(found.address))
+        address = decode_utf_16(found.address[4:])
+        user_id_at += len(found.address)
     properties, _ = decode_properties(buffer, found.properties, len(buffer), packet)
     return CoreMessage(
         message_id=_I64.unpack_from(buffer, headers)[0],
         address=address,
-        user_id=buffer[found.fixed - 16 : found.fixed] if marked else None,
+        user_id=buffer[user_id_at + 1 : found.fixed] if buffer[user_id_at] == 1 else None,
         type=found.type,
         durable=found.durable,
         expiration=found.expiration,

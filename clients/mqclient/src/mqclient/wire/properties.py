@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire.primitives import encode_simple_string
+from mqclient.wire.primitives import decode_f32, decode_utf_16, encode_f32, encode_simple_string
 
 NULL: Final = 0
 BOOLEAN: Final = 2
@@ -38,12 +38,15 @@ _FIXED: dict[int, struct.Struct] = {
     SHORT: struct.Struct(">h"),
     INT: struct.Struct(">i"),
     LONG: struct.Struct(">q"),
-    FLOAT: struct.Struct(">f"),
     DOUBLE: struct.Struct(">d"),
     CHAR: struct.Struct(">H"),
 }
-_SIZES: tuple[int, ...] = (0, -1, 1, 1, -2, 2, 4, 8, 4, 8, -2, 2)
-"""Bytes of a value by type id; -2: an i32 length and that many bytes; -1: no such type."""
+_HEADS: dict[int, bytes] = {kind: bytes((kind,)) for kind in (NULL, BOOLEAN, BYTES, FLOAT, STRING, *_FIXED)}
+_SIZES: tuple[int, ...] = (0, -1, 1, 1, -1, 2, 4, 8, 4, 8, -1, 2, *(-1 for _ in range(12, 256)))
+"""Bytes of a value by type id; -1: the value says it, or there is no such type."""
+_ODD_OR_NEGATIVE = 0x80000001
+ENTRY_SIZE_MIN = 5
+"""Bytes: an entry has a key length and a type at least."""
 
 
 def encode_properties(properties: dict[str, TypedValue]) -> bytes:
@@ -58,33 +61,33 @@ def encode_properties(properties: dict[str, TypedValue]) -> bytes:
 
 
 def encode_value(kind: int, value: Value) -> bytes:
-    """A type id byte and the value."""
-    head = bytes((kind,))
-    if kind == STRING:
-        assert isinstance(value, str)
-        return head + encode_simple_string(value)
-    if kind == NULL:
-        return head
-    if kind == BOOLEAN:
-        return head + (b"\x01" if value else b"\x00")
-    if kind == BYTES:
-        assert isinstance(value, bytes)
-        return head + _I32.pack(len(value)) + value
-    return head + _FIXED[kind].pack(value)
+    """A type id byte and the value.  Raises ValueError when the value does not fit the type."""
+    try:
+        head = _HEADS[kind]
+        if kind == STRING:
+            return head + encode_simple_string(value)  # type: ignore[arg-type]
+        if kind == NULL:
+            return head
+        if kind == BOOLEAN:
+            return head + (b"\x01" if value else b"\x00")
+        if kind == BYTES:
+            return head + _I32.pack(len(value)) + value  # type: ignore[arg-type, operator]
+        if kind == FLOAT:
+            return head + encode_f32(value)  # type: ignore[arg-type]
+        return head + _FIXED[kind].pack(value)
+    except (KeyError, TypeError, AttributeError, OverflowError, struct.error) as error:
+        raise ValueError(f"{value!r} does not fit the value type {kind}") from error
 
 
-def decode_properties(data: bytes, start: int, end: int, packet: str = "message") -> tuple[dict[str, TypedValue], int]:
+def decode_properties(
+    data: bytes, start: int, end: int, packet: str = "message", field: str = "properties"
+) -> tuple[dict[str, TypedValue], int]:
     """(properties in their order, where the block ends)."""
     properties: dict[str, TypedValue] = {}
     position = start + 1
-    for key_start, key_end, kind, value_start, value_end in walk(data, start, end, packet):
-        try:
-            key = data[key_start:key_end].decode("utf-16-le", "surrogatepass")
-            properties[key] = (kind, decode_value(data, kind, value_start, value_end))
-        except ValueError as error:
-            raise MalformedPacketError(packet, "properties", str(error)) from error
-        position = value_end
-    if not properties and start < end and data[start]:
+    for key_start, key_end, kind, value_start, position in walk(data, start, end, packet, field):
+        properties[decode_utf_16(data[key_start:key_end])] = (kind, decode_value(data, kind, value_start, position))
+    if not properties and data[start]:
         position = start + 5
     return properties, position
 
@@ -92,50 +95,100 @@ def decode_properties(data: bytes, start: int, end: int, packet: str = "message"
 def decode_value(data: bytes, kind: int, start: int, end: int) -> Value:
     """The value at ``data[start:end]``, as :func:`walk` gave it."""
     if kind == STRING:
-        return data[start + 4 : end].decode("utf-16-le", "surrogatepass")
-    if kind == NULL:
-        return None
+        return decode_utf_16(data[start + 4 : end])
+    if kind in _FIXED:
+        value: int | float = _FIXED[kind].unpack_from(data, start)[0]
+        return value
     if kind == BOOLEAN:
         return data[start] != 0
     if kind == BYTES:
         return data[start + 4 : end]
-    value: int | float = _FIXED[kind].unpack_from(data, start)[0]
-    return value
+    if kind == FLOAT:
+        return decode_f32(data, start)
+    return None
 
 
-def walk(data: bytes, start: int, end: int, packet: str = "message") -> Iterator[tuple[int, int, int, int, int]]:
+def walk(data: bytes, start: int, end: int, packet: str = "message", field: str = "properties") -> Iterator[tuple[int, int, int, int, int]]:
     """Every entry as (key start, key end, type, value start, value end), without decoding any."""
+    unpack = _I32.unpack_from
+    sizes = _SIZES
+    position, count = _open(data, start, end, packet, field)
+    try:
+        for _ in range(count):
+            size = unpack(data, position)[0]
+            if size & _ODD_OR_NEGATIVE:
+                raise MalformedPacketError(packet, field, f"key of {size} bytes")
+            key_start = position + 4
+            key_end = key_start + size
+            kind = data[key_end]
+            value_start = key_end + 1
+            length = sizes[kind]
+            if length < 0:
+                length = _variable_length(data, kind, value_start, packet, field)
+            position = value_start + length
+            if position > end:
+                raise MalformedPacketError(packet, field, "a value is cut off")
+            yield key_start, key_end, kind, value_start, position
+    except (struct.error, IndexError) as error:
+        raise MalformedPacketError(packet, field, "an entry is cut off") from error
+
+
+def find_property(data: bytes, start: int, end: int, key: bytes, packet: str = "message") -> tuple[int, int, int] | None:
+    """(type, value start, value end) of the entry with this key, which is given in UTF-16LE; None when there is none.
+
+    Much faster than a walk where the bytes of the key do not occur at all.  A block is then not checked.
+    """
+    candidate = data.find(key, start, end)
+    if candidate < 0:
+        return None
+    unpack = _I32.unpack_from
+    sizes = _SIZES
+    position, count = _open(data, start, end, packet, "properties")
+    try:
+        for _ in range(count):
+            here = position + 4
+            if candidate < here:  # what was found does not stand where a key does
+                candidate = data.find(key, here, end)
+                if candidate < 0:
+                    return None
+            size = unpack(data, position)[0]
+            if size & _ODD_OR_NEGATIVE:
+                raise MalformedPacketError(packet, "properties", f"key of {size} bytes")
+            start = here + size + 1
+            kind = data[start - 1]
+            length = sizes[kind]
+            if length < 0:
+                length = _variable_length(data, kind, start, packet, "properties")
+            position = start + length
+            if position > end:
+                raise MalformedPacketError(packet, "properties", "a value is cut off")
+            if here == candidate and size == len(key):
+                return kind, start, position
+    except (struct.error, IndexError) as error:
+        raise MalformedPacketError(packet, "properties", "an entry is cut off") from error
+    return None
+
+
+def _open(data: bytes, start: int, end: int, packet: str, field: str) -> tuple[int, int]:
+    """(where the first entry is, number of entries); the number is not greater than the bytes allow."""
     if start >= end:
-        raise MalformedPacketError(packet, "properties", "the marker is missing")
-    if data[start] == 0:
-        return
+        raise MalformedPacketError(packet, field, "the marker is missing")
+    if not data[start]:
+        return start + 1, 0
     position = start + 5
     if position > end:
-        raise MalformedPacketError(packet, "properties", "the count is missing")
+        raise MalformedPacketError(packet, field, "the count is missing")
     count: int = _I32.unpack_from(data, start + 1)[0]
-    if count < 0 or count * 5 > end - position:
-        raise MalformedPacketError(packet, "properties", f"{count} entries cannot fit in {end - position} bytes")
-    for _ in range(count):
-        if position + 5 > end:
-            raise MalformedPacketError(packet, "properties", "an entry is cut off")
-        size: int = _I32.unpack_from(data, position)[0]
-        key_start = position + 4
-        key_end = key_start + size
-        if size < 0 or size & 1 or key_end >= end:
-            raise MalformedPacketError(packet, "properties", f"key of {size} bytes")
-        kind = data[key_end]
-        value_start = key_end + 1
-        length = _SIZES[kind] if kind < 12 else -1
-        if length == -2:
-            if value_start + 4 > end:
-                raise MalformedPacketError(packet, "properties", "a value is cut off")
-            length = _I32.unpack_from(data, value_start)[0]
-            if length < 0 or (kind == STRING and length & 1):
-                raise MalformedPacketError(packet, "properties", f"value of {length} bytes")
-            length += 4
-        elif length < 0:
-            raise MalformedPacketError(packet, "properties", f"unknown value type {kind}")
-        position = value_start + length
-        if position > end:
-            raise MalformedPacketError(packet, "properties", "a value is cut off")
-        yield key_start, key_end, kind, value_start, position
+    if count < 0 or count * ENTRY_SIZE_MIN > end - position:
+        raise MalformedPacketError(packet, field, f"{count} entries cannot fit in {end - position} bytes")
+    return position, count
+
+
+def _variable_length(data: bytes, kind: int, start: int, packet: str, field: str) -> int:
+    """Bytes of a value with its length at ``start``; raises struct.error when that is cut off."""
+    if kind != STRING and kind != BYTES:
+        raise MalformedPacketError(packet, field, f"unknown value type {kind}")
+    length: int = _I32.unpack_from(data, start)[0]
+    if length < 0 or (kind == STRING and length & 1):
+        raise MalformedPacketError(packet, field, f"value of {length} bytes")
+    return length + 4

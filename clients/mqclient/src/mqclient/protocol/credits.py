@@ -1,0 +1,122 @@
+"""Flow control: how many bytes a consumer lets the broker send, and how many a producer may.
+
+Source: ``protocol-spec/``, chapter "Flow control".  Pure arithmetic; what the methods return has to be sent by the caller.
+"""
+
+from __future__ import annotations
+
+UNLIMITED = -1
+
+
+class ConsumerCredits:
+    """The credits of one consumer, in bytes of whole frames.
+
+    ``window``: -1 unlimited; 0 one message at a time, each asked for; 1 one message is granted at a time by itself; n > 1 bytes of buffer.
+    """
+
+    __slots__ = ("_asked", "_returned", "window")
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self._returned = 0
+        self._asked = False
+
+    @property
+    def on_demand(self) -> bool:
+        """Nothing is sent ahead: each receive has to ask."""
+        return self.window == 0
+
+    def initial(self) -> int:
+        """Credits to grant to a new consumer; 0: none."""
+        return self.window
+
+    def after_recreation(self) -> int:
+        """Credits to grant when the consumer was created anew after a failure."""
+        self._returned = 0
+        self._asked = self.window == 0
+        return UNLIMITED if self.window < 0 else max(self.window >> 1, 1)
+
+    def ask(self) -> int:
+        """A receive begins: credits to grant for it, 0 when none are needed."""
+        if self.window != 0 or self._asked:
+            return 0
+        self._asked = True
+        return 1
+
+    def withdraw(self) -> bool:
+        """A receive has ended without a message: must the broker's balance be set to 0?"""
+        asked, self._asked = self._asked, False
+        return self.window == 0 and asked
+
+    def arrived(self) -> None:
+        """A message came in: what was asked for is used up."""
+        self._asked = False
+
+    def taken(self, frame_size: int, discount: bool = True) -> int:
+        """A frame was taken out of the buffer: credits to grant now, 0 when they still gather.
+
+        ``discount`` is false for the parts of a large message that do not end it; it matters only with a window of 0, where one
+        byte was granted in advance.
+        """
+        if self.window < 0:
+            return 0
+        if self.window == 0:
+            return frame_size - 1 if discount else frame_size
+        self._returned += frame_size
+        if self._returned < max(self.window >> 1, 1):
+            return 0
+        returned, self._returned = self._returned, 0
+        return returned
+
+
+class ProducerCredits:
+    """The credits of one session for one address, in bytes of encoded messages."""
+
+    __slots__ = ("_arriving", "_full", "balance", "half_window", "window")
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.half_window = window // 2
+        self.balance = 0
+        self._arriving = 0
+        self._full = False
+
+    def request(self, size: int) -> int:
+        """Credits to ask for before a message of ``size`` bytes; 0: enough are there or on their way."""
+        needed = max(size, self.half_window)
+        if self.balance + self._arriving >= needed:
+            return 0
+        amount = needed - self._arriving
+        self._arriving += amount
+        return amount
+
+    def granted(self, credits: int) -> None:
+        # After a refusal the grant comes a second time, once there is room again.
+        self._arriving = max(self._arriving - credits, 0)
+        self.balance += credits
+
+    def refused(self, credits: int) -> None:
+        """The address is full and its policy is FAIL."""
+        self.granted(credits)
+        self._full = True
+
+    def take_refusal(self) -> bool:
+        """Has the broker refused since the last call?  Then the balance starts from 0 again."""
+        full, self._full = self._full, False
+        if full:
+            self.balance = 0
+        return full
+
+    def spend(self, size: int) -> bool:
+        """Use credits for a message; False: not enough."""
+        if self.balance < size:
+            return False
+        self.balance -= size
+        return True
+
+    def after_recreation(self) -> int:
+        """The session was created anew: credits to ask for, 0 without flow control."""
+        self.balance = 0
+        self._full = False
+        self._arriving = max(self._arriving, self.window)
+        return self._arriving

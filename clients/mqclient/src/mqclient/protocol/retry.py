@@ -1,0 +1,95 @@
+"""When to try again: intervals, numbers of attempts, rates, and which broker is next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+POLICY_PACKAGE = "org.apache.activemq.artemis.api.core.client.loadbalance."
+POLICY_NAMES = ("RoundRobin", "Random", "RandomSticky", "FirstElement")
+POLICY_SUFFIX = "ConnectionLoadBalancingPolicy"
+
+
+class RetryPlan:
+    """Counts attempts and gives the pause after each.
+
+    ``interval_ms`` grows by ``multiplier`` up to ``max_interval_ms``; ``attempts`` -1: without end.
+    """
+
+    __slots__ = ("_first", "_interval", "attempts", "made", "max_interval_ms", "multiplier")
+
+    def __init__(self, interval_ms: float, multiplier: float, max_interval_ms: float, attempts: int) -> None:
+        self.multiplier = multiplier
+        self.max_interval_ms = max_interval_ms
+        self.attempts = attempts
+        self.made = 0
+        self._first = min(float(interval_ms), float(max_interval_ms))
+        self._interval = self._first
+
+    @property
+    def exhausted(self) -> bool:
+        return 0 <= self.attempts <= self.made
+
+    def failed(self) -> float:
+        """An attempt has failed: seconds to wait before the next."""
+        self.made += 1
+        pause = self._interval
+        self._interval = min(pause * self.multiplier, float(self.max_interval_ms))
+        return pause / 1000
+
+    def restart(self) -> None:
+        self.made = 0
+        self._interval = self._first
+
+
+class LoadBalancingPolicy:
+    """Picks one of ``n`` brokers for a new connection.  One object per locator, so that a rotation goes on.
+
+    ``class_name`` is the full name of one of the four Java policies; anything else raises ValueError.
+    ``random_below(n)`` gives a random integer below n.
+    """
+
+    __slots__ = ("_kind", "_last", "_random_below")
+
+    def __init__(self, class_name: str, random_below: Callable[[int], int]) -> None:
+        kind = class_name.removeprefix(POLICY_PACKAGE).removesuffix(POLICY_SUFFIX)
+        if class_name != f"{POLICY_PACKAGE}{kind}{POLICY_SUFFIX}" or kind not in POLICY_NAMES:
+            known = ", ".join(f"{POLICY_PACKAGE}{name}{POLICY_SUFFIX}" for name in POLICY_NAMES)
+            raise ValueError(f"connectionLoadBalancingPolicyClassName {class_name!r} is not known; expected one of {known}")
+        self._kind = kind
+        self._random_below = random_below
+        self._last: int | None = None
+
+    def select(self, count: int) -> int:
+        """An index below ``count``."""
+        if self._kind == "FirstElement":
+            return 0
+        if self._last is None or self._kind == "Random":
+            self._last = self._random_below(count)
+        elif self._kind == "RoundRobin":
+            self._last = self._last + 1 if self._last + 1 < count else 0
+        elif self._last >= count:
+            self._last = self._random_below(count)
+        return self._last
+
+
+class RateLimiter:
+    """At most ``rate`` permits in any second that starts with a permit."""
+
+    __slots__ = ("_left", "_started", "rate")
+
+    def __init__(self, rate: int) -> None:
+        if rate <= 0:
+            raise ValueError(f"a rate of {rate} per second has no meaning")
+        self.rate = rate
+        self._started = float("-inf")
+        self._left = 0
+
+    def delay(self, now: float) -> float:
+        """Take a permit: 0, or the seconds to wait before asking again (nothing was taken then)."""
+        if now >= self._started + 1:
+            self._started = now
+            self._left = self.rate
+        if self._left:
+            self._left -= 1
+            return 0.0
+        return self._started + 1 - now

@@ -1,0 +1,129 @@
+"""The members of a cluster as brokers announce them, and how announcements are merged.
+
+Client and broker merge alike.  Source: ``protocol-spec/``, chapter "Topology".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from mqclient.wire.primitives import TransportConfiguration
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyMember:
+    """One node id: a primary, its backup, or both."""
+
+    node_id: str
+    unique_event_id: int
+    """Time (ms) of the event that was announced, by the clock of its origin; the greater one wins."""
+    primary: TransportConfiguration | None = None
+    backup: TransportConfiguration | None = None
+    backup_group_name: str | None = None
+    scale_down_group_name: str | None = None
+    server_version: int = 0
+
+
+TopologyListener = Callable[[TopologyMember, bool], None]
+"""Called with a member and True when it appeared or changed, False when it left."""
+
+
+def same_connector(one: TransportConfiguration | None, other: TransportConfiguration | None) -> bool:
+    """Do both lead to the same place?  The name does not matter, nor the spelling of the port as number or text."""
+    if one is None or other is None:
+        return one is other
+    return one.factory_class_name == other.factory_class_name and _comparable(one) == _comparable(other)
+
+
+def _comparable(connector: TransportConfiguration) -> dict[str, str]:
+    values = {key: str(value) for key, value in connector.parameters}
+    if values.get("host") == "127.0.0.1":
+        values["host"] = "localhost"
+    return values
+
+
+class Topology:
+    """The merged view; members in the order in which they were first heard of."""
+
+    __slots__ = ("_left", "_listeners", "_members")
+
+    def __init__(self) -> None:
+        self._members: dict[str, TopologyMember] = {}
+        self._left: dict[str, int] = {}
+        self._listeners: list[TopologyListener] = []
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[TopologyMember]:
+        return iter(list(self._members.values()))
+
+    def get(self, node_id: str) -> TopologyMember | None:
+        return self._members.get(node_id)
+
+    def add_listener(self, listener: TopologyListener) -> None:
+        """``listener`` is told of every member at once, and of every change from now on."""
+        self._listeners.append(listener)
+        for member in self:
+            listener(member, True)
+
+    def remove_listener(self, listener: TopologyListener) -> None:
+        self._listeners.remove(listener)
+
+    def up(self, member: TopologyMember) -> bool:
+        """A member appeared or changed.  Returns whether the view changed (listeners were told).
+
+        Refused: what is older than the member's departure.  Older than what is known: only a missing primary or backup is filled in.
+        """
+        known = self._members.get(member.node_id)
+        left = self._left.get(member.node_id)
+        if left is not None and member.unique_event_id and member.unique_event_id < left:
+            return False
+        if known is None:
+            self._store(member)
+            return True
+        if member.unique_event_id > known.unique_event_id or (known.primary is None and member.primary is not None):
+            self._store(
+                replace(
+                    member,
+                    unique_event_id=max(member.unique_event_id, known.unique_event_id),
+                    primary=member.primary or known.primary,
+                    backup=member.backup or known.backup,
+                )
+            )
+            return True
+        if known.backup is None and member.backup is not None:
+            self._members[member.node_id] = replace(known, backup=member.backup)
+        return False
+
+    def backup_announced(self, member: TopologyMember, now_ms: int) -> None:
+        """A backup announced itself for the node id of ``member``; always accepted and told on."""
+        known = self._members.get(member.node_id)
+        if known is not None:
+            member = replace(known, backup=member.backup)
+        self._store(replace(member, unique_event_id=now_ms))
+
+    def down(self, node_id: str, unique_event_id: int) -> bool:
+        """A member left.  Ignored (False) when it is unknown or a later event of it is known."""
+        known = self._members.get(node_id)
+        if known is None or known.unique_event_id > unique_event_id:
+            return False
+        del self._members[node_id]
+        self._left[node_id] = unique_event_id
+        for listener in list(self._listeners):
+            listener(known, False)
+        return True
+
+    def activated(self, member: TopologyMember, now_ms: int) -> None:
+        """The own node activated, or repeats its announcement; always accepted."""
+        self._store(replace(member, unique_event_id=now_ms))
+
+    def pairs(self) -> list[tuple[TransportConfiguration, TransportConfiguration | None]]:
+        """(primary, backup) of every member that has a primary."""
+        return [(member.primary, member.backup) for member in self._members.values() if member.primary is not None]
+
+    def _store(self, member: TopologyMember) -> None:
+        self._members[member.node_id] = member
+        for listener in list(self._listeners):
+            listener(member, True)

@@ -1,0 +1,379 @@
+"""Assembly: a configuration goes in, a running broker comes out."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.error import CannotListenError
+from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
+
+from mqbroker.clocks import ReactorClock
+from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
+from mqbroker.config.problems import ConfigurationError
+from mqbroker.localfs import LocalFileSystem
+from mqbroker.memory_limits import default_global_max_size
+from mqbroker.messaging.core import MessagingOptions
+from mqbroker.messaging.messaging import Messaging
+from mqbroker.messaging.ports import Recovered, Store
+from mqbroker.server.acceptor import Acceptor, speaks_core
+from mqbroker.server.audit import AuditLog
+from mqbroker.server.login import LoginStep
+from mqbroker.server.management.address_control import AddressControl
+from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
+from mqbroker.server.management.queue_control import QueueControl
+from mqbroker.server.management.registry import Registry
+from mqbroker.server.management.service import ManagementService
+from mqbroker.server.security import SecurityManager
+from mqbroker.server.server import Server
+from mqbroker.server.tls import TlsConfigurationError
+from mqbroker.server.users import KeptUsers, KeptUsersLoginModule
+from mqbroker.storage.errors import StorageError
+from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.memorystore import MemoryStore
+from mqbroker.storage.settings import StoreSettings
+from mqbroker.threads import ThreadedDiskWriter
+from mqclient.urls import TransportUri
+
+if TYPE_CHECKING:
+    from mqbroker.config.jaas import LoginModule
+
+log = Logger(namespace="mqbroker")
+
+T = TypeVar("T")
+
+KEPT_USER_KIND = "user"
+"""The kind of settings under which the store keeps the users of basic security."""
+
+STOP_SECONDS = 10.0
+"""How long an orderly stop waits for the disk before it gives up."""
+
+
+class StartError(Exception):
+    """The broker cannot start; the text is one sentence that says why."""
+
+
+def product_version() -> str:
+    """The version of this distribution."""
+    try:
+        return version("mqbroker")
+    except PackageNotFoundError:
+        return "unpackaged"
+
+
+@dataclass(slots=True)
+class BrokerSettings:
+    """What a broker is made of beside its configuration.
+
+    ``base`` is the folder that relative paths are resolved against, ``etc`` that of users files.  ``login`` are the login modules,
+    ``certificate_login`` those of clients that show a certificate.  ``basic_security`` holds the properties of Artemis's basic security
+    manager, which keeps users in the broker; None without it.
+    """
+
+    configuration: Configuration
+    base: Path
+    login: Sequence[LoginModule] | None = None
+    certificate_login: Sequence[LoginModule] | None = None
+    etc: Path | None = None
+    warnings: Sequence[str] = ()
+    basic_security: dict[str, str] | None = None
+
+
+class _KeptUserStore:
+    """Keeps users in the bindings."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def put(self, name: str, record: str) -> None:
+        batch = self._store.begin()
+        batch.put_setting(KEPT_USER_KIND, name, record)
+        self._store.commit(batch)
+
+    def delete(self, name: str) -> None:
+        batch = self._store.begin()
+        batch.delete_setting(KEPT_USER_KIND, name)
+        self._store.commit(batch)
+
+
+class Broker:
+    """One broker in this process.  It can be stopped and, as a new object, started again."""
+
+    def __init__(self, settings: BrokerSettings, reactor: Any, on_failure: Callable[[str], object] | None = None) -> None:
+        self.settings = settings
+        self.configuration = settings.configuration
+        self._reactor = reactor
+        self._on_failure = on_failure
+        self.clock = ReactorClock(reactor)
+        self.store: FileStore | MemoryStore
+        self.server: Server
+        self.messaging: Messaging
+        self.acceptors: list[Acceptor] = []
+        self.registry = Registry()
+        self._disk_writer: ThreadedDiskWriter | None = None
+        self._running = False
+
+    @property
+    def node_id(self) -> str:
+        return self.store.node_id
+
+    @property
+    def data_directory(self) -> Path | None:
+        """Where the journal is; None without persistence."""
+        return self._path(self.configuration.journal_directory) if self.configuration.persistence_enabled else None
+
+    @property
+    def urls(self) -> list[str]:
+        """Where clients can connect."""
+        return [f"tcp://{address.host}:{address.port}" for acceptor in self.acceptors for address in acceptor.addresses]
+
+    # --- start
+
+    def start(self) -> None:
+        """Start, and listen.  Raises :class:`StartError`; nothing is left open then."""
+        configuration = self.configuration
+        for warning in self.settings.warnings:
+            log.warn("{warning}", warning=warning)
+        try:
+            recovered = self._open_store()
+        except (StorageError, OSError) as error:
+            self._stop_disk_writer()
+            raise StartError(str(error)) from error
+        try:
+            self._assemble(recovered)
+            self._listen()
+        except BaseException:
+            self.store.abort()
+            self._stop_disk_writer()
+            raise
+        self._running = True
+        log.info(
+            "AMQ221001: Apache ActiveMQ Artemis compatible message broker mqbroker version {version} [{name}, nodeID={node}]",
+            version=product_version(),
+            name=configuration.name,
+            node=self.node_id,
+        )
+        log.info("AMQ221007: Server is now active")
+
+    def _open_store(self) -> Recovered:
+        configuration = self.configuration
+        if not configuration.persistence_enabled:
+            self.store = MemoryStore(os.urandom)
+            return Recovered()
+        file_system = LocalFileSystem()
+        self._disk_writer = ThreadedDiskWriter(self._from_disk_thread)
+        self.store = FileStore(self._store_settings(), file_system, self._disk_writer, self.clock, os.urandom, self._store_failed)
+        self.store.open()
+        return self.store.load()
+
+    def _store_settings(self) -> StoreSettings:
+        configuration = self.configuration
+        lock = configuration.node_manager_lock_directory
+        return StoreSettings(
+            journal_directory=str(self._path(configuration.journal_directory)),
+            bindings_directory=str(self._path(configuration.bindings_directory)),
+            large_messages_directory=str(self._path(configuration.large_messages_directory)),
+            lock_directory=None if lock is None else str(self._path(lock)),
+            create_journal_directory=configuration.create_journal_dir,
+            create_bindings_directory=configuration.create_bindings_dir,
+            journal_file_size=configuration.journal_file_size,
+            journal_compact_min_files=configuration.journal_compact_min_files,
+            journal_compact_percentage=configuration.journal_compact_percentage,
+            journal_datasync=configuration.journal_datasync,
+            large_message_sync=configuration.large_message_sync,
+        )
+
+    def _assemble(self, recovered: Recovered) -> None:
+        configuration = self.configuration
+        repository = configuration.address_settings_repository()
+        self.messaging = Messaging(
+            self.store,
+            self.clock,
+            repository,
+            configuration.wildcards,
+            self._messaging_options(),
+            random.random,
+            lambda name: log.info("AMQ224113: {name} was not in use and has been removed", name=name),
+        )
+        count = self.messaging.restore(recovered)
+        if count:
+            log.info("{count} messages were read from the journal", count=count)
+        self.messaging.core.apply_settings()
+        for problem in self.messaging.deploy(configuration.addresses):
+            log.warn("{problem}", problem=problem)
+        audit = AuditLog()
+        security = self._security(audit, recovered)
+        self.server = Server(configuration, self.store, self.clock, self.messaging, security, lambda: uuid.uuid4().hex[:8])
+        if (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD):
+            log.warn(
+                "AMQ222007: the cluster user and password are the built-in defaults: nobody can log in with them; change both to use them"
+            )
+        self._manage(audit)
+        self.messaging.start()
+        self.server.start()
+
+    def _security(self, audit: AuditLog, recovered: Recovered) -> SecurityManager:
+        settings = self.settings
+        login: Sequence[Any] | None = settings.login
+        if settings.basic_security is not None:
+            login = [LoginStep("required", KeptUsersLoginModule(self._kept_users(settings.basic_security, recovered)))]
+        try:
+            return SecurityManager(
+                self.configuration,
+                login,
+                self._defer_to_thread,
+                self.clock,
+                self._read_bytes,
+                settings.etc or settings.base,
+                certificate_login=settings.certificate_login,
+                audit=audit,
+                write_file=self._write_bytes,
+                entropy=os.urandom,
+            )
+        except ConfigurationError as error:
+            raise StartError(str(error)) from error
+
+    def _kept_users(self, properties: dict[str, str], recovered: Recovered) -> KeptUsers:
+        records = {key: value for (kind, key), value in recovered.settings.items() if kind == KEPT_USER_KIND}
+        users = KeptUsers(records, _KeptUserStore(self.store), os.urandom)
+        name, password = properties.get("bootstrapUser"), properties.get("bootstrapPassword")
+        if name and password:
+            users.bootstrap(name, password, properties.get("bootstrapRole", ""))
+        return users
+
+    def _messaging_options(self) -> MessagingOptions:
+        configuration = self.configuration
+        names = [name for name in MessagingOptions.__slots__ if hasattr(configuration, name)]
+        values = {name: getattr(configuration, name) for name in names}
+        if configuration.global_max_size < 0:
+            values["global_max_size"] = default_global_max_size()
+        return MessagingOptions(**values)
+
+    def _manage(self, audit: AuditLog) -> None:
+        server, core = self.server, self.messaging.core
+        status = BrokerStatus(product_version(), self._disk_usage, lambda: self.acceptors)
+        self.registry.register("broker", BrokerControl(server, status, server.security.users()))
+        self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
+        self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
+        server.management = ManagementService(server, self.registry, audit).handle
+
+    def _listen(self) -> None:
+        for uri in self.configuration.acceptors:
+            if uri.scheme != "tcp":
+                continue
+            if not speaks_core(uri):
+                log.warn("acceptor {name} is not opened: its protocols do not include CORE, the only one this broker speaks", name=uri.name)
+                continue
+            acceptor = Acceptor(self.server, uri, self._reactor, self._read_bytes)
+            try:
+                _now(acceptor.start())
+            except (CannotListenError, TlsConfigurationError) as error:
+                self._close_acceptors()
+                raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {_reason(error, uri)}") from error
+            self.acceptors.append(acceptor)
+
+    # --- stop
+
+    def stop(self) -> Deferred[None]:
+        """Orderly: clients are told, what was accepted is written."""
+        if not self._running:
+            done: Deferred[None] = Deferred()
+            done.callback(None)
+            return done
+        self._running = False
+        uptime = (self.clock.wall_ms() - self.server.started_ms) / 1000
+        closing = self._close_acceptors()
+        self.server.stop()
+        self.messaging.stop()
+        written: Deferred[None] = Deferred()
+        self.store.stop(lambda: None if written.called else written.callback(None))
+        give_up = self.clock.call_later(STOP_SECONDS, lambda: None if written.called else written.callback(None))
+        both: Deferred[Any] = gatherResults([closing, written], consumeErrors=True)
+
+        def finished(result: object) -> None:
+            give_up.cancel()
+            self._stop_disk_writer()
+            log.info(
+                "AMQ221002: mqbroker version {version} [{node}] stopped, uptime {uptime:.3f} seconds",
+                version=product_version(),
+                node=self.node_id,
+                uptime=uptime,
+            )
+
+        return both.addBoth(finished)
+
+    def _close_acceptors(self) -> Deferred[Any]:
+        acceptors, self.acceptors = self.acceptors, []
+        return gatherResults([acceptor.stop() for acceptor in acceptors], consumeErrors=True)
+
+    def _stop_disk_writer(self) -> None:
+        if self._disk_writer is not None:
+            self._disk_writer.stop()
+            self._disk_writer = None
+
+    # --- what the layers below are given
+
+    def _path(self, text: str) -> Path:
+        return self.settings.base / text
+
+    def _read_bytes(self, path: str) -> bytes:
+        return self._path(path).read_bytes()
+
+    def _write_bytes(self, path: str, data: bytes) -> None:
+        """Replace a file as a whole, so that a crash leaves the old or the new one."""
+        target = self._path(path)
+        temporary = target.with_name(target.name + ".new")
+        temporary.write_bytes(data)
+        temporary.replace(target)
+
+    def _defer_to_thread(self, function: Callable[..., T], *args: Any) -> Deferred[T]:
+        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), function, *args)
+
+    def _from_disk_thread(self, function: Callable[..., object], *args: Any) -> None:
+        self._reactor.callFromThread(self._in_turn, function, *args)
+
+    def _in_turn(self, function: Callable[..., object], *args: Any) -> None:
+        messaging = getattr(self, "messaging", None)
+        if messaging is None:
+            function(*args)
+        else:
+            messaging.core.turn.run(function, *args)
+
+    def _disk_usage(self) -> float:
+        directory = self.data_directory or self.settings.base
+        usage = shutil.disk_usage(directory)
+        return usage.used / usage.total if usage.total else 0.0
+
+    def _store_failed(self, reason: str) -> None:
+        log.critical("AMQ222010: Critical IO Error, shutting down the server: {reason}", reason=reason)
+        if self._on_failure is not None:
+            self._on_failure(reason)
+
+
+def _now(result: Deferred[T]) -> T:
+    """The result of a Deferred that has fired already, as listening does."""
+    values: list[Any] = []
+    errors: list[Any] = []
+    result.addCallbacks(values.append, errors.append)
+    if errors:
+        errors[0].raiseException()
+    if not values:
+        raise StartError("the acceptor did not open at once")
+    opened: T = values[0]
+    return opened
+
+
+def _reason(error: Exception, uri: TransportUri) -> str:
+    if isinstance(error, CannotListenError):
+        cause = error.socketError
+        return str(getattr(cause, "strerror", None) or cause)
+    return str(error)

@@ -1,0 +1,108 @@
+"""``mqbroker address create|update|delete|show``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from mqbroker.cli.management import ManagementError, management
+from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options
+from mqbroker.cli.output import print_json
+from mqbroker.cli.status import BadUsage, CommandError
+
+R = TypeVar("R")
+
+
+def _address_options(command: Callable[..., R]) -> Callable[..., R]:
+    decorated = command
+    for option in (
+        click.option("--name", help="Name of the address."),
+        click.option("--anycast/--no-anycast", default=None, help="May it have anycast queues?"),
+        click.option("--multicast/--no-multicast", default=None, help="May it have multicast queues?"),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def _routing_types(anycast: bool | None, multicast: bool | None) -> str:
+    return ",".join(name for name, wanted in (("ANYCAST", anycast), ("MULTICAST", multicast)) if wanted)
+
+
+@click.command(epilog="Example: mqbroker address create --name orders --anycast")
+@_address_options
+@connection_options
+def create(connection: ConnectionOptions, name: str | None, anycast: bool | None, multicast: bool | None) -> None:
+    """Create an address: multicast when no routing type is given."""
+    address = name or ask("name of the address", "--name", connection)
+    if anycast is None and multicast is None:
+        multicast = True
+    types = _routing_types(anycast, multicast)
+    if not types:
+        raise BadUsage("an address needs --anycast, --multicast or both")
+    with management(connection) as broker:
+        _report(lambda: broker.invoke("broker", "createAddress", address, types), "create", address)
+
+
+@click.command(epilog="Example: mqbroker address update --name orders --anycast --multicast")
+@_address_options
+@connection_options
+def update(connection: ConnectionOptions, name: str | None, anycast: bool | None, multicast: bool | None) -> None:
+    """Change the routing types of an address to exactly those given."""
+    address = name or ask("name of the address", "--name", connection)
+    types = _routing_types(anycast, multicast)
+    if not types:
+        raise BadUsage("say what the address may have: --anycast, --multicast or both")
+    with management(connection) as broker:
+        _report(lambda: broker.invoke("broker", "updateAddress", address, types), "update", address)
+
+
+@click.command(epilog="Example: mqbroker address delete --name orders --force")
+@click.option("--name", help="Name of the address.")
+@click.option("--force", is_flag=True, help="Delete it although it has queues, with these queues and their messages.")
+@connection_options
+def delete(connection: ConnectionOptions, name: str | None, force: bool) -> None:
+    """Delete an address."""
+    address = name or ask("name of the address", "--name", connection)
+    with management(connection) as broker:
+        _report(lambda: broker.invoke("broker", "deleteAddress", address, force) and None, "delete", address)
+
+
+@click.command(epilog="Example: mqbroker address show --name orders --bindings")
+@click.option("--name", help="Show this address; without it the names of all addresses.")
+@click.option("--bindings", is_flag=True, help="Show the queues and other bindings of the address.")
+@JSON
+@connection_options
+def show(connection: ConnectionOptions, name: str | None, bindings: bool, as_json: bool) -> None:
+    """Show the addresses, or one of them."""
+    if bindings and not name:
+        raise BadUsage("--bindings needs --name")
+    connection.quiet = as_json
+    with management(connection) as broker:
+        try:
+            if name is None:
+                text = str(broker.invoke("broker", "listAddresses", "\n"))
+                names = [line for line in text.split("\n") if line and line != broker.reply_queue]
+                if as_json:
+                    print_json(names)
+                else:
+                    click.echo("\n".join(names))
+                return
+            operation = "listBindingsForAddress" if bindings else "getAddressInfo"
+            result = broker.invoke("broker", operation, name)
+        except ManagementError as error:
+            raise CommandError(f"Failed to show address {name or ''}. Reason: {error}") from error
+        if as_json:
+            print_json({"name": name, "bindings" if bindings else "info": result})
+        else:
+            click.echo(result)
+
+
+def _report(operation: Callable[[], object], verb: str, name: str) -> None:
+    try:
+        described = operation()
+    except ManagementError as error:
+        raise CommandError(f"Failed to {verb} address {name}. Reason: {error}") from error
+    subject = described if isinstance(described, str) and described else f"Address {name}"
+    click.echo(f"{subject} {verb}d successfully.")

@@ -1,0 +1,61 @@
+"""``mqbroker check config``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mqbroker.cli.options import JSON, instance_option
+from mqbroker.cli.output import print_json
+from mqbroker.cli.status import BadUsage, CommandError
+
+
+@click.command(epilog="Example: mqbroker check config /var/lib/mybroker/etc/broker.xml -D name=value")
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@instance_option
+@click.option("--properties", "property_files", multiple=True, type=click.Path(dir_okay=False), help="Properties file applied on top.")
+@click.option("-D", "definitions", multiple=True, metavar="NAME=VALUE", help="What ${NAME} stands for in the file.")
+@JSON
+def config(file: Path | None, instance: Path | None, property_files: tuple[str, ...], definitions: tuple[str, ...], as_json: bool) -> None:
+    """Check a broker.xml without starting a broker.
+
+    Every error and warning is printed with file and line. The exit status is 0 when a broker would start with it, warnings or not.
+    """
+    from mqbroker.config.parse import ConfigurationError, load_configuration
+
+    if file is None:
+        if instance is None:
+            raise BadUsage("which file? Give FILE or --instance DIR")
+        file = instance / "etc" / "broker.xml"
+    try:
+        loaded = load_configuration(str(file), lambda path: Path(path).read_bytes(), _substitutions(definitions, instance), property_files)
+    except ConfigurationError as error:
+        if as_json:
+            print_json({"file": str(file), "valid": False, "errors": [_json(problem) for problem in error.problems], "warnings": []})
+            raise CommandError(f"{len(error.problems)} error(s)") from error
+        raise CommandError("\n".join(f"ERROR {problem}" for problem in error.problems)) from error
+    if as_json:
+        print_json({"file": str(file), "valid": True, "errors": [], "warnings": [_json(problem) for problem in loaded.warnings]})
+        return
+    for problem in loaded.warnings:
+        click.echo(f"WARNING {problem}")
+    click.echo(f"{file} is valid, {len(loaded.warnings)} warning(s)")
+
+
+def _json(problem: Any) -> dict[str, object]:
+    return {"file": problem.file, "line": problem.line, "text": problem.text}
+
+
+def _substitutions(definitions: tuple[str, ...], instance: Path | None) -> dict[str, str]:
+    found = dict(os.environ)
+    if instance is not None:
+        found |= {"artemis.instance": str(instance), "data.dir": str(instance / "data")}
+    for definition in definitions:
+        name, separator, value = definition.partition("=")
+        if not separator or not name:
+            raise BadUsage(f"-D {definition}: expected NAME=VALUE")
+        found[name] = value
+    return found

@@ -1,0 +1,17 @@
+"""``python -m mqbroker.cli.daemon``: twistd in the foreground with the mqbroker plugin.  What ``mqbroker run`` turns into."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run ``twistd -n --pidfile= mqbroker`` with the arguments of this process."""
+    from twisted.scripts.twistd import run
+
+    sys.argv = ["twistd", "-n", "--pidfile=", "mqbroker", *sys.argv[1:]]
+    run()  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    main()

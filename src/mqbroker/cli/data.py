@@ -1,0 +1,185 @@
+"""``mqbroker data print|exp|imp|recover``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
+
+from mqbroker.cli.options import JSON, connection_options, instance_option, verbose_option
+from mqbroker.cli.output import print_json
+from mqbroker.cli.status import CommandError, NoConnection
+
+if TYPE_CHECKING:
+    from mqbroker.cli.journal_folder import DataFolders
+    from mqbroker.cli.options import ConnectionOptions
+
+R = TypeVar("R")
+
+
+def _folder(name: str, help: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=help)
+
+
+def _data_options(command: Callable[..., R]) -> Callable[..., R]:
+    decorated = command
+    for option in (
+        click.argument("configuration", required=False),
+        instance_option,
+        verbose_option,
+        click.option("--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml that names the folders."),
+        _folder("--data", "Folder with journal, bindings and large-messages in it."),
+        _folder("--journal", "Folder of the messages. Default: as in broker.xml."),
+        _folder("--bindings", "Folder of the bindings. Default: as in broker.xml."),
+        _folder("--large-messages", "Folder of the large messages. Default: as in broker.xml."),
+        click.option("--f", "ignore_lock", is_flag=True, help="Read although a broker uses the folder. What is read may be inconsistent."),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def _folders(options: dict[str, Any]) -> DataFolders:
+    from mqbroker.cli.journal_folder import find_folders
+    from mqbroker.cli.lifecycle import instance_folder
+
+    instance = options["instance"]
+    if options["configuration"] is not None:
+        instance = instance_folder(options["configuration"], None)
+    return find_folders(instance, options["broker"], options["data"], options["journal"], options["bindings"], options["large_messages"])
+
+
+def _output(stack: ExitStack, file: Path | None) -> TextIO:
+    if file is None:
+        return sys.stdout
+    try:
+        return stack.enter_context(file.open("w", encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"--output: {error}") from error
+
+
+@click.command(name="print", epilog="Example: mqbroker data print --instance /var/lib/mybroker --safe")
+@_data_options
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal.")
+@click.option("--safe", is_flag=True, help="Leave out the contents of messages.")
+@click.option("--skip-bindings", is_flag=True, help="Leave out the bindings journal.")
+@click.option("--skip-journal", is_flag=True, help="Leave out the messages journal.")
+def print_data(output: Path | None, safe: bool, skip_bindings: bool, skip_journal: bool, ignore_lock: bool, **options: Any) -> None:
+    """Print the records of the journals of a stopped broker, one in a line, with the segment and what is left of them at the end."""
+    from mqbroker.cli.data_print import print_journals
+    from mqbroker.cli.journal_folder import exclusive
+
+    folders = _folders(options)
+    with ExitStack() as stack:
+        out = _output(stack, output)
+        with exclusive(folders, ignore_lock):
+            print_journals(folders, out, safe=safe, bindings=not skip_bindings, journal=not skip_journal)
+
+
+@click.command(epilog="Example: mqbroker data exp --instance /var/lib/mybroker --output exp.xml")
+@_data_options
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal.")
+def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
+    """Export queues and messages of a stopped broker as XML, which `artemis data imp` reads too."""
+    from mqbroker.cli.data_export import export
+    from mqbroker.cli.journal_folder import exclusive, load_state
+
+    folders = _folders(options)
+    with ExitStack() as stack:
+        out = _output(stack, output)
+        with exclusive(folders, ignore_lock):
+            queues, messages = export(load_state(folders), folders, out)
+    if output is not None:
+        click.echo(f"exported {queues} queues and {messages} messages to {output}")
+
+
+@click.command(epilog="Example: mqbroker data imp --input exp.xml --user admin --password secret")
+@click.option(
+    "--input", "file", type=click.Path(path_type=Path, dir_okay=False), default=Path("exp.dmp"), show_default=True, help="File to read."
+)
+@click.option("--legacy-prefixes", is_flag=True, help="Keep the prefixes jms.queue. and jms.topic. of old exports.")
+@click.option("--sort", is_flag=True, help="Sort the messages by their ids, for files whose writer did not; keeps all of them in memory.")
+@connection_options
+def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: bool) -> None:
+    """Import an XML export of mqbroker or Artemis into a running broker.
+
+    Creates the addresses and queues that are missing. Messages are sent in transactions of 500; all of them become durable.
+    """
+    from mqbroker.cli.connection import broker_url, reason, without_password
+    from mqbroker.cli.data_import import Importer
+    from mqbroker.cli.load import progress
+    from mqclient.blocking import get_runner
+    from mqclient.errors import MQError, NotConnectedError, SecurityError
+    from mqclient.jms.settings import FactorySettings, read_url
+
+    url = broker_url(connection)
+    click.echo(f"Connection brokerURL = {without_password(url)}")
+    settings = FactorySettings()
+    try:
+        connectors = read_url(url, settings)
+    except ValueError as error:
+        raise NoConnection(f"--url: {error}") from error
+    runner = get_runner()
+    call: Callable[..., Any] = runner.call
+    locator = runner.locator(connectors, settings)
+    user, password = connection.user or settings.user, connection.password or settings.password
+    try:
+        factory = call(locator.create_session_factory)
+        admin = call(factory.create_session, user, password)
+        sender = call(factory.create_session, user, password, auto_commit_sends=False)
+        with progress(0, "Importing", False) as advance:
+            counts = Importer(runner, admin, sender, legacy_prefixes).run(file, sort, advance)
+    except (NotConnectedError, SecurityError) as error:
+        raise NoConnection(f"Connection failed::{reason(error)}") from error
+    except MQError as error:
+        raise CommandError(reason(error)) from error
+    finally:
+        call(locator.close)
+    click.echo(f"imported {counts.messages} messages; created {counts.addresses} addresses and {counts.queues} queues")
+
+
+@click.command(epilog="Example: mqbroker data recover --instance /var/lib/mybroker --target /var/lib/mybroker/recovered")
+@_data_options
+@click.option(
+    "--target", required=True, type=click.Path(path_type=Path, file_okay=False), help="New folder for journal, bindings and large-messages."
+)
+@JSON
+def recover(target: Path, as_json: bool, ignore_lock: bool, **options: Any) -> None:
+    """Salvage what a damaged journal still holds into a new one, and list what is lost.
+
+    The old folders stay as they are. Messages whose acknowledgement is lost come again.
+    """
+    from mqbroker.cli.data_recover import salvage, write_journal
+    from mqbroker.cli.journal_folder import DataFolders, exclusive
+
+    folders = _folders(options)
+    if target.exists() and any(target.iterdir()):
+        raise CommandError(f"--target: {target} exists and is not empty")
+    with exclusive(folders, ignore_lock):
+        found = salvage(folders)
+        new = DataFolders(target / "journal", target / "bindings", target / "large-messages")
+        write_journal(found, folders, new, int.from_bytes(os.urandom(7), "big"))
+    if as_json:
+        print_json(
+            {
+                "messages": len(found.state.messages),
+                "losses": [
+                    {"file": loss.file, "start": loss.start, "end": loss.end, "messageIDs": list(loss.message_ids)} for loss in found.losses
+                ],
+                "withoutQueue": found.without_queue,
+                "missingBodies": found.missing_bodies,
+                "target": str(target),
+            }
+        )
+        return
+    for loss in found.losses:
+        click.echo(f"LOST {loss}")
+    for message_id in found.without_queue:
+        click.echo(f"LOST message {message_id}: its queue is not known any more")
+    for message_id in found.missing_bodies:
+        click.echo(f"LOST message {message_id}: the file of its large body is missing")
+    click.echo(f"recovered {len(found.state.messages)} messages into {target}")

@@ -1,0 +1,167 @@
+"""Bringing Artemis's XML into a running broker (``mqbroker data imp``).
+
+A message goes to exactly the queues that held it: to the address when its only queue is the only one there, else to each queue by its fully
+qualified name.  Then a message of several subscriptions becomes one message for each, with the same user id.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mqbroker.cli.status import CommandError
+from mqbroker.cli.xml_messages import XmlMessage, attribute, read_body, read_message
+from mqbroker.cli.xml_reader import Node, XmlFormatError, read_nodes
+from mqclient.core.api import BlockingRunner, ClientProducer, ClientSession, QueueConfiguration
+from mqclient.core.message import ClientMessage
+from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_LARGE_SIZE
+
+BATCH: Final = 500
+"""Messages in one transaction."""
+_ROUTING_TYPES: Final = {"MULTICAST": 0, "ANYCAST": 1}
+_LEGACY_PREFIXES: Final = {"jms.queue.": "ANYCAST", "jms.topic.": "MULTICAST", "jms.tempqueue.": "ANYCAST", "jms.temptopic.": "MULTICAST"}
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was imported."""
+
+    addresses: int = 0
+    queues: int = 0
+    messages: int = 0
+
+
+class Importer:
+    """Creates what is missing and sends the messages, over two sessions of the core client: one of them is transacted."""
+
+    def __init__(self, runner: BlockingRunner, admin: ClientSession, sender: ClientSession, legacy_prefixes: bool) -> None:
+        self._call: Callable[..., Any] = runner.call
+        self._admin = admin
+        self._sender = sender
+        self._legacy_prefixes = legacy_prefixes
+        create_producer: Callable[..., Any] = sender.create_producer
+        self._producer: ClientProducer = self._call(create_producer)
+        self._addresses: dict[str, str] = {}
+        """Address by queue name."""
+        self._alone: dict[str, bool] = {}
+        self._uncommitted = 0
+        self.counts = Counts()
+
+    def run(self, file: Path, sort: bool, imported: Callable[[], None]) -> Counts:
+        """Import the whole file; ``imported`` is called after each message.
+
+        Raises :class:`CommandError` for a file that cannot be read, naming the line; what was committed before stays.
+        """
+        try:
+            with file.open("rb") as stream:
+                messages: Iterator[Node] = self._bindings(stream)
+                if sort:
+                    messages = iter(sorted(messages, key=lambda node: int(attribute(node, "id", "0"))))
+                for node in messages:
+                    self._message(node)
+                    imported()
+            self._commit()
+        except (OSError, XmlFormatError) as error:
+            raise CommandError(f"{file}: {error}; {self.counts.messages - self._uncommitted} messages were imported before") from error
+        return self.counts
+
+    def _bindings(self, stream: io.BufferedReader) -> Iterator[Node]:
+        """Create addresses and queues on the way; yields the messages."""
+        for node in read_nodes(stream, "activemq-journal", ("address-binding", "queue-binding", "binding", "message")):
+            if node.name == "message":
+                yield node
+            elif node.name == "address-binding":
+                self._address(node)
+            else:
+                self._queue(node)
+
+    def _plain(self, name: str) -> tuple[str, str | None]:
+        """A name without the prefix of old clients, and the routing type that the prefix meant."""
+        if not self._legacy_prefixes:
+            for prefix, routing_type in _LEGACY_PREFIXES.items():
+                if name.startswith(prefix):
+                    return name[len(prefix) :], routing_type
+        return name, None
+
+    def _address(self, node: Node) -> None:
+        name, legacy_type = self._plain(attribute(node, "name"))
+        texts = [legacy_type] if legacy_type else [text.strip() for text in attribute(node, "routing-types").split(",") if text.strip()]
+        types = [_routing_type(text, node) for text in texts]
+        found = self._call(self._admin.address_query, name)
+        if not found.exists:
+            self._call(self._admin.create_address, name, types)
+            self.counts.addresses += 1
+
+    def _queue(self, node: Node) -> None:
+        name, _ = self._plain(attribute(node, "name", attribute(node, "queue-name", "")))
+        address, legacy_type = self._plain(attribute(node, "address"))
+        self._addresses[name] = address
+        if self._call(self._admin.queue_query, name).exists:
+            return
+        routing_type = _routing_type(legacy_type or attribute(node, "routing-type", "ANYCAST"), node)
+        if not self._call(self._admin.address_query, address).exists:
+            self._call(self._admin.create_address, address, [routing_type])
+            self.counts.addresses += 1
+        filter_string = attribute(node, "filter-string", "") or None
+        self._call(
+            self._admin.create_queue,
+            QueueConfiguration(name=name, address=address, routing_type=routing_type, filter_string=filter_string, durable=True),
+        )
+        self.counts.queues += 1
+
+    def _message(self, node: Node) -> None:
+        found = read_message(node)
+        for number, queue in enumerate(found.queues):
+            name, _ = self._plain(queue)
+            address = self._addresses.get(name)
+            if address is None:
+                raise XmlFormatError(f"line {found.line}: the message names the queue {queue}, which the file does not define before")
+            target = address if len(found.queues) == 1 and self._is_alone(address) else f"{address}::{name}"
+            self._call(self._producer.send, _to_send(found, node, first=number == 0), target)
+        self.counts.messages += 1
+        self._uncommitted += 1
+        if self._uncommitted >= BATCH:
+            self._commit()
+
+    def _is_alone(self, address: str) -> bool:
+        """Has the address just one queue, without a filter?"""
+        if address not in self._alone:
+            names = self._call(self._admin.address_query, address).queue_names
+            self._alone[address] = len(names) == 1 and not self._call(self._admin.queue_query, names[0]).filter_string
+        return self._alone[address]
+
+    def _commit(self) -> None:
+        if self._uncommitted:
+            self._call(self._sender.commit)
+            self._uncommitted = 0
+
+
+def _routing_type(text: str, node: Node) -> int:
+    if text not in _ROUTING_TYPES:
+        raise XmlFormatError(f"line {node.line}: '{text}' is no routing type, expected ANYCAST or MULTICAST")
+    return _ROUTING_TYPES[text]
+
+
+def _to_send(found: XmlMessage, node: Node, *, first: bool) -> ClientMessage:
+    """The message for one queue.  Only the first has the duplicate id: the others would be refused as its duplicates."""
+    source = found.message
+    properties = {
+        name: value for name, value in source.properties.items() if name != KEY_LARGE_SIZE and (first or name != KEY_DUPLICATE_ID)
+    }
+    message = ClientMessage(
+        type=source.type,
+        durable=True,
+        priority=source.priority,
+        expiration=source.expiration,
+        timestamp=source.timestamp,
+        user_id=source.user_id,
+        properties=properties,
+    )
+    if found.large:
+        message.body_source = read_body(node)
+    else:
+        message.body = b"".join(read_body(node))
+    return message

@@ -1,0 +1,104 @@
+"""The journal of a stopped broker, for the ``data`` commands: where it is, that nobody uses it, and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.localfs import LocalFileSystem
+from mqbroker.storage.errors import StorageError
+from mqbroker.storage.folders import check_folders
+from mqbroker.storage.nodelock import NodeLock
+from mqbroker.storage.replay import LogImage, State, find_images, replay
+from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
+
+
+@dataclass(slots=True)
+class DataFolders:
+    """The three folders of a store."""
+
+    journal: Path
+    bindings: Path
+    large_messages: Path
+
+    def large_body(self, body_id: int) -> Path:
+        return self.large_messages / f"{body_id}.msg"
+
+
+def find_folders(
+    instance: Path | None, broker: Path | None, data: Path | None, journal: Path | None, bindings: Path | None, large_messages: Path | None
+) -> DataFolders:
+    """The folders that the options name; what they leave open is read from broker.xml.  Raises :class:`BadUsage`."""
+    if data is not None:
+        found = DataFolders(data / "journal", data / "bindings", data / "large-messages")
+    elif journal is not None and bindings is not None:
+        found = DataFolders(journal, bindings, journal.parent / "large-messages")
+    else:
+        file = broker or (instance / "etc" / "broker.xml" if instance is not None else None)
+        if file is None:
+            raise BadUsage("which data? Give --instance DIR, --data DIR, or --journal, --bindings and --large-messages")
+        found = _folders_of(file, instance)
+    found.journal = journal or found.journal
+    found.bindings = bindings or found.bindings
+    found.large_messages = large_messages or found.large_messages
+    for name, folder in (("journal", found.journal), ("bindings", found.bindings)):
+        if not folder.is_dir():
+            raise BadUsage(f"there is no folder {folder} for the {name}")
+    return found
+
+
+def _folders_of(file: Path, instance: Path | None) -> DataFolders:
+    import os
+
+    from mqbroker.config.parse import ConfigurationError, load_configuration
+
+    substitutions = dict(os.environ)
+    if instance is not None:
+        substitutions |= {"artemis.instance": str(instance), "data.dir": str(instance / "data")}
+    try:
+        configuration = load_configuration(str(file), lambda path: Path(path).read_bytes(), substitutions).configuration
+    except ConfigurationError as error:
+        raise CommandError(str(error)) from error
+    base = instance or Path()
+    storage = configuration
+    return DataFolders(base / storage.journal_directory, base / storage.bindings_directory, base / storage.large_messages_directory)
+
+
+@contextmanager
+def exclusive(folders: DataFolders, ignore_lock: bool) -> Iterator[None]:
+    """Hold the lock of the store meanwhile, unless ``ignore_lock``.  Errors of the store become :class:`CommandError`."""
+    file_system = LocalFileSystem()
+    try:
+        check_folders(file_system, StoreSettings(str(folders.journal), str(folders.bindings), str(folders.large_messages)))
+        if ignore_lock:
+            yield
+            return
+        lock = NodeLock(file_system, str(folders.journal))
+        lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+    except (StorageError, OSError) as error:
+        raise CommandError(str(error)) from error
+
+
+def images(folders: DataFolders) -> tuple[LogImage, LogImage]:
+    """The messages journal and the bindings journal, with what does not count cut off.  Raises ``JournalDamagedError``."""
+    file_system = LocalFileSystem()
+    found = find_images(
+        LogImage(file_system, str(folders.journal), KIND_MESSAGES), LogImage(file_system, str(folders.bindings), KIND_BINDINGS)
+    )
+    return found.messages, found.bindings
+
+
+def load_state(folders: DataFolders) -> State:
+    """What the journals hold.  Raises ``JournalDamagedError``."""
+    file_system = LocalFileSystem()
+    return replay(
+        find_images(LogImage(file_system, str(folders.journal), KIND_MESSAGES), LogImage(file_system, str(folders.bindings), KIND_BINDINGS))
+    )

@@ -1,0 +1,80 @@
+"""``mqbroker run``, ``stop`` and ``kill``: the broker of an instance folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from mqbroker.cli.options import instance_option, verbose_option
+from mqbroker.cli.status import BadUsage
+
+_BOOTSTRAP = "bootstrap.xml"
+_CONFIGURATION = click.argument("configuration", required=False)
+
+
+@click.command(epilog="Example: mqbroker run --instance /var/lib/mybroker")
+@_CONFIGURATION
+@instance_option
+@click.option("--allow-kill", is_flag=True, help="Obey `mqbroker kill`: end at once without any orderly step. For tests.")
+@verbose_option
+def run(configuration: str | None, instance: Path | None, allow_kill: bool, verbose: bool) -> None:
+    """Run the broker of an instance folder in the foreground.
+
+    Starts on a folder of `mqbroker create` and of `artemis create`. CONFIGURATION is the URI of its bootstrap.xml, when --instance does not
+    say it. SIGTERM, Ctrl-C and `mqbroker stop` stop it in an orderly way.
+    """
+    arguments = ["--instance", str(instance_folder(configuration, instance))]
+    if allow_kill:
+        arguments += ["--allow-kill"]
+    if verbose:
+        click.echo(f"twistd -n --pidfile= mqbroker {' '.join(arguments)}")
+    sys.stdout.flush()
+    # The process becomes the broker: same process id for whoever started it, and nothing of the command line stays in memory.
+    os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli.daemon", *arguments])
+
+
+@click.command(epilog="Example: mqbroker stop --instance /var/lib/mybroker")
+@_CONFIGURATION
+@instance_option
+@verbose_option
+def stop(configuration: str | None, instance: Path | None, verbose: bool) -> None:
+    """Ask the broker of an instance folder to stop in an orderly way.
+
+    Returns at once; the broker sees the marker file etc/STOP_ME within half a second.
+    """
+    _mark(instance_folder(configuration, instance), "STOP_ME", verbose)
+
+
+@click.command(epilog="Example: mqbroker kill --instance /var/lib/mybroker")
+@_CONFIGURATION
+@instance_option
+@verbose_option
+def kill(configuration: str | None, instance: Path | None, verbose: bool) -> None:
+    """End the broker of an instance folder at once, if it was started with --allow-kill."""
+    _mark(instance_folder(configuration, instance), "KILL_ME", verbose)
+
+
+def instance_folder(configuration: str | None, instance: Path | None) -> Path:
+    """The absolute path of the instance.  Raises :class:`BadUsage` when there is none, or when it is none."""
+    if configuration is not None:
+        path = Path(configuration.removeprefix("xml:").removeprefix("file:"))
+        if path.name != _BOOTSTRAP:
+            raise BadUsage(
+                f"{configuration}: expected the {_BOOTSTRAP} of an instance folder, such as xml:/var/lib/mybroker/etc/{_BOOTSTRAP}"
+            )
+        instance = path.parent.parent
+    if instance is None:
+        raise BadUsage("which broker? Give --instance DIR, or use the start script in the bin folder of the instance")
+    if not (instance / "etc").is_dir():
+        raise BadUsage(f"{instance} is no instance folder: it has no folder etc (mqbroker create {instance} makes one)")
+    return instance.resolve()
+
+
+def _mark(instance: Path, name: str, verbose: bool) -> None:
+    marker = instance / "etc" / name
+    marker.touch()
+    if verbose:
+        click.echo(f"created {marker}")

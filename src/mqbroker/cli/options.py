@@ -1,0 +1,123 @@
+"""Options that several commands share, with the names and defaults of the ``artemis`` command."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+import click
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEFAULT_URL: Final = "tcp://localhost:61616"
+
+
+@dataclass(slots=True)
+class ConnectionOptions:
+    """How to reach the broker, and whether to talk about it."""
+
+    url: str | None
+    acceptor: str
+    user: str | None
+    password: str | None
+    client_id: str | None
+    silent: bool
+    verbose: bool
+    instance: Path | None
+    quiet: bool = False
+    """Print nothing but the result: for ``--json``."""
+
+
+def instance_from_environment() -> Path | None:
+    """The instance folder whose start script called us (``MQBROKER_INSTANCE``, or ``ARTEMIS_INSTANCE`` of Artemis' own scripts)."""
+    folder = os.environ.get("MQBROKER_INSTANCE") or os.environ.get("ARTEMIS_INSTANCE")
+    return Path(folder) if folder else None
+
+
+_INSTANCE = click.option(
+    "--instance",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=instance_from_environment,
+    help="The instance folder. Default: the one whose start script runs this command.",
+)
+_VERBOSE = click.option("--verbose", is_flag=True, help="Say more about what is done.")
+
+
+def instance_option(command: Callable[..., R]) -> Callable[..., R]:
+    """``--instance DIR``."""
+    return _INSTANCE(command)
+
+
+def verbose_option(command: Callable[..., R]) -> Callable[..., R]:
+    """``--verbose``."""
+    return _VERBOSE(command)
+
+
+def connection_options(command: Callable[Concatenate[ConnectionOptions, P], R]) -> Callable[..., R]:
+    """``--url``, ``--user`` and the others; the command gets them as its first argument."""
+
+    @functools.wraps(command)
+    def wrapper(
+        *args: Any,
+        url: str | None,
+        acceptor: str,
+        user: str | None,
+        password: str | None,
+        client_id: str | None,
+        protocol: str,
+        silent: bool,
+        verbose: bool,
+        instance: Path | None,
+        **kwargs: Any,
+    ) -> R:
+        options = ConnectionOptions(url, acceptor, user, password, client_id, silent, verbose, instance)
+        return command(options, *args, **kwargs)
+
+    decorated: Callable[..., R] = wrapper
+    for option in (
+        _INSTANCE,
+        _VERBOSE,
+        click.option("--silent", is_flag=True, help="Ask nothing; take a sensible value, or fail, where one is missing."),
+        click.option(
+            "--protocol",
+            type=click.Choice(["CORE"], case_sensitive=False),
+            default="CORE",
+            help="Always CORE: AMQP is not spoken.",
+        ),
+        click.option("--clientID", "client_id", help="Client id of the connection."),
+        click.option("--password", help="Password to log in with."),
+        click.option("--user", help="User to log in as."),
+        click.option(
+            "--acceptor",
+            default="artemis",
+            help="Acceptor (or else connector) in the broker.xml of the instance to connect to without --url. Default: artemis.",
+        ),
+        click.option(
+            "--url",
+            help=f"Address of the broker. Default: that of the acceptor 'artemis' of the instance, without an instance {DEFAULT_URL}.",
+        ),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, useful for scripts.")
+
+
+def ask(text: str, option: str, connection: ConnectionOptions, *, hide: bool = False) -> str:
+    """Ask for a value that was not given.
+
+    Raises :class:`mqbroker.cli.status.BadUsage` where nobody can answer: with ``--silent``, and without a terminal.
+    """
+    import sys
+
+    from mqbroker.cli.status import BadUsage
+
+    if connection.silent or not sys.stdin.isatty():
+        raise BadUsage(f"{option} is needed: {text}")
+    return str(click.prompt(f"{option}: {text}", hide_input=hide))

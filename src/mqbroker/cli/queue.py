@@ -1,0 +1,169 @@
+"""``mqbroker queue create|update|delete|purge``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from mqbroker.cli.management import ManagementError, management
+from mqbroker.cli.options import ConnectionOptions, ask, connection_options
+from mqbroker.cli.status import BadUsage, CommandError
+
+R = TypeVar("R")
+
+
+def _queue_options(command: Callable[..., R]) -> Callable[..., R]:
+    decorated = command
+    for option in (
+        click.option("--name", help="Name of the queue; address::queue is allowed."),
+        click.option("--address", help="Its address. Default: the name of the queue."),
+        click.option("--filter", help="Only messages that match this filter come into the queue. Default: all."),
+        click.option("--anycast", is_flag=True, help="Every message goes to one consumer among all queues of the address."),
+        click.option("--multicast", is_flag=True, help="Every queue of the address gets its copy."),
+        click.option("--durable/--no-durable", default=None, help="Does the queue survive a restart of the broker?"),
+        click.option("--max-consumers", type=int, help="Most consumers at a time; -1 is no limit."),
+        click.option(
+            "--purge-on-no-consumers", "purge", flag_value=True, default=None, help="Empty the queue when its last consumer leaves."
+        ),
+        click.option("--preserve-on-no-consumers", "purge", flag_value=False, help="Keep the messages when the last consumer leaves."),
+        click.option("--auto-create-address", is_flag=True, default=None, help="Create the address when it does not exist."),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def _routing_type(anycast: bool, multicast: bool) -> str | None:
+    if anycast and multicast:
+        raise BadUsage("a queue is either --anycast or --multicast")
+    return "ANYCAST" if anycast else "MULTICAST" if multicast else None
+
+
+def _yes(value: bool | None, question: str, connection: ConnectionOptions) -> bool:
+    """``value``, or the answer of a person; without one it is no."""
+    if value is not None:
+        return value
+    if connection.silent or not sys.stdin.isatty():
+        return False
+    return bool(click.confirm(question, default=False))
+
+
+def _settings(values: dict[str, Any]) -> str:
+    return json.dumps({key: value for key, value in values.items() if value is not None})
+
+
+@click.command(epilog="Example: mqbroker queue create --name orders --address orders --anycast --durable --auto-create-address --silent")
+@_queue_options
+@connection_options
+def create(
+    connection: ConnectionOptions,
+    name: str | None,
+    address: str | None,
+    filter: str | None,
+    anycast: bool,
+    multicast: bool,
+    durable: bool | None,
+    max_consumers: int | None,
+    purge: bool | None,
+    auto_create_address: bool | None,
+) -> None:
+    """Create a queue.
+
+    What is not given is asked for at a terminal; otherwise it is no, and the routing type is the broker's default for the address.
+    """
+    name = name or ask("name of the queue", "--name", connection)
+    settings = {
+        "name": name,
+        "address": address or (name if "::" not in name else None),
+        "filter-string": filter,
+        "routing-type": _routing_type(anycast, multicast),
+        "durable": _yes(durable, "Is the queue durable?", connection),
+        "max-consumers": max_consumers,
+        "purge-on-no-consumers": _yes(purge, "Purge it when it has no consumers?", connection),
+        "auto-create-address": _yes(auto_create_address, "Create the address when it does not exist?", connection),
+    }
+    with management(connection) as broker:
+        _report(lambda: broker.invoke("broker", "createQueue", _settings(settings)), "create", name)
+
+
+@click.command(epilog="Example: mqbroker queue update --name orders --max-consumers 3")
+@_queue_options
+@connection_options
+def update(
+    connection: ConnectionOptions,
+    name: str | None,
+    address: str | None,
+    filter: str | None,
+    anycast: bool,
+    multicast: bool,
+    durable: bool | None,
+    max_consumers: int | None,
+    purge: bool | None,
+    auto_create_address: bool | None,
+) -> None:
+    """Change the given settings of a queue; the others stay as they are."""
+    name = name or ask("name of the queue", "--name", connection)
+    settings = {
+        "name": name,
+        "address": address,
+        "filter-string": filter,
+        "routing-type": _routing_type(anycast, multicast),
+        "durable": durable,
+        "max-consumers": max_consumers,
+        "purge-on-no-consumers": purge,
+        "auto-create-address": auto_create_address,
+    }
+    with management(connection) as broker:
+        _report(lambda: broker.invoke("broker", "updateQueue", _settings(settings)), "update", name)
+
+
+@click.command(epilog="Example: mqbroker queue delete --name orders --removeConsumers --autoDeleteAddress")
+@click.option("--name", help="Name of the queue.")
+@click.option("--removeConsumers", "remove_consumers", is_flag=True, help="Delete it although it has consumers; they are closed.")
+@click.option("--autoDeleteAddress", "delete_address", is_flag=True, help="Delete the address too when this was its last queue.")
+@connection_options
+def delete(connection: ConnectionOptions, name: str | None, remove_consumers: bool, delete_address: bool) -> None:
+    """Delete a queue with its messages."""
+    queue = name or ask("name of the queue", "--name", connection)
+    with management(connection) as broker:
+        _report(lambda: broker.invoke("broker", "destroyQueue", queue, remove_consumers, delete_address), "delete", queue)
+
+
+@click.command(epilog="Example: mqbroker queue purge --name orders")
+@click.option("--name", help="Name of the queue.")
+@connection_options
+def purge(connection: ConnectionOptions, name: str | None) -> None:
+    """Delete all messages of a queue."""
+    queue = name or ask("name of the queue", "--name", connection)
+    with management(connection) as broker:
+        _report(lambda: broker.invoke(f"queue.{queue}", "removeAllMessages") and None, "purge", queue)
+
+
+def _report(operation: Callable[[], object], verb: str, name: str) -> None:
+    """Print what was done: the broker's description of the queue if it gives one."""
+    try:
+        described = operation()
+    except ManagementError as error:
+        raise CommandError(f"Failed to {verb} queue {name}. Reason: {error}") from error
+    subject = _description(described) if isinstance(described, str) and described else f"Queue {name}"
+    click.echo(f"{subject} {verb}d successfully.")
+
+
+def _description(text: str) -> str:
+    """The queue in words, where the broker has described it as JSON."""
+    try:
+        settings = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(settings, dict):
+        return text
+    shown = ("name", "address", "routing-type", "filter-string", "durable", "max-consumers", "purge-on-no-consumers", "exclusive", "last-value")
+    words = []
+    for key in (key for key in shown if settings.get(key) is not None):
+        first, *rest = key.split("-")
+        value = settings[key]
+        words.append(f"{first}{''.join(part.capitalize() for part in rest)}={str(value).lower() if isinstance(value, bool) else value}")
+    return f"Queue [{', '.join(words)}]"

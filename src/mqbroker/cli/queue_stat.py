@@ -1,0 +1,116 @@
+"""``mqbroker queue stat``."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Final
+
+import click
+
+from mqbroker.cli.management import Management, json_object, management
+from mqbroker.cli.options import JSON, ConnectionOptions, connection_options
+from mqbroker.cli.output import print_json, table
+from mqbroker.cli.status import BadUsage
+
+_COLUMNS: Final[dict[str, str]] = {
+    "NAME": "name",
+    "ADDRESS": "address",
+    "CONSUMER_COUNT": "consumerCount",
+    "MESSAGE_COUNT": "messageCount",
+    "MESSAGES_ADDED": "messagesAdded",
+    "DELIVERING_COUNT": "deliveringCount",
+    "MESSAGES_ACKED": "messagesAcked",
+    "SCHEDULED_COUNT": "scheduledCount",
+    "ROUTING_TYPE": "routingType",
+    "INTERNAL": "internalQueue",
+}
+_OPERATIONS: Final = ("CONTAINS", "NOT_CONTAINS", "EQUALS", "NOT_EQUALS", "GREATER_THAN", "LESS_THAN")
+_MANAGEMENT_QUEUES: Final = "activemq.management."
+
+
+@click.command(epilog="Example: mqbroker queue stat --field MESSAGE_COUNT --operation GREATER_THAN --value 0 --json")
+@click.option("--queueName", "queue_name", help="Only queues with this text in their name.")
+@click.option(
+    "--field",
+    type=click.Choice([*_COLUMNS], case_sensitive=False),
+    metavar="COLUMN",
+    help="Column to filter by; needs --operation and --value.",
+)
+@click.option(
+    "--operation",
+    type=click.Choice(_OPERATIONS, case_sensitive=False),
+    metavar="OPERATION",
+    help=f"How --field and --value are compared: {', '.join(_OPERATIONS)}.",
+)
+@click.option("--value", help="What --field is compared with.")
+@click.option("--maxRows", "max_rows", type=click.IntRange(1), default=50, show_default=True, help="Most queues to show.")
+@click.option("--maxColumnSize", "max_width", type=int, default=25, show_default=True, help="Widest column, in characters; -1 is no limit.")
+@click.option("--single-line-header", "one_line", is_flag=True, help="Titles in one line, everything flush left.")
+@click.option("--include-management", is_flag=True, help="Show the reply queues of management clients too.")
+@click.option("--loop", is_flag=True, help="Print again and again, until Ctrl-C.")
+@click.option("--sleep", type=click.IntRange(1), default=60_000, show_default=True, help="Milliseconds between two rounds of --loop.")
+@JSON
+@connection_options
+def stat(
+    connection: ConnectionOptions,
+    queue_name: str | None,
+    field: str | None,
+    operation: str | None,
+    value: str | None,
+    max_rows: int,
+    max_width: int,
+    one_line: bool,
+    include_management: bool,
+    loop: bool,
+    sleep: int,
+    as_json: bool,
+) -> None:
+    """Print the counters of queues.
+
+    CONSUMER_COUNT: consumers. MESSAGE_COUNT: messages in the queue, with scheduled, paged and delivered ones that are not acknowledged.
+    MESSAGES_ADDED: routed to the queue since the start. DELIVERING_COUNT: delivered and not acknowledged. MESSAGES_ACKED: acknowledged
+    since the start. Filter EITHER by --queueName OR by --field, --operation and --value.
+    """
+    wanted = _filter(queue_name, field, operation, value)
+    connection.quiet = as_json
+    with management(connection) as broker:
+        while True:
+            found = _queues(broker, wanted, max_rows, include_management)
+            if as_json:
+                print_json(found)
+            else:
+                rows = [[str(entry.get(key, "")) for key in _COLUMNS.values()] for entry in found["data"]]
+                click.echo(table([*_COLUMNS], rows, max_width=max_width, one_line_header=one_line))
+                if found["count"] > len(rows):
+                    click.echo(f"WARNING: the displayed queues are {len(rows)}/{found['count']}, set maxRows to display more queues.")
+            if not loop:
+                return
+            time.sleep(sleep / 1000)
+
+
+def _filter(queue_name: str | None, field: str | None, operation: str | None, value: str | None) -> str:
+    given = [part is not None for part in (field, operation, value)]
+    if queue_name is not None and any(given):
+        raise BadUsage("either --queueName or --field, --operation and --value")
+    if any(given) and not all(given):
+        raise BadUsage("--field, --operation and --value go together")
+    if queue_name is not None:
+        return json.dumps({"field": "name", "operation": "CONTAINS", "value": queue_name, "sortField": "name", "sortOrder": "asc"})
+    if field is not None and operation is not None:
+        options = {"field": _COLUMNS[field.upper()], "operation": operation.upper(), "value": value}
+        return json.dumps(options | {"sortField": "name", "sortOrder": "asc"})
+    return json.dumps({"field": "", "operation": "", "value": "", "sortField": "name", "sortOrder": "asc"})
+
+
+def _queues(broker: Management, wanted: str, max_rows: int, include_management: bool) -> dict[str, Any]:
+    """At most ``max_rows`` queues, without the one on which our own answers come."""
+    found = json_object(broker.invoke("broker", "listQueues", wanted, 1, max_rows + 1))
+    everything = found.get("data", [])
+    shown = [
+        entry
+        for entry in everything
+        if entry.get("name") != broker.reply_queue and (include_management or not str(entry.get("name")).startswith(_MANAGEMENT_QUEUES))
+    ]
+    count = int(found.get("count", len(shown))) - (len(everything) - len(shown))
+    return {"data": shown[:max_rows], "count": count}

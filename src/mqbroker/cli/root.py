@@ -1,0 +1,176 @@
+"""The tree of commands, and the one place where errors become messages and exit statuses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from mqbroker.cli import status
+from mqbroker.cli.lazy import LazyGroup
+
+_EPILOG = "Example: mqbroker create /var/lib/mybroker --user admin --password secret --require-login"
+
+
+@click.group(
+    name="mqbroker",
+    cls=LazyGroup,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    lazy={
+        "help": ("mqbroker.cli.root:help_command", "Show the help of a command."),
+        "create": ("mqbroker.cli.create:create", "Create an instance folder for a broker."),
+        "run": ("mqbroker.cli.lifecycle:run", "Run the broker of an instance folder."),
+        "stop": ("mqbroker.cli.lifecycle:stop", "Stop the broker of an instance folder in an orderly way."),
+        "kill": ("mqbroker.cli.lifecycle:kill", "End a broker at once that was started with --allow-kill."),
+        "producer": ("mqbroker.cli.producer:producer", "Send messages."),
+        "consumer": ("mqbroker.cli.consumer:consumer", "Receive messages."),
+        "browser": ("mqbroker.cli.consumer:browser", "Look at messages without taking them."),
+        "queue": ("mqbroker.cli.root:queue", "Create, change, delete, purge and list queues."),
+        "address": ("mqbroker.cli.root:address", "Create, change, delete and list addresses."),
+        "check": ("mqbroker.cli.root:check", "Check a node, a queue or a configuration file."),
+        "user": ("mqbroker.cli.root:user", "Add, change, remove and list users."),
+        "data": ("mqbroker.cli.root:data", "Print, export, import and recover stored messages."),
+        "mask": ("mqbroker.cli.mask:mask", "Print a password masked or hashed, for a configuration file."),
+        "completion": ("mqbroker.cli.completion:completion", "Print the completion script for a shell."),
+        "version": ("mqbroker.cli.root:version", "Print the version."),
+    },
+)
+def root() -> None:
+    """mqbroker: command line of the broker."""
+
+
+@click.group(
+    name="queue",
+    cls=LazyGroup,
+    epilog="Example: mqbroker queue stat --queueName orders",
+    lazy={
+        "create": ("mqbroker.cli.queue:create", "Create a queue."),
+        "delete": ("mqbroker.cli.queue:delete", "Delete a queue."),
+        "update": ("mqbroker.cli.queue:update", "Change a queue."),
+        "stat": ("mqbroker.cli.queue_stat:stat", "Print the counters of queues."),
+        "purge": ("mqbroker.cli.queue:purge", "Delete all messages of a queue."),
+    },
+)
+def queue() -> None:
+    """Queues of a running broker."""
+
+
+@click.group(
+    name="address",
+    cls=LazyGroup,
+    epilog="Example: mqbroker address show --name orders",
+    lazy={
+        "create": ("mqbroker.cli.address:create", "Create an address."),
+        "delete": ("mqbroker.cli.address:delete", "Delete an address."),
+        "update": ("mqbroker.cli.address:update", "Change the routing types of an address."),
+        "show": ("mqbroker.cli.address:show", "Show the addresses, or one of them."),
+    },
+)
+def address() -> None:
+    """Addresses of a running broker."""
+
+
+@click.group(
+    name="check",
+    cls=LazyGroup,
+    epilog="Example: mqbroker check node --up --diskUsage -1",
+    lazy={
+        "node": ("mqbroker.cli.check:node", "Check a node."),
+        "queue": ("mqbroker.cli.check:queue", "Check a queue."),
+        "config": ("mqbroker.cli.check_config:config", "Check a broker.xml without starting a broker."),
+    },
+)
+def check() -> None:
+    """Checks for scripts and health probes."""
+
+
+@click.group(
+    name="user",
+    cls=LazyGroup,
+    epilog="Example: mqbroker user add --user-command-user bob --user-command-password pw --role amq",
+    lazy={
+        "list": ("mqbroker.cli.user:list_users", "List users."),
+        "add": ("mqbroker.cli.user:add", "Add a user."),
+        "rm": ("mqbroker.cli.user:remove", "Remove a user."),
+        "reset": ("mqbroker.cli.user:reset", "Change password and roles of a user."),
+    },
+)
+def user() -> None:
+    """Users of a running broker that keeps them in properties files."""
+
+
+@click.group(
+    name="data",
+    cls=LazyGroup,
+    epilog="Example: mqbroker data exp --instance /var/lib/mybroker --output exp.xml",
+    lazy={
+        "print": ("mqbroker.cli.data:print_data", "Print the records of the journals of a stopped broker."),
+        "exp": ("mqbroker.cli.data:exp", "Export queues and messages of a stopped broker as XML."),
+        "imp": ("mqbroker.cli.data:imp", "Import such an XML file into a running broker."),
+        "recover": ("mqbroker.cli.data:recover", "Salvage what a damaged journal still holds into a new one."),
+    },
+)
+def data() -> None:
+    """Journal and messages: look at them, bring them from and to a real Artemis."""
+
+
+@click.command(name="version", epilog="Example: mqbroker version")
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        number = installed("mqbroker")
+    except PackageNotFoundError:
+        number = "(not installed: running from the sources)"
+    click.echo(f"mqbroker {number}")
+    click.echo(f"Python {sys.version.split()[0]}: {sys.executable}")
+
+
+@click.command(name="help", epilog="Example: mqbroker help queue stat", add_help_option=False)
+@click.argument("path", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def help_command(context: click.Context, path: tuple[str, ...]) -> None:
+    """Show the help of a command: `help queue stat` is `queue stat --help`."""
+    command: click.Command = root
+    parent = context.find_root()
+    for name in path:
+        found = command.get_command(parent, name) if isinstance(command, click.Group) else None
+        if found is None:
+            raise click.UsageError(f"There is no command '{' '.join(path)}'.", context)
+        command = found
+        parent = click.Context(command, info_name=name, parent=parent)
+    click.echo(command.get_help(parent))
+
+
+def run_command_line(arguments: Sequence[str] | None = None) -> None:
+    """Run the command in ``arguments`` (default: those of the process) and exit with its status."""
+    sys.exit(invoke(arguments))
+
+
+def invoke(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status; messages about errors go to stderr."""
+    try:
+        result = root.main(args=None if arguments is None else list(arguments), prog_name="mqbroker", standalone_mode=False)
+        return result if isinstance(result, int) else status.OK
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return status.OK
+    except click.UsageError as error:
+        error.show()
+        return status.USAGE
+    except click.ClickException as error:
+        error.show()
+        return status.FAILED
+    except status.CommandError as error:
+        click.echo(str(error), err=True)
+        return error.status
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return status.INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return status.OK

@@ -1,0 +1,328 @@
+"""The elements of broker.xml that have elements inside, and the root of the table."""
+
+from __future__ import annotations
+
+from mqbroker.config import values as kinds
+from mqbroker.config.schema.address import ADDRESS_SETTING, NO_GROUPS, NO_SPECIAL
+from mqbroker.config.schema.missing import REFUSED
+from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, refused, refused_block, warned
+from mqbroker.config.schema.server import BROKER, CONNECTIONS, MANAGEMENT, MESSAGES, NO_JAVA, NO_JMX, SECURITY, WATCHDOGS
+from mqbroker.config.schema.storage import LIMITS, RETENTION, STORAGE
+
+PERMISSIONS = (
+    "send",
+    "consume",
+    "browse",
+    "createAddress",
+    "deleteAddress",
+    "createDurableQueue",
+    "deleteDurableQueue",
+    "createNonDurableQueue",
+    "deleteNonDurableQueue",
+    "manage",
+    "view",
+    "edit",
+)
+
+OLD_PERMISSIONS = {"createTempQueue": "createNonDurableQueue", "deleteTempQueue": "deleteNonDurableQueue"}
+
+NO_JVM = "there is no Java virtual machine"
+
+PROPERTY = Block(
+    "property",
+    "A property of the Java class.",
+    attributes=(honoured("key", kinds.FILLED_TEXT, "Name.", required=True), honoured("value", kinds.TEXT, "Value.", required=True)),
+    repeated=True,
+)
+NAME = honoured("name", kinds.FILLED_TEXT, "Name.", required=True)
+MATCH = honoured("match", kinds.FILLED_TEXT, "Names that it applies to, with wildcards.", required=True)
+ANY_CLASS = honoured("class-name", kinds.FILLED_TEXT, "A Java class.", required=True)
+
+FILTER = Block(
+    "filter",
+    "Messages that do not match stay out of the queue.",
+    attributes=(honoured("string", kinds.TEXT, "The filter.", required=True),),
+)
+
+QUEUE_ATTRIBUTES: tuple[Item, ...] = (
+    NAME,
+    honoured("max-consumers", kinds.integer(0, kinds.INT_MAX, -1), "Most consumers; -1 no limit."),
+    flag("purge-on-no-consumers", "Remove all messages when the last consumer leaves; false unless set."),
+    refused("exclusive", kinds.BOOLEAN, "One consumer gets everything.", NO_SPECIAL),
+    refused("group-rebalance", kinds.BOOLEAN, "Groups are dealt out anew for a new consumer.", NO_GROUPS),
+    refused("group-rebalance-pause-dispatch", kinds.BOOLEAN, "Delivery pauses meanwhile.", NO_GROUPS),
+    refused("group-buckets", kinds.INT, "Number of groups; 0: no groups.", NO_GROUPS, (-1, 0)),
+    refused("group-first-key", kinds.OPTIONAL_TEXT, "Property that marks the first message of a group.", NO_GROUPS, (None,)),
+    refused("last-value", kinds.BOOLEAN, "Keep only the newest message of each key.", NO_SPECIAL),
+    refused("last-value-key", kinds.OPTIONAL_TEXT, "Property that is the key.", NO_SPECIAL, (None,)),
+    refused("non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),
+    honoured("consumers-before-dispatch", kinds.integer(0, kinds.INT_MAX), "Consumers that must be there before delivery begins."),
+    honoured("delay-before-dispatch", kinds.LONG_OR_NONE, "Or how long after the first one, ms; -1 only the number counts."),
+    refused("ring-size", kinds.LONG, "Most messages in the queue; older ones give way.", NO_SPECIAL, (-1,)),
+    flag("enabled", "false: nothing is routed to the queue."),
+)
+
+QUEUE = Block(
+    "queue",
+    "A queue of the address.",
+    attributes=QUEUE_ATTRIBUTES,
+    children=(
+        FILTER,
+        flag("durable", "The queue and its messages survive a restart."),
+        honoured("user", kinds.FILLED_TEXT, "Owner, for resource limits."),
+    ),
+    repeated=True,
+)
+
+ADDRESSES = Block(
+    "addresses",
+    "Addresses and queues that are there from the start.",
+    children=(
+        Block(
+            "address",
+            "One address; it needs anycast, multicast or both.",
+            attributes=(NAME,),
+            children=(
+                Block("anycast", "One queue gets each message.", children=(QUEUE,)),
+                Block("multicast", "Every queue gets each message.", children=(QUEUE,)),
+            ),
+            repeated=True,
+        ),
+    ),
+)
+
+OLD_QUEUES = Block(
+    "queues",
+    "Queues as Artemis 1.x wrote them; always multicast.",
+    children=(
+        Block(
+            "queue",
+            "One queue.",
+            attributes=tuple(item for item in QUEUE_ATTRIBUTES if item.name not in ("ring-size", "enabled")),
+            children=(honoured("address", kinds.FILLED_TEXT, "Its address."), *QUEUE.children),
+            repeated=True,
+        ),
+    ),
+    instead="addresses",
+)
+
+SECURITY_SETTINGS = Block(
+    "security-settings",
+    "Who may do what. Only the most specific match counts.",
+    children=(
+        Block(
+            "security-setting",
+            "The permissions on some addresses.",
+            attributes=(MATCH,),
+            children=(
+                Block(
+                    "permission",
+                    "Who has one permission.",
+                    attributes=(
+                        Item("type", kinds.FILLED_TEXT, f"One of {', '.join(PERMISSIONS)}.", required=True),
+                        honoured("roles", kinds.NAMES, "Roles, with commas between.", required=True),
+                    ),
+                    repeated=True,
+                ),
+            ),
+            repeated=True,
+        ),
+        Block(
+            "role-mapping",
+            "A role of the user directory stands for roles of this file.",
+            attributes=(
+                honoured("from", kinds.FILLED_TEXT, "Role of the directory.", required=True),
+                honoured("to", kinds.NAMES, "Roles, with commas between.", required=True),
+            ),
+            repeated=True,
+        ),
+        refused_block(
+            "security-setting-plugin",
+            "Permissions from a Java class.",
+            "Java classes cannot be loaded: without it nobody, or anybody, would be allowed",
+            "@class-name setting @name @value",
+        ),
+    ),
+)
+
+ADDRESS_SETTINGS = Block(
+    "address-settings",
+    "How addresses behave. All matches are merged, the most specific first.",
+    children=(Block("address-setting", "Settings of some addresses.", attributes=(MATCH,), children=ADDRESS_SETTING, repeated=True),),
+)
+
+RESOURCE_LIMITS = Block(
+    "resource-limit-settings",
+    "What one user may have.",
+    children=(
+        Block(
+            "resource-limit-setting",
+            "The limits of one user.",
+            attributes=(honoured("match", kinds.FILLED_TEXT, "The user's name; no wildcards.", required=True),),
+            children=(
+                honoured("max-connections", kinds.COUNT_OR_NONE, "Most sessions (in spite of the name, as in Artemis); -1 no limit."),
+                warned("max-sessions", kinds.INT, "No limit.", "Artemis ignores it too; write max-connections", (-1,)),
+                honoured("max-queues", kinds.COUNT_OR_NONE, "Most queues; -1 no limit."),
+            ),
+            repeated=True,
+        ),
+    ),
+)
+
+WILDCARDS = Block(
+    "wildcard-addresses",
+    "Characters of wildcards.",
+    children=(
+        honoured("routing-enabled", kinds.BOOLEAN, "false: a queue's address is never a pattern."),
+        honoured("enabled", kinds.BOOLEAN, "Old name of routing-enabled.", instead="routing-enabled", field="routing_enabled"),
+        honoured("delimiter", kinds.characters(1), "Between words."),
+        honoured("any-words", kinds.characters(1), "Any number of words."),
+        honoured("single-word", kinds.characters(1), "One word."),
+    ),
+)
+
+METRICS_PLUGIN = Block(
+    "plugin",
+    "How metrics are shown. The Prometheus plugin is built in; its properties host and port say where.",
+    attributes=(ANY_CLASS,),
+    children=(PROPERTY,),
+)
+
+METRICS = Block(
+    "metrics",
+    "Which metrics are collected.",
+    children=(
+        quiet("jvm-memory", kinds.BOOLEAN, "Memory of the Java virtual machine.", NO_JVM),
+        warned("jvm-threads", kinds.BOOLEAN, "Its threads.", NO_JVM),
+        warned("jvm-gc", kinds.BOOLEAN, "Its garbage collection.", NO_JVM),
+        warned("netty-pool", kinds.BOOLEAN, "A Java thread pool.", NO_JVM),
+        warned("file-descriptors", kinds.BOOLEAN, "Open files.", "this group is not collected"),
+        warned("processor", kinds.BOOLEAN, "Processor load.", "this group is not collected"),
+        warned("uptime", kinds.BOOLEAN, "Time since the start.", "this group is not collected"),
+        warned("logging", kinds.BOOLEAN, "Log lines by level.", "this group is not collected"),
+        warned("security-caches", kinds.BOOLEAN, "Remembered logins and permissions.", "this group is not collected"),
+        warned("executor-services", kinds.BOOLEAN, "Java thread pools.", NO_JVM),
+        METRICS_PLUGIN,
+    ),
+)
+
+BROKER_PLUGINS = Block(
+    "broker-plugins",
+    "Java classes that are told of, or change, what happens.",
+    children=(
+        Block(
+            "broker-plugin",
+            "One class. Those that only write to the log are ignored with a warning; any other is refused.",
+            attributes=(ANY_CLASS,),
+            children=(PROPERTY,),
+            repeated=True,
+            support=Support.IGNORED,
+            reason="Java classes cannot be loaded",
+        ),
+    ),
+)
+
+STORE = Block(
+    "store",
+    "Where messages are kept.",
+    children=(
+        Block("file-store", "In files; the default."),
+        refused_block(
+            "database-store",
+            "In a database.",
+            "a database store is not there yet: messages would go to files instead",
+            "jdbc-driver-class-name jdbc-connection-url jdbc-user jdbc-password data-source-class-name data-source-"
+            "properties data-source-property @key @value message-table-name bindings-table-name large-message-table-name "
+            "page-store-table-name node-manager-store-table-name jdbc-network-timeout jdbc-lock-renew-period jdbc-lock-"
+            "expiration jdbc-journal-sync-period jdbc-allowed-time-diff jdbc-max-page-size-bytes",
+        ),
+    ),
+)
+
+
+def _transport(outer: str, inner: str, description: str) -> Block:
+    uri = Block(inner, description, attributes=(honoured("name", kinds.FILLED_TEXT, "Name."),), repeated=True, text=kinds.FILLED_TEXT)
+    return Block(outer, description, children=(uri,))
+
+
+def _interceptors(name: str, description: str) -> Block:
+    inner = Block("class-name", "A Java class.", repeated=True, text=kinds.TEXT, support=Support.REFUSED, reason=NO_JAVA)
+    return Block(name, description, children=(inner,))
+
+
+TRANSPORTS = (
+    _transport("acceptors", "acceptor", "Where the broker listens."),
+    _transport("connectors", "connector", "How other brokers, or clients, reach a broker."),
+)
+
+CORE_GROUPS: tuple[tuple[str, tuple[Item, ...]], ...] = (
+    ("Broker", BROKER),
+    ("Security", SECURITY),
+    ("Management", MANAGEMENT),
+    ("Connections, threads and other protocols", CONNECTIONS),
+    ("Messages", MESSAGES),
+    ("Storage", STORAGE),
+    ("Limits", LIMITS),
+    ("Watchdogs", WATCHDOGS),
+)
+"""The plain elements of ``core`` under headings."""
+
+CORE_BLOCKS: tuple[Block, ...] = (
+    *TRANSPORTS,
+    SECURITY_SETTINGS,
+    RESOURCE_LIMITS,
+    ADDRESS_SETTINGS,
+    ADDRESSES,
+    OLD_QUEUES,
+    WILDCARDS,
+    METRICS,
+    Block(
+        "metrics-plugin",
+        "Old form of metrics/plugin; without effect beside metrics.",
+        attributes=(ANY_CLASS,),
+        children=(PROPERTY,),
+        instead="metrics",
+    ),
+    STORE,
+    RETENTION,
+    BROKER_PLUGINS,
+    _interceptors("remoting-incoming-interceptors", "Java classes that see every packet that comes in."),
+    _interceptors("remoting-outgoing-interceptors", "Java classes that see every packet that goes out."),
+    *REFUSED,
+)
+
+CORE = Block("core", "The broker.", children=(*(item for _, items in CORE_GROUPS for item in items), *CORE_BLOCKS))
+
+JMS = Block(
+    "jms",
+    "Queues and topics as Artemis 1.x wrote them.",
+    children=(
+        Block(
+            "queue",
+            "An address with an anycast queue of that name.",
+            attributes=(NAME,),
+            children=(
+                Block("selector", "The filter.", attributes=(honoured("string", kinds.TEXT, "The filter.", required=True),)),
+                flag("durable", "The queue and its messages survive a restart."),
+            ),
+            repeated=True,
+        ),
+        Block("topic", "A multicast address.", attributes=(NAME,), repeated=True),
+        quiet("jmx-domain", kinds.TEXT, "First part of JMX names.", NO_JMX),
+    ),
+    instead="addresses",
+)
+
+HINTS = {
+    "backup": "this moved into ha-policy",
+    "shared-store": "this moved into ha-policy",
+    "failover-on-shutdown": "this moved into ha-policy",
+    "allow-failback": "this moved into ha-policy",
+    "failback-delay": "this moved into ha-policy",
+    "check-for-live-server": "this moved into ha-policy",
+    "clustered": "it is not needed any more: cluster-connections make a cluster",
+    "remoting-interceptors": "it is called remoting-incoming-interceptors now",
+    "journal-max-attic-files": "Artemis does not accept it in this file either",
+    "live-connector-ref": "this moved into ha-policy",
+}
+"""What to say about elements of ``core`` that older versions had."""

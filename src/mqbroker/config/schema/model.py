@@ -1,0 +1,118 @@
+"""How an entry of the table looks.
+
+Defaults are not written here: they are the defaults of the dataclass field of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from mqbroker.config.values import BOOLEAN, Kind
+
+
+class Support(Enum):
+    """What the broker does with an entry."""
+
+    HONOURED = "honoured"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An element with a text, or an attribute.
+
+    ``unless`` are values that ask for nothing that is missing: with them an ignored item causes no warning and a refused one is fine.
+    ``None`` for an ignored item: it never causes a warning.  ``instead`` names the present spelling of an old one, ``field`` the
+    dataclass field where it is not simply the name with underscores.
+    """
+
+    name: str
+    kind: Kind
+    description: str
+    support: Support = Support.HONOURED
+    reason: str = ""
+    unless: tuple[object, ...] | None = None
+    required: bool = False
+    instead: str = ""
+    field: str = ""
+
+    @property
+    def target(self) -> str:
+        """The name of the dataclass field."""
+        return self.field or self.name.lower().replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """An element with elements or attributes inside.
+
+    ``text`` is the kind of its own text, if it may have one.  ``inside`` of a refused block lists the elements and attributes (``@name``)
+    below it: nothing reads them, but the documentation names them.  ``harmless`` are elements that ask for nothing while they are empty.
+    """
+
+    name: str
+    description: str
+    attributes: tuple[Item, ...] = ()
+    children: tuple[Item | Block, ...] = ()
+    repeated: bool = False
+    support: Support = Support.HONOURED
+    reason: str = ""
+    text: Kind | None = None
+    instead: str = ""
+    inside: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ()
+
+    def child(self, name: str) -> Item | Block | None:
+        return next((child for child in self.children if child.name == name), None)
+
+    def attribute(self, name: str) -> Item | None:
+        return next((item for item in self.attributes if item.name == name), None)
+
+    def block(self, name: str) -> Block:
+        """The block inside this one that is called ``name``.  Raises KeyError."""
+        found = self.child(name)
+        if not isinstance(found, Block):
+            raise KeyError(name)
+        return found
+
+    def items(self) -> Iterator[Item]:
+        """The attributes and the plain elements."""
+        yield from self.attributes
+        for child in self.children:
+            if isinstance(child, Item):
+                yield child
+
+
+def honoured(name: str, kind: Kind, description: str, *, required: bool = False, instead: str = "", field: str = "") -> Item:
+    """The broker does what the item says."""
+    return Item(name, kind, description, required=required, instead=instead, field=field)
+
+
+def quiet(name: str, kind: Kind, description: str, reason: str, *, instead: str = "", field: str = "") -> Item:
+    """Accepted without effect and without a warning: nothing that anybody could miss."""
+    return Item(name, kind, description, Support.IGNORED, reason, None, instead=instead, field=field)
+
+
+def warned(name: str, kind: Kind, description: str, reason: str, unless: tuple[object, ...] = (False,), *, field: str = "") -> Item:
+    """Accepted without effect, with a warning when it asks for something."""
+    return Item(name, kind, description, Support.IGNORED, reason, unless, field=field)
+
+
+def refused(
+    name: str, kind: Kind, description: str, reason: str, unless: tuple[object, ...] = (False,), *, instead: str = "", field: str = ""
+) -> Item:
+    """The start is refused when it asks for something: who gets which message, or what survives, would be different."""
+    return Item(name, kind, description, Support.REFUSED, reason, unless, instead=instead, field=field)
+
+
+def refused_block(name: str, description: str, reason: str, inside: str, harmless: tuple[str, ...] = ()) -> Block:
+    """A block that stops the start as soon as there is anything in it.  ``inside``: the names below it, with blanks between."""
+    return Block(name, description, support=Support.REFUSED, reason=reason, inside=tuple(inside.split()), harmless=harmless)
+
+
+def flag(name: str, description: str) -> Item:
+    """An honoured boolean."""
+    return honoured(name, BOOLEAN, description)

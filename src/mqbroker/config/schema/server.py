@@ -1,0 +1,127 @@
+"""The plain elements of ``core`` that are not about storage."""
+
+from __future__ import annotations
+
+from mqbroker.config import values as kinds
+from mqbroker.config.schema.model import Item, flag, honoured, quiet, warned
+
+ONE_LOOP = "the broker runs on one event loop; there is no such thread pool"
+NO_AMQP = "only clients of the CORE protocol are served"
+NO_JMX = "there is no JMX; use the management address, the command line or the metrics"
+NO_XA = "XA transactions are not there yet, and only they time out"
+NO_JAVA = "Java classes cannot be loaded, and an interceptor decides which messages pass"
+
+BROKER: tuple[Item, ...] = (
+    honoured("name", kinds.FILLED_TEXT, "Name of the broker, also the tag of its metrics."),
+    honoured("system-property-prefix", kinds.FILLED_TEXT, "Prefix of the properties that override this file."),
+    honoured("internal-naming-prefix", kinds.FILLED_TEXT, "Prefix of addresses and queues that the broker makes for itself."),
+    flag("graceful-shutdown-enabled", "On stop, take no new connections and wait until the clients have left."),
+    honoured("graceful-shutdown-timeout", kinds.LONG_OR_NONE, "How long to wait for them, ms; -1 for ever."),
+    warned(
+        "configuration-file-refresh-period",
+        kinds.LONG,
+        "How often to look for changes of this file, ms.",
+        "a changed file takes effect at the next start",
+        (-1, 0),
+    ),
+    warned("server-dump-interval", kinds.LONG, "Writes figures of the broker to the log.", "read the metrics instead", (-1, 0)),
+    quiet("log-delegate-factory-class-name", kinds.TEXT, "A Java class for logging.", "without effect in current Artemis too"),
+)
+
+SECURITY: tuple[Item, ...] = (
+    flag("security-enabled", "false: no authentication, and everybody may do everything."),
+    honoured("security-invalidation-interval", kinds.NOT_NEGATIVE, "How long a login or a permission is remembered, ms; 0 not at all."),
+    honoured("authentication-cache-size", kinds.NOT_NEGATIVE, "How many logins are remembered; 0 none."),
+    honoured("authorization-cache-size", kinds.NOT_NEGATIVE, "How many permission checks are remembered; 0 none."),
+    flag("populate-validated-user", "Put the user who sent a message into its JMSXUserID."),
+    flag("reject-empty-validated-user", "Refuse messages whose user is not known."),
+    honoured("cluster-user", kinds.FILLED_TEXT, "User of the connections between brokers."),
+    honoured("cluster-password", kinds.TEXT, "Password of the connections between brokers; may be ENC(…)."),
+    flag("mask-password", "Old switch: all passwords of this file are masked. Write ENC(…) instead."),
+    honoured("password-codec", kinds.FILLED_TEXT, "Codec of masked passwords; only Artemis's own, with an optional key=… part."),
+)
+
+MANAGEMENT: tuple[Item, ...] = (
+    honoured("management-address", kinds.FILLED_TEXT, "Where management messages are sent."),
+    honoured("management-notification-address", kinds.FILLED_TEXT, "Where notifications are sent."),
+    flag("management-message-rbac", "Check the permissions view and edit for every management call."),
+    honoured("management-rbac-prefix", kinds.FILLED_TEXT, "First word of the names checked for that."),
+    honoured("view-permission-method-match-pattern", kinds.PATTERN, "Operations that need view; all others need edit."),
+    flag("suppress-session-notifications", "Send no notification when a session opens or closes."),
+    warned("jmx-management-enabled", kinds.BOOLEAN, "Management through JMX.", NO_JMX),
+    quiet("jmx-domain", kinds.TEXT, "First part of JMX names.", NO_JMX),
+    quiet("jmx-use-broker-name", kinds.BOOLEAN, "Put the broker's name into JMX names.", NO_JMX),
+    warned("message-counter-enabled", kinds.BOOLEAN, "Keep a history of message counts.", "no history is kept; read the metrics instead"),
+    quiet("message-counter-sample-period", kinds.LONG, "Length of one sample, ms.", "no history is kept"),
+    quiet("message-counter-max-day-history", kinds.INT, "Days in the history.", "no history is kept"),
+)
+
+CONNECTIONS: tuple[Item, ...] = (
+    honoured("connection-ttl-override", kinds.LONG_OR_NONE, "Connection time to live that replaces every client's own, ms; -1 off."),
+    honoured("connection-ttl-check-interval", kinds.POSITIVE, "How often dead connections are looked for, ms."),
+    quiet("async-connection-execution-enabled", kinds.BOOLEAN, "Handle packets off the network thread.", ONE_LOOP),
+    quiet("thread-pool-max-size", kinds.POSITIVE_INT_OR_NONE, "Threads of the general pool.", ONE_LOOP),
+    quiet("scheduled-thread-pool-max-size", kinds.integer(0, kinds.INT_MAX), "Threads of the timer pool.", ONE_LOOP),
+    quiet("resolve-protocols", kinds.BOOLEAN, "Load the protocols found on the class path.", NO_AMQP),
+    quiet("amqp-use-core-subscription-naming", kinds.BOOLEAN, "AMQP subscriptions share queues with CORE ones.", NO_AMQP),
+    quiet("mqtt-session-scan-interval", kinds.LONG, "MQTT only.", NO_AMQP),
+    quiet("mqtt-session-state-persistence-timeout", kinds.LONG, "MQTT only.", NO_AMQP),
+    quiet("mqtt-subscription-persistence-enabled", kinds.BOOLEAN, "MQTT only.", NO_AMQP),
+    quiet("mirror-ack-manager-queue-attempts", kinds.INT, "AMQP mirror only.", NO_AMQP),
+    quiet("mirror-ack-manager-page-attempts", kinds.INT, "AMQP mirror only.", NO_AMQP),
+    quiet("mirror-ack-manager-retry-delay", kinds.INT, "AMQP mirror only.", NO_AMQP),
+    quiet("mirror-ack-manager-warn-unacked", kinds.BOOLEAN, "AMQP mirror only.", NO_AMQP),
+    quiet("mirror-page-transaction", kinds.BOOLEAN, "AMQP mirror only.", NO_AMQP),
+)
+
+MESSAGES: tuple[Item, ...] = (
+    quiet("transaction-timeout", kinds.LONG, "When an XA transaction is rolled back, ms.", NO_XA),
+    quiet("transaction-timeout-scan-period", kinds.LONG, "How often that is looked for, ms.", NO_XA),
+    honoured("message-expiry-scan-period", kinds.LONG, "How often expired messages are looked for, ms; 0 or less: only at delivery."),
+    quiet("message-expiry-thread-priority", kinds.INT, "Priority of a thread.", "without effect in current Artemis too"),
+    honoured("address-queue-scan-period", kinds.LONG, "How often unused queues and addresses are looked for, ms; 0 or less: never."),
+    honoured("id-cache-size", kinds.integer(0, kinds.INT_MAX), "Duplicate ids kept per address; 0: no duplicate detection."),
+    flag("persist-id-cache", "Duplicate ids survive a restart."),
+    flag("persist-delivery-count-before-delivery", "The delivery count is stored before a message is delivered."),
+    honoured("max-redelivery-records", kinds.LONG_OR_NONE, "How many changes of its delivery count are stored per message; -1 all."),
+    honoured("temporary-queue-namespace", kinds.TEXT, "Put before the name of a temporary queue when its settings are looked up."),
+    honoured("uuid-namespace", kinds.TEXT, "The same for addresses whose name is a UUID."),
+    warned(
+        "wild-card-routing-enabled",
+        kinds.BOOLEAN,
+        "Old switch for wildcard routing.",
+        "it has no effect in current Artemis either; write routing-enabled in wildcard-addresses",
+        (True,),
+    ),
+    honoured("literal-match-markers", kinds.characters(2), "Two characters around a match that is meant literally, for example ()."),
+)
+
+WATCHDOGS: tuple[Item, ...] = (
+    warned(
+        "critical-analyzer", kinds.BOOLEAN, "Watch the broker's own parts for stalls.", "nothing watches the broker for stalls or halts it"
+    ),
+    quiet("critical-analyzer-timeout", kinds.LONG, "When a part has stalled, ms.", "see critical-analyzer"),
+    quiet("critical-analyzer-check-period", kinds.LONG, "How often to look, ms.", "see critical-analyzer"),
+    quiet("critical-analyzer-policy", kinds.choice("LOG", "HALT", "SHUTDOWN"), "What to do then.", "see critical-analyzer"),
+    warned(
+        "network-check-list",
+        kinds.TEXT,
+        "Hosts of which one must answer a ping.",
+        "the network is not checked: the broker goes on when none of them answers",
+        ("",),
+    ),
+    warned(
+        "network-check-URL-list",
+        kinds.TEXT,
+        "Web pages of which one must answer.",
+        "the network is not checked: the broker goes on when none of them answers",
+        ("",),
+    ),
+    quiet("network-check-period", kinds.LONG, "How often to check, ms.", "see network-check-list"),
+    quiet("network-check-timeout", kinds.LONG, "How long to wait for an answer, ms.", "see network-check-list"),
+    quiet("network-check-NIC", kinds.TEXT, "The network card to check from.", "see network-check-list"),
+    quiet("network-check-ping-command", kinds.TEXT, "How to ping.", "see network-check-list"),
+    quiet("network-check-ping6-command", kinds.TEXT, "How to ping an IPv6 address.", "see network-check-list"),
+    quiet("memory-warning-threshold", kinds.PERCENT, "Free memory below which to warn.", "see memory-measure-interval"),
+    warned("memory-measure-interval", kinds.LONG, "How often memory is measured, ms.", "read the metrics instead", (-1, 0)),
+)

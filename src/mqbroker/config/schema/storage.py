@@ -1,0 +1,74 @@
+"""The plain elements of ``core`` about storage and limits."""
+
+from __future__ import annotations
+
+from mqbroker.config import values as kinds
+from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, warned
+
+OWN_JOURNAL = "the journal has its own format and writes in its own way"
+NO_PAGING = "paging is not there yet"
+ALWAYS_SYNCED = "whoever waits for a stored message always waits for the disk"
+
+STORAGE: tuple[Item, ...] = (
+    flag("persistence-enabled", "false: nothing is written, and nothing survives a restart."),
+    honoured("bindings-directory", kinds.FILLED_TEXT, "Folder of addresses and queues; a relative path starts at the instance folder."),
+    flag("create-bindings-dir", "Make that folder when it is missing."),
+    honoured("journal-directory", kinds.FILLED_TEXT, "Folder of the messages."),
+    flag("create-journal-dir", "Make that folder when it is missing."),
+    quiet("paging-directory", kinds.FILLED_TEXT, "Folder of the pages.", NO_PAGING),
+    honoured("large-messages-directory", kinds.FILLED_TEXT, "Folder of the bodies of large messages."),
+    honoured("node-manager-lock-directory", kinds.FILLED_TEXT, "Folder of server.lock; the journal's unless set."),
+    quiet("journal-type", kinds.choice("ASYNCIO", "NIO", "MAPPED"), "How the journal writes.", OWN_JOURNAL),
+    flag("journal-datasync", "false: messages survive a crash of the broker, but not of the machine."),
+    warned("journal-sync-transactional", kinds.BOOLEAN, "Commits wait for the disk.", ALWAYS_SYNCED, (True,)),
+    warned("journal-sync-non-transactional", kinds.BOOLEAN, "Durable sends and acknowledgements do.", ALWAYS_SYNCED, (True,)),
+    warned("large-message-sync", kinds.BOOLEAN, "The end of a large message does.", ALWAYS_SYNCED, (True,)),
+    honoured("journal-file-size", kinds.POSITIVE_BYTES, "Size of one journal file, bytes."),
+    quiet("journal-min-files", kinds.integer(2, kinds.INT_MAX), "Journal files made in advance.", OWN_JOURNAL),
+    quiet("journal-pool-files", kinds.integer(0, kinds.INT_MAX, -1), "Journal files kept for reuse.", OWN_JOURNAL),
+    quiet("journal-compact-min-files", kinds.integer(0, kinds.INT_MAX), "When to compact.", OWN_JOURNAL),
+    quiet("journal-compact-percentage", kinds.PERCENT, "When to compact.", OWN_JOURNAL),
+    quiet("journal-buffer-size", kinds.POSITIVE_BYTES, "Size of the write buffer, bytes.", OWN_JOURNAL),
+    quiet("journal-buffer-timeout", kinds.NOT_NEGATIVE, "When the buffer is written, ns.", OWN_JOURNAL),
+    quiet("journal-max-io", kinds.integer(1, kinds.INT_MAX), "Writes under way.", OWN_JOURNAL),
+    quiet("journal-device-block-size", kinds.LONG, "Alignment, bytes.", OWN_JOURNAL),
+    quiet("journal-file-open-timeout", kinds.INT, "How long opening a file may take, s.", OWN_JOURNAL),
+    warned(
+        "journal-lock-acquisition-timeout",
+        kinds.LONG,
+        "How long to wait for a folder that another broker uses, ms.",
+        "the start is refused at once when another broker uses the folder",
+        (-1, 0),
+    ),
+    warned("log-journal-write-rate", kinds.BOOLEAN, "Write the journal's speed to the log.", "read the metrics instead"),
+    quiet("page-sync-timeout", kinds.NOT_NEGATIVE, "When pages are written, ns.", NO_PAGING),
+    quiet("page-max-concurrent-io", kinds.POSITIVE_INT_OR_NONE, "Reads of pages under way.", NO_PAGING),
+    quiet("read-whole-page", kinds.BOOLEAN, "Read a page in one go.", NO_PAGING),
+    quiet("purge-page-folders", kinds.BOOLEAN, "Remove the folder of an address that stops paging.", NO_PAGING),
+)
+
+LIMITS: tuple[Item, ...] = (
+    honoured(
+        "global-max-size", kinds.BYTES_OR_NONE, "Bytes of messages in memory, over all addresses; -1: chosen from the memory there is."
+    ),
+    warned(
+        "global-max-size-percent-of-jvm-max-memory",
+        kinds.PERCENT,
+        "The same as a part of the Java heap.",
+        "there is no Java heap; write global-max-size",
+        (),
+    ),
+    honoured("global-max-messages", kinds.LONG_OR_NONE, "Messages in memory, over all addresses; -1 no limit."),
+    honoured("max-disk-usage", kinds.PERCENT_OR_NONE, "Percent of the disk in use at which producers are stopped; -1 off."),
+    honoured("min-disk-free", kinds.BYTES_OR_NONE, "Free bytes on the disk below which they are stopped; replaces max-disk-usage."),
+    honoured("disk-scan-period", kinds.POSITIVE, "How often the disk is looked at, ms."),
+)
+
+RETENTION = Block(
+    "journal-retention-directory",
+    "Folder of copies of everything that the journal held.",
+    support=Support.REFUSED,
+    reason="nothing keeps copies of the journal: what is acknowledged is gone and could not be replayed",
+    text=kinds.TEXT,
+    inside=("@period", "@unit", "@storage-limit"),
+)

@@ -1,0 +1,109 @@
+"""The file system of this machine.  With :mod:`mqbroker.threads` the only place where storage meets the operating system."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+
+_FLOCK = struct.Struct("hhqqi4x")
+"""``struct flock``: type, whence, start, length, pid."""
+
+
+class LocalFile:
+    """See :class:`mqbroker.storage.filesystem.File`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def write(self, offset: int, data: bytes | bytearray) -> None:
+        written = os.pwrite(self._descriptor, data, offset)
+        while written < len(data):
+            more = os.pwrite(self._descriptor, memoryview(data)[written:], offset + written)
+            if not more:
+                raise OSError(errno.EIO, "nothing was written", self._path)
+            written += more
+
+    def allocate(self, size: int) -> None:
+        try:
+            os.posix_fallocate(self._descriptor, 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class LocalLock:
+    """An open-file-description lock.
+
+    Unlike a POSIX lock it also holds against others in this process, and survives that another descriptor of the file is closed.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+class LocalFileSystem:
+    """See :class:`mqbroker.storage.filesystem.FileSystem`."""
+
+    def open(self, path: str) -> LocalFile:
+        return LocalFile(path)
+
+    def read(self, path: str, offset: int = 0, size: int = -1) -> bytes:
+        with open(path, "rb") as file:
+            if offset:
+                file.seek(offset)
+            return file.read(size)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def list(self, directory: str) -> list[str]:
+        try:
+            return sorted(os.listdir(directory))
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> LocalLock | None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return None
+            raise
+        return LocalLock(descriptor)
+
+    def free_space(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize

@@ -1,0 +1,319 @@
+"""Making and removing addresses and queues, also those that appear by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from mqbroker.config.configuration import QueueConfiguration
+from mqbroker.messaging.address import Address
+from mqbroker.messaging.core import MessagingCore, is_stored
+from mqbroker.messaging.definitions import ANYCAST, MULTICAST, ROUTING_TYPE_NAMES, QueueDefinition, resolve
+from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.ports import StoreBatch
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.references import Reference
+from mqclient.errors import (
+    AddressDoesNotExistError,
+    DeleteAddressError,
+    IllegalStateError,
+    InvalidTransientQueueUseError,
+    QueueDoesNotExistError,
+    QueueExistsError,
+    UnexpectedRoutingTypeError,
+)
+
+
+class Administration:
+    """Addresses and queues as clients, configuration and management make and remove them.
+
+    Nothing here checks permissions.  Definitions become durable with the store's next batch: callers that answer wait for
+    ``store.ticket()``.
+    """
+
+    def __init__(self, core: MessagingCore, on_expired: Callable[[Reference], None]) -> None:
+        self._core = core
+        self._on_expired = on_expired
+
+    # --- addresses
+
+    def create_address(
+        self,
+        name: str,
+        routing_types: Iterable[int],
+        *,
+        auto_created: bool = False,
+        temporary: bool = False,
+        internal: bool = False,
+        durable: bool = True,
+    ) -> Address:
+        """Make an address, or give an existing one these routing types."""
+        core = self._core
+        types = frozenset(routing_types)
+        address = core.addresses.get(name)
+        if address is not None:
+            self.update_address(address, types)
+            return address
+        settings = core.settings_of(name, temporary)
+        types = types or frozenset((settings.default_address_routing_type,))
+        address = Address(
+            core.store.next_id(),
+            name,
+            types,
+            settings,
+            core.new_memory(settings),
+            auto_created=auto_created,
+            temporary=temporary,
+            internal=internal,
+        )
+        address.unbound_since_ms = core.clock.wall_ms()
+        core.addresses[name] = address
+        if durable and not temporary and not internal:
+            self._commit(lambda batch: batch.put_address(address.record()))
+        for observer in core.observers:
+            observer.address_added(address)
+        return address
+
+    def update_address(self, address: Address, routing_types: frozenset[int]) -> None:
+        """Replace the routing types.  Raises IllegalStateError when a dropped one still has queues."""
+        for queue in address.queues:
+            if queue.definition.routing_type not in routing_types:
+                kind = ROUTING_TYPE_NAMES[queue.definition.routing_type]
+                raise IllegalStateError(
+                    f"AMQ229209: Can't remove routing type {kind}, queue {queue.name} exists for address: {address.name}"
+                )
+        if routing_types != address.routing_types:
+            address.routing_types = routing_types
+            if not address.temporary and not address.internal:
+                self._commit(lambda batch: batch.put_address(address.record()))
+
+    def delete_address(self, name: str, force: bool = False) -> None:
+        """Remove an address; with ``force`` its queues, their consumers and messages too."""
+        core = self._core
+        address = core.addresses.get(name)
+        if address is None:
+            raise AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {name}")
+        if address.queues and not force:
+            raise DeleteAddressError(f"AMQ229205: Address {name} has bindings")
+        for queue in list(address.queues):
+            self.delete_queue(queue, remove_consumers=True, keep_address=True)
+        del core.addresses[name]
+        if not address.temporary and not address.internal:
+            self._commit(lambda batch: batch.delete_address(address.address_id))
+        core.forget_duplicate_ids(name)
+        for observer in core.observers:
+            observer.address_removed(address)
+
+    # --- queues
+
+    def create_queue(
+        self,
+        configuration: QueueConfiguration,
+        *,
+        ignore_if_exists: bool = False,
+        auto_create_address: bool = True,
+    ) -> Queue:
+        """Make a queue, and its address where that is allowed."""
+        core = self._core
+        existing = core.queues.get(configuration.name)
+        if existing is not None:
+            if ignore_if_exists:
+                return existing
+            raise QueueExistsError(f"AMQ229019: Queue {configuration.name} already exists on address {existing.definition.address}")
+        address_name = configuration.address or configuration.name
+        temporary = bool(configuration.temporary)
+        definition = resolve(configuration, core.settings_of(address_name, temporary))
+        filter = parse_filter(definition.filter_string)
+        address = self._address_for(definition, auto_create_address)
+        queue = self._bind(core.store.next_id(), definition, address, filter)
+        if definition.durable:
+            self._commit(lambda batch: batch.put_queue(definition.record(queue.queue_id)))
+        return queue
+
+    def create_shared_queue(self, configuration: QueueConfiguration) -> Queue:
+        """Make the queue of a shared subscription, or take the one that is there if it is the same."""
+        existing = self._core.queues.get(configuration.name)
+        if existing is None:
+            return self.create_queue(configuration)
+        definition = existing.definition
+        if definition.address != (configuration.address or configuration.name):
+            raise InvalidTransientQueueUseError(
+                f"AMQ229082: queue {definition.name} exists on address {definition.address}, not on {configuration.address}"
+            )
+        if (definition.filter_string or "") != (configuration.filter_string or "").strip():
+            raise InvalidTransientQueueUseError(
+                f"AMQ229083: queue {definition.name} exists with filter {definition.filter_string!r}, not {configuration.filter_string!r}"
+            )
+        return existing
+
+    def update_queue(self, queue: Queue, **changes: bool | int | str | None) -> None:
+        """Change attributes of a queue in place."""
+        if changes.get("filter_string") is not None or "filter_string" in changes:
+            text = changes["filter_string"]
+            queue.filter = parse_filter(text if isinstance(text, str) else None)
+        queue.definition = replace(queue.definition, **changes)  # type: ignore[arg-type]
+        self._core.routing.changed()
+        if queue.definition.durable and not queue.definition.internal:
+            self._commit(lambda batch: batch.put_queue(queue.definition.record(queue.queue_id)))
+
+    def delete_queue(self, queue: Queue, *, remove_consumers: bool = False, keep_address: bool = False) -> None:
+        """Remove a queue with its messages.  Raises IllegalStateError while it has consumers that are not to be removed."""
+        core = self._core
+        if core.queues.get(queue.name) is not queue:
+            raise QueueDoesNotExistError(f"AMQ229017: Queue {queue.name} does not exist")
+        if queue.consumer_count and not remove_consumers:
+            raise IllegalStateError(
+                f"AMQ229025: Cannot delete queue {queue.name} on binding {queue.definition.address}"
+                f" - it has consumers = {queue.consumer_count}"
+            )
+        queue.deleted = True
+        del core.queues[queue.name]
+        address = queue.address
+        address.queues.remove(queue)
+        core.routing.unbind(queue)
+        if queue.definition.durable:
+            self._commit(lambda batch: batch.delete_queue(queue.queue_id))
+        for consumer in list(queue.consumers()):
+            queue.remove_consumer(consumer)
+            consumer.queue_deleted()
+        self._discard_references(queue)
+        for observer in core.observers:
+            observer.queue_removed(queue)
+        self._after_unbind(address, keep_address)
+
+    def purge(self, queue: Queue) -> int:
+        """Remove every message that waits or is scheduled.  Returns how many."""
+        references = [*queue.references, *queue.scheduled]
+        self.discard(references)
+        return len(references)
+
+    def discard(self, references: list[Reference]) -> None:
+        """Remove waiting or scheduled references for good, as if acknowledged."""
+        core = self._core
+        batch: StoreBatch | None = None
+        for reference in references:
+            queue = reference.queue
+            queue.take(reference)
+            queue.leave_delivery(reference)
+            queue.messages_acknowledged += 1
+            if is_stored(reference):
+                batch = batch or core.store.begin()
+                batch.acknowledge(queue.queue_id, reference.message)
+            core.let_go(reference)
+        if batch is not None:
+            core.store.commit(batch)
+
+    # --- things that appear by themselves
+
+    def auto_create_for_send(
+        self, address_name: str, routing_type: int | None, queue_name: str | None, may: Callable[[str, str, str | None], None]
+    ) -> None:
+        """Make what a message needs that was sent to ``address_name`` (and, fully qualified, to ``queue_name``).
+
+        ``may(permission, address, queue)`` raises when the sender lacks a permission.  Raises AddressDoesNotExistError where
+        nothing may be created.
+        """
+        core = self._core
+        if routing_type is None and queue_name is None:
+            return
+        kind = routing_type
+        if kind is None:
+            kind = core.settings_of(address_name).default_queue_routing_type
+        address = core.addresses.get(address_name)
+        settings = core.settings_of(address_name)
+        missing = AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {address_name}")
+        if address is None:
+            if not settings.auto_create_addresses:
+                raise missing
+            may("createAddress", address_name, None)
+            address = self.create_address(address_name, (kind,), auto_created=True)
+        elif kind not in address.routing_types:
+            if not settings.auto_create_addresses:
+                raise missing
+            may("createAddress", address_name, None)
+            self.update_address(address, address.routing_types | {kind})
+        if queue_name is None and kind == MULTICAST:
+            return
+        name = queue_name or address_name
+        queue = core.queues.get(name)
+        if queue is not None:
+            if queue_name is None and queue.definition.routing_type != kind:
+                raise missing
+            return
+        if queue_name is None and any(other.definition.routing_type == ANYCAST for other in address.queues):
+            return
+        if not settings.auto_create_queues:
+            raise missing
+        may("createDurableQueue", address_name, name)
+        self.create_queue(QueueConfiguration(name=name, address=address_name, routing_type=kind, durable=True, auto_created=True))
+
+    # --- inside
+
+    def restore_queue(self, queue_id: int, definition: QueueDefinition) -> Queue:
+        """A durable queue as the store has kept it."""
+        address = self._core.addresses.get(definition.address)
+        if address is None:
+            address = self.create_address(definition.address, (definition.routing_type,), auto_created=True)
+        return self._bind(queue_id, definition, address, parse_filter(definition.filter_string))
+
+    def _bind(self, queue_id: int, definition: QueueDefinition, address: Address, filter: object) -> Queue:
+        core = self._core
+        queue = Queue(queue_id, definition, address, filter, core.turn, core.clock, self._on_expired)  # type: ignore[arg-type]
+        core.queues[definition.name] = queue
+        address.queues.append(queue)
+        address.bound_once = True
+        core.routing.bind(queue)
+        for observer in core.observers:
+            observer.queue_added(queue)
+        return queue
+
+    def _address_for(self, definition: QueueDefinition, auto_create: bool) -> Address:
+        core = self._core
+        name = definition.address
+        address = core.addresses.get(name)
+        settings = core.settings_of(name, definition.temporary)
+        may_create = auto_create and (settings.auto_create_addresses or definition.temporary)
+        if address is None:
+            if not may_create:
+                raise AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {name}")
+            return self.create_address(
+                name,
+                (definition.routing_type,),
+                auto_created=not definition.configuration_managed,
+                temporary=definition.temporary,
+                internal=definition.internal,
+            )
+        if definition.routing_type not in address.routing_types:
+            if not may_create:
+                kind = ROUTING_TYPE_NAMES[definition.routing_type]
+                raise UnexpectedRoutingTypeError(f"AMQ229207: address {name} does not support routing type {kind}")
+            self.update_address(address, address.routing_types | {definition.routing_type})
+        return address
+
+    def _discard_references(self, queue: Queue) -> None:
+        core = self._core
+        for reference in [*queue.references]:
+            queue.references.remove(reference)
+            core.let_go(reference)
+        for reference in [*queue.scheduled]:
+            core.let_go(reference)
+        queue.scheduled.clear()
+
+    def _after_unbind(self, address: Address, keep_address: bool) -> None:
+        core = self._core
+        if address.queues:
+            return
+        address.unbound_since_ms = core.clock.wall_ms()
+        core.forget_duplicate_ids(address.name)
+        if keep_address or core.addresses.get(address.name) is not address:
+            return
+        settings = address.settings
+        at_once = address.auto_created and settings.auto_delete_addresses and not settings.auto_delete_addresses_delay
+        if address.temporary or at_once:
+            self.delete_address(address.name)
+
+    def _commit(self, fill: Callable[[StoreBatch], None]) -> None:
+        store = self._core.store
+        batch = store.begin()
+        fill(batch)
+        store.commit(batch)

@@ -1,0 +1,163 @@
+"""The state that all parts of the messaging core share: addresses, queues, accounts, and what they stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mqbroker.config.address_settings import AddressSettings
+from mqbroker.config.matching import AddressSettingsRepository, Wildcards
+from mqbroker.messaging.address import Address
+from mqbroker.messaging.duplicates import DuplicateIdCache
+from mqbroker.messaging.memory import AddressMemory, GlobalMemory
+from mqbroker.messaging.ports import Clock, Store
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.references import MEMORY_PER_REFERENCE, Reference
+from mqbroker.messaging.routing import RoutingTable
+from mqbroker.messaging.turn import Turn
+
+
+class Observer(Protocol):
+    """Told of changes, for notifications and logs."""
+
+    def address_added(self, address: Address) -> None: ...
+
+    def address_removed(self, address: Address) -> None: ...
+
+    def queue_added(self, queue: Queue) -> None: ...
+
+    def queue_removed(self, queue: Queue) -> None: ...
+
+    def message_dropped(self, code: str, text: str) -> None:
+        """Something an operator searches for: ``code`` is Artemis's AMQ number, ``text`` says what happened to which message."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagingOptions:
+    """Settings of the whole broker that messaging lives by; names and defaults are those of broker.xml.
+
+    Periods are ms, -1 turns the scan off; ``global_max_size`` is bytes, -1 = none.
+    """
+
+    persist_id_cache: bool = True
+    id_cache_size: int = 20000
+    persist_delivery_count_before_delivery: bool = False
+    max_redelivery_records: int = 10
+    message_expiry_scan_period: int = 30000
+    address_queue_scan_period: int = 30000
+    global_max_size: int = -1
+    global_max_messages: int = -1
+    journal_sync_transactional: bool = True
+    journal_sync_non_transactional: bool = True
+    temporary_queue_namespace: str = ""
+    uuid_namespace: str = ""
+    internal_naming_prefix: str = "$.artemis.internal."
+    management_address: str = "activemq.management"
+    management_notification_address: str = "activemq.notifications"
+
+
+class MessagingCore:
+    """Addresses and queues by name, with the clock, the store and the turn that everything uses.
+
+    ``random`` gives numbers in [0, 1), for the collision avoidance of redelivery delays.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        settings: AddressSettingsRepository,
+        wildcards: Wildcards,
+        options: MessagingOptions,
+        random: Callable[[], float],
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.settings = settings
+        self.options = options
+        self.random = random
+        self.turn = Turn(clock)
+        self.addresses: dict[str, Address] = {}
+        self.queues: dict[str, Queue] = {}
+        self.routing = RoutingTable(wildcards)
+        self.global_memory = GlobalMemory(options.global_max_size, options.global_max_messages)
+        self.observers: list[Observer] = []
+        self.paging_warned = False
+        self.stamps_arrival = False
+        """Does any address ask for ingress timestamps?"""
+        self._caches: dict[str, DuplicateIdCache] = {}
+
+    def settings_of(self, name: str, temporary: bool = False) -> AddressSettings:
+        """The settings that hold for an address of this name."""
+        if temporary and self.options.temporary_queue_namespace:
+            name = f"{self.options.temporary_queue_namespace}.{name}"
+        return self.settings.lookup(name)
+
+    def apply_settings(self) -> None:
+        """The settings repository has changed: every address lives by its new settings from now on."""
+        for address in self.addresses.values():
+            address.settings = self.settings_of(address.name, address.temporary)
+            address.memory.apply(address.settings)
+        self.stamps_arrival = any(partial.get("enable_ingress_timestamp") for partial in self.settings.values().values())
+        self.routing.changed()
+
+    def new_memory(self, settings: AddressSettings) -> AddressMemory:
+        return AddressMemory(settings, self.global_memory)
+
+    def duplicate_ids(self, name: str) -> DuplicateIdCache | None:
+        """The duplicate id cache of an address (or of a fully qualified queue name); None when detection is off there."""
+        cache = self._caches.get(name)
+        if cache is None:
+            size = self.settings.lookup(name).id_cache_size
+            if size is None:
+                size = self.options.id_cache_size
+            if size <= 0:
+                return None
+            cache = self._caches[name] = DuplicateIdCache(name, size, self.store, self.options.persist_id_cache)
+        return cache
+
+    def known_duplicate_ids(self, name: str) -> DuplicateIdCache | None:
+        """The cache if there is one already."""
+        return self._caches.get(name)
+
+    def forget_duplicate_ids(self, name: str) -> None:
+        """Drop the cache of an address whose last binding is gone."""
+        cache = self._caches.pop(name, None)
+        if cache is not None and len(cache):
+            batch = self.store.begin()
+            cache.clear(batch)
+            self.store.commit(batch)
+
+    # --- accounts
+
+    def hold(self, reference: Reference, account: AddressMemory) -> None:
+        """A reference came into memory."""
+        message = reference.message
+        if message.account is None:
+            message.account = account
+            account.add(message.memory)
+        message.references += 1
+        message.account.add_reference(MEMORY_PER_REFERENCE)
+
+    def let_go(self, reference: Reference) -> None:
+        """A reference is done with; the last one takes the message's body along."""
+        message = reference.message
+        message.references -= 1
+        account = message.account
+        if account is not None:
+            account.remove_reference(MEMORY_PER_REFERENCE)
+            if not message.references:
+                message.account = None
+                account.remove(message.memory)
+        if not message.references and message.large is not None:
+            message.large.release()
+
+    def report(self, code: str, text: str) -> None:
+        for observer in self.observers:
+            observer.message_dropped(code, text)
+
+
+def is_stored(reference: Reference) -> bool:
+    """Does the store know this reference?"""
+    return reference.message.durable and reference.queue.definition.durable

@@ -1,0 +1,58 @@
+"""Duplicate detection: the ids that an address has seen (Artemis manual, chapter on duplicate message detection)."""
+
+from __future__ import annotations
+
+from mqbroker.messaging.ports import Store, StoreBatch
+
+
+class DuplicateIdCache:
+    """A ring of the last ``size`` duplicate ids of one address.
+
+    ``persistent`` ids are written with the message that carries them.  An id leaves the ring when ``size`` newer ones have come.
+    """
+
+    __slots__ = ("_ids", "_persistent", "_store", "name", "size")
+
+    def __init__(self, name: str, size: int, store: Store, persistent: bool) -> None:
+        self.name = name
+        self.size = size
+        self._store = store
+        self._persistent = persistent
+        self._ids: dict[bytes, int] = {}
+        """Duplicate id to the record id under which the store keeps it, oldest first."""
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __contains__(self, duplicate_id: bytes) -> bool:
+        return duplicate_id in self._ids
+
+    def restore(self, duplicate_id: bytes, record_id: int) -> None:
+        """An id that the store has kept; called oldest first."""
+        self._ids[duplicate_id] = record_id
+
+    def trim(self, batch: StoreBatch) -> None:
+        """Let go what is too much, after a restart with a smaller size."""
+        while len(self._ids) > self.size:
+            self._drop_oldest(batch)
+
+    def add(self, duplicate_id: bytes, batch: StoreBatch) -> None:
+        """Remember an id; it becomes durable with ``batch``."""
+        if duplicate_id in self._ids:
+            return
+        record_id = self._store.next_id() if self._persistent else 0
+        if self._persistent:
+            batch.add_duplicate_id(self.name, duplicate_id, record_id)
+        self._ids[duplicate_id] = record_id
+        while len(self._ids) > self.size:
+            self._drop_oldest(batch)
+
+    def clear(self, batch: StoreBatch) -> None:
+        while self._ids:
+            self._drop_oldest(batch)
+
+    def _drop_oldest(self, batch: StoreBatch) -> None:
+        oldest = next(iter(self._ids))
+        record_id = self._ids.pop(oldest)
+        if self._persistent:
+            batch.delete_duplicate_id(record_id)

@@ -1,0 +1,116 @@
+"""The messaging core as one object: what the server above it starts, uses and stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from mqbroker.config.configuration import AddressConfiguration, QueueConfiguration
+from mqbroker.config.matching import AddressSettingsRepository, Wildcards
+from mqbroker.messaging.administration import Administration
+from mqbroker.messaging.core import MessagingCore, MessagingOptions
+from mqbroker.messaging.definitions import QueueDefinition, resolve
+from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.ports import Clock, Recovered, Store
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.reapers import ExpiryReaper, UsageReaper
+from mqbroker.messaging.references import Reference
+from mqbroker.messaging.sending import Sending
+from mqbroker.messaging.settlement import Settlement
+
+
+class Messaging:
+    """Addresses, queues, routing, settlement and periodic work over one store.
+
+    ``removed`` is told the names of queues and addresses that were removed because nobody used them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        settings: AddressSettingsRepository,
+        wildcards: Wildcards,
+        options: MessagingOptions,
+        random: Callable[[], float],
+        removed: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        self.core = MessagingCore(store, clock, settings, wildcards, options, random)
+        self.sending = Sending(self.core)
+        self.settlement = Settlement(self.core, self.sending)
+        self.administration = Administration(self.core, self.settlement.expire)
+        self.settlement.administration = self.administration
+        self.expiry_reaper = ExpiryReaper(self.core, self.settlement)
+        self.usage_reaper = UsageReaper(self.core, self.administration, removed)
+
+    def restore(self, recovered: Recovered) -> int:
+        """Take over what the store has kept; called once, before anything else.  Returns the number of messages."""
+        core = self.core
+        for address in recovered.addresses:
+            created = self.administration.create_address(
+                address.name, address.routing_types, auto_created=address.auto_created, durable=False
+            )
+            created.address_id = address.address_id
+        queues: dict[int, Queue] = {}
+        for record in recovered.queues:
+            queues[record.queue_id] = self.administration.restore_queue(record.queue_id, QueueDefinition.from_record(record))
+        for message, references in recovered.messages:
+            for entry in references:
+                queue = queues.get(entry.queue_id)
+                if queue is None:
+                    continue
+                reference = Reference(message, queue, entry.scheduled, entry.delivery_count)
+                sent_to = core.addresses.get(message.address, queue.address)
+                core.hold(reference, sent_to.memory)
+                queue.add(reference)
+        for queue in queues.values():
+            queue.messages_added = 0
+        for known in recovered.duplicate_ids:
+            cache = core.duplicate_ids(known.cache)
+            if cache is not None:
+                cache.restore(known.duplicate_id, known.record_id)
+        return len(recovered.messages)
+
+    def deploy(self, addresses: Iterable[AddressConfiguration]) -> list[str]:
+        """Make or bring up to date what the configuration names.  Returns sentences about what could not be deployed."""
+        problems: list[str] = []
+        for configuration in addresses:
+            address = self.core.addresses.get(configuration.name)
+            types = frozenset(configuration.routing_types)
+            if address is None:
+                self.administration.create_address(configuration.name, types)
+            else:
+                address.auto_created = False
+                self.administration.update_address(address, types | {queue.definition.routing_type for queue in address.queues})
+            for queue in configuration.queues:
+                problems.extend(self._deploy_queue(queue))
+        return problems
+
+    def start(self) -> None:
+        """Begin the periodic work."""
+        self.usage_reaper.sweep_at_start()
+        self.expiry_reaper.start()
+        self.usage_reaper.start()
+
+    def stop(self) -> None:
+        """End the periodic work and every timer."""
+        self.expiry_reaper.stop()
+        self.usage_reaper.stop()
+        for queue in self.core.queues.values():
+            queue.stop()
+
+    def _deploy_queue(self, configuration: QueueConfiguration) -> list[str]:
+        existing = self.core.queues.get(configuration.name)
+        if existing is None:
+            self.administration.create_queue(configuration)
+            return []
+        if existing.definition.address != (configuration.address or configuration.name):
+            return [
+                f"AMQ229019: queue {configuration.name} exists on address {existing.definition.address}; "
+                f"it is not deployed on {configuration.address}"
+            ]
+        wanted = resolve(configuration, existing.address.settings)
+        if wanted != existing.definition:
+            existing.filter = parse_filter(wanted.filter_string)
+            existing.definition = wanted
+            self.administration.update_queue(existing)
+        return []

@@ -1,0 +1,280 @@
+"""A queue: the messages that wait, those in delivery, and the consumers that share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.filter import Filter
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.references import Cursor, Reference, ReferenceList
+from mqbroker.messaging.scheduled import ScheduledReferences
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.address import Address
+    from mqbroker.messaging.consumer import QueueConsumer
+    from mqbroker.messaging.definitions import QueueDefinition
+    from mqbroker.messaging.ports import Cancellable, Clock
+    from mqbroker.messaging.turn import Turn
+
+
+class _ConsumerGroup:
+    """Consumers of one priority, served in turn."""
+
+    __slots__ = ("consumers", "position", "priority")
+
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
+        self.consumers: list[QueueConsumer] = []
+        self.position = 0
+
+
+class Queue:
+    """A queue bound to one address.
+
+    Counters (``messages_added`` and so on) count since the start of the broker.  ``on_expired`` takes a reference that was found expired
+    when its turn came; it has left the list.
+    """
+
+    __slots__ = (
+        "_dispatch_timer",
+        "_groups",
+        "address",
+        "clock",
+        "consumer_count",
+        "consumers_seen",
+        "created_ms",
+        "definition",
+        "deleted",
+        "delivering",
+        "dispatch_allowed",
+        "filter",
+        "idle_since_ms",
+        "marked",
+        "messages_acknowledged",
+        "messages_added",
+        "messages_expired",
+        "messages_killed",
+        "name",
+        "on_expired",
+        "paused",
+        "queue_id",
+        "references",
+        "scheduled",
+        "sweep_mark",
+        "turn",
+    )
+
+    def __init__(
+        self,
+        queue_id: int,
+        definition: QueueDefinition,
+        address: Address,
+        filter: Filter | None,
+        turn: Turn,
+        clock: Clock,
+        on_expired: Callable[[Reference], None],
+    ) -> None:
+        self.queue_id = queue_id
+        self.definition = definition
+        self.name = definition.name
+        self.address = address
+        self.filter = filter
+        self.turn = turn
+        self.clock = clock
+        self.on_expired = on_expired
+        self.references = ReferenceList()
+        self.scheduled = ScheduledReferences(clock, self._due)
+        self.delivering = 0
+        self.paused = False
+        self.deleted = False
+        self.marked = False
+        self.messages_added = 0
+        self.messages_acknowledged = 0
+        self.messages_expired = 0
+        self.messages_killed = 0
+        self.consumer_count = 0
+        self.consumers_seen = False
+        self.created_ms = clock.wall_ms()
+        self.idle_since_ms = self.created_ms
+        self.sweep_mark = False
+        self._groups: list[_ConsumerGroup] = []
+        self._dispatch_timer: Cancellable | None = None
+        self.dispatch_allowed = True
+        self._arm_dispatch()
+
+    # --- what is there
+
+    @property
+    def durable(self) -> bool:
+        return self.definition.durable
+
+    @property
+    def message_count(self) -> int:
+        """Messages waiting, scheduled and in delivery."""
+        return self.references.count + self.scheduled.count + self.delivering
+
+    def consumers(self) -> Iterator[QueueConsumer]:
+        """The consumers, highest priority first; browsers are not among them."""
+        for group in self._groups:
+            yield from group.consumers
+
+    def has_matching_consumer(self, message: Message) -> bool:
+        """Is there a consumer that would take ``message``?"""
+        return any(consumer.filter is None or consumer.filter.matches(message) for consumer in self.consumers())
+
+    # --- messages in
+
+    def add(self, reference: Reference) -> None:
+        """A message has come (and is stored, if it has to be)."""
+        self.messages_added += 1
+        if self.deleted:
+            return
+        if reference.scheduled > self.clock.wall_ms():
+            self.scheduled.add(reference)
+            return
+        reference.scheduled = 0
+        self.references.append(reference)
+        if not self.marked:
+            self.turn.mark_queue(self)
+
+    def put_back(self, reference: Reference) -> None:
+        """A reference that was in delivery waits again in its original place."""
+        self.delivering -= 1
+        reference.consumer = None
+        self.references.insert(reference)
+        if not self.marked:
+            self.turn.mark_queue(self)
+
+    def put_back_later(self, reference: Reference, time_ms: int) -> None:
+        """A reference that was in delivery is due again at ``time_ms``."""
+        self.delivering -= 1
+        reference.consumer = None
+        reference.scheduled = time_ms
+        self.scheduled.add(reference)
+
+    def leave_delivery(self, reference: Reference) -> None:
+        """A reference in delivery is done with."""
+        self.delivering -= 1
+        reference.consumer = None
+
+    def take(self, reference: Reference) -> None:
+        """Take a waiting or scheduled reference out, to be treated as one in delivery."""
+        if reference.listed:
+            self.references.remove(reference)
+        else:
+            self.scheduled.remove(reference)
+        self.delivering += 1
+
+    def _due(self, due: list[Reference]) -> None:
+        for reference in reversed(due):
+            reference.scheduled = 0
+            self.references.prepend(reference)
+        self.turn.mark_queue(self)
+
+    def stop(self) -> None:
+        """End every timer."""
+        self.scheduled.stop()
+        if self._dispatch_timer is not None:
+            self._dispatch_timer.cancel()
+            self._dispatch_timer = None
+
+    # --- consumers
+
+    def add_consumer(self, consumer: QueueConsumer) -> None:
+        if consumer.filter is not None:
+            consumer.cursor = Cursor(restarts=True)
+        for index, group in enumerate(self._groups):
+            if group.priority == consumer.priority:
+                group.consumers.append(consumer)
+                break
+            if group.priority < consumer.priority:
+                self._groups.insert(index, _ConsumerGroup(consumer.priority))
+                self._groups[index].consumers.append(consumer)
+                break
+        else:
+            self._groups.append(_ConsumerGroup(consumer.priority))
+            self._groups[-1].consumers.append(consumer)
+        self.consumer_count += 1
+        self.consumers_seen = True
+        self._check_dispatch()
+        self.turn.mark_queue(self)
+
+    def remove_consumer(self, consumer: QueueConsumer) -> None:
+        for group in self._groups:
+            if consumer in group.consumers:
+                group.consumers.remove(consumer)
+                group.position = 0
+                if not group.consumers:
+                    self._groups.remove(group)
+                self.consumer_count -= 1
+                break
+        if consumer.cursor is not None:
+            consumer.cursor.close()
+            consumer.cursor = None
+        if not self.consumer_count:
+            self.idle_since_ms = self.clock.wall_ms()
+            self._arm_dispatch()
+
+    def _arm_dispatch(self) -> None:
+        """Dispatch waits for consumers-before-dispatch consumers, or delay-before-dispatch ms after the first."""
+        if self._dispatch_timer is not None:
+            self._dispatch_timer.cancel()
+            self._dispatch_timer = None
+        self.dispatch_allowed = self.definition.consumers_before_dispatch <= 0
+
+    def _check_dispatch(self) -> None:
+        if self.dispatch_allowed:
+            return
+        if self.consumer_count >= self.definition.consumers_before_dispatch:
+            self._allow_dispatch()
+        elif self._dispatch_timer is None and self.definition.delay_before_dispatch >= 0:
+            self._dispatch_timer = self.clock.call_later(self.definition.delay_before_dispatch / 1000, self._allow_dispatch)
+
+    def _allow_dispatch(self) -> None:
+        if self._dispatch_timer is not None:
+            self._dispatch_timer.cancel()
+            self._dispatch_timer = None
+        self.dispatch_allowed = True
+        self.turn.mark_queue(self)
+
+    # --- delivery
+
+    def deliver(self) -> None:
+        """Hand messages to ready consumers: highest consumer priority first, round robin among equals."""
+        if self.paused or self.address.paused or not self.dispatch_allowed or not self.references.count:
+            return
+        references = self.references
+        for group in self._groups:
+            consumers = group.consumers
+            position = group.position
+            idle = 0
+            while idle < len(consumers) and references.count:
+                if position >= len(consumers):
+                    position = 0
+                consumer = consumers[position]
+                position += 1
+                if not consumer.ready:
+                    idle += 1
+                    continue
+                reference = references.head() if consumer.filter is None else self._next_match(consumer)
+                if reference is None:
+                    idle += 1
+                    continue
+                references.remove(reference)
+                self.delivering += 1
+                expiration = reference.message.expiration
+                if expiration and expiration <= self.clock.wall_ms():
+                    self.on_expired(reference)
+                    continue
+                idle = 0
+                reference.delivery_count += 1
+                reference.consumer = consumer
+                consumer.handle(reference)
+            group.position = position
+
+    def _next_match(self, consumer: QueueConsumer) -> Reference | None:
+        cursor, filter = consumer.cursor, consumer.filter
+        assert cursor is not None and filter is not None
+        matches = filter.matches
+        return self.references.search(cursor, lambda reference: matches(reference.message))

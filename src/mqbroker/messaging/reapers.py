@@ -1,0 +1,143 @@
+"""Periodic work: expired messages, and queues and addresses that nobody uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from mqbroker.messaging.address import Address
+from mqbroker.messaging.administration import Administration
+from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.ports import Cancellable
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.references import Reference
+from mqbroker.messaging.settlement import Settlement
+
+REFERENCES_PER_STEP = 5000
+"""References that the expiry scan looks at before it lets others run."""
+
+
+class _Periodic:
+    """Calls :meth:`scan` every ``period_ms``, the next time counted from the end of the scan."""
+
+    def __init__(self, core: MessagingCore, period_ms: int) -> None:
+        self._core = core
+        self._period_ms = period_ms
+        self._timer: Cancellable | None = None
+
+    def start(self) -> None:
+        if self._period_ms > 0 and self._timer is None:
+            self._timer = self._core.clock.call_later(self._period_ms / 1000, self._due)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def scan(self) -> None:
+        raise NotImplementedError
+
+    def _due(self) -> None:
+        self._timer = None
+        self._core.turn.run(self.scan)
+        self.start()
+
+
+class ExpiryReaper(_Periodic):
+    """Expires messages that wait in queues, every ``message-expiry-scan-period``.  Long queues are scanned in steps."""
+
+    def __init__(self, core: MessagingCore, settlement: Settlement) -> None:
+        super().__init__(core, core.options.message_expiry_scan_period)
+        self._settlement = settlement
+        self._step: Cancellable | None = None
+
+    def stop(self) -> None:
+        super().stop()
+        if self._step is not None:
+            self._step.cancel()
+            self._step = None
+
+    def scan(self) -> None:
+        if self._step is None:
+            self._continue(self._candidates())
+
+    def _candidates(self) -> Iterator[Reference | None]:
+        """References that have an expiration; None where the scan may pause."""
+        looked_at = 0
+        for queue in list(self._core.queues.values()):
+            found: list[Reference] = []
+            for reference in queue.references:
+                looked_at += 1
+                if reference.message.expiration:
+                    found.append(reference)
+            yield from found
+            if looked_at >= REFERENCES_PER_STEP:
+                looked_at = 0
+                yield None
+
+    def _continue(self, candidates: Iterator[Reference | None]) -> None:
+        self._step = None
+        now = self._core.clock.wall_ms()
+        for reference in candidates:
+            if reference is None:
+                self._step = self._core.clock.call_later(0, self._core.turn.run, self._continue, candidates)
+                return
+            if reference.listed and 0 < reference.message.expiration <= now:
+                reference.queue.take(reference)
+                self._settlement.expire(reference)
+
+
+class UsageReaper(_Periodic):
+    """Removes auto-delete queues and auto-created addresses out of use, every ``address-queue-scan-period``.
+
+    What is found unused is marked by one scan and removed by the next, if it still is.  ``removed`` is told each queue's name.
+    """
+
+    def __init__(self, core: MessagingCore, administration: Administration, removed: Callable[[str], None]) -> None:
+        super().__init__(core, core.options.address_queue_scan_period)
+        self._administration = administration
+        self._removed = removed
+
+    def scan(self) -> None:
+        for queue in list(self._core.queues.values()):
+            if not self._queue_unused(queue):
+                queue.sweep_mark = False
+            elif not queue.sweep_mark:
+                queue.sweep_mark = True
+            else:
+                self._administration.delete_queue(queue, keep_address=True)
+                self._removed(queue.name)
+        for address in list(self._core.addresses.values()):
+            if not self._address_unused(address):
+                address.sweep_mark = False
+            elif not address.sweep_mark:
+                address.sweep_mark = True
+            else:
+                self._administration.delete_address(address.name)
+                self._removed(address.name)
+
+    def sweep_at_start(self) -> None:
+        """Before anybody connects: empty auto-delete queues and unbound auto-created addresses go at once."""
+        for queue in list(self._core.queues.values()):
+            if queue.definition.auto_delete and not queue.message_count:
+                self._administration.delete_queue(queue, keep_address=True)
+        for address in list(self._core.addresses.values()):
+            if address.auto_created and address.settings.auto_delete_addresses and not address.queues:
+                self._administration.delete_address(address.name)
+
+    def _queue_unused(self, queue: Queue) -> bool:
+        definition = queue.definition
+        if not definition.auto_delete or queue.consumer_count or definition.internal:
+            return False
+        allowed = definition.auto_delete_message_count
+        if allowed >= 0 and queue.message_count > allowed:
+            return False
+        idle_ms = self._core.clock.wall_ms() - queue.idle_since_ms
+        used = queue.consumers_seen or queue.messages_acknowledged or queue.messages_expired or queue.messages_killed
+        return idle_ms >= definition.auto_delete_delay and (bool(used) or queue.address.settings.auto_delete_queues_skip_usage_check)
+
+    def _address_unused(self, address: Address) -> bool:
+        settings = address.settings
+        if not address.auto_created or not settings.auto_delete_addresses or address.queues or address.internal:
+            return False
+        idle_ms = self._core.clock.wall_ms() - address.unbound_since_ms
+        return idle_ms >= settings.auto_delete_addresses_delay and (address.bound_once or settings.auto_delete_addresses_skip_usage_check)

@@ -1,0 +1,224 @@
+"""References: a message on one queue, and the ordered list of those that wait there.
+
+The list is ten linked lists, one per priority.  A cursor stands on the last reference that it has seen; when that one leaves the list the
+cursor steps back to the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.message import Message
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.consumer import QueueConsumer
+    from mqbroker.messaging.queue import Queue
+
+MEMORY_PER_REFERENCE = 72
+"""Bytes that a reference counts in its address' memory account."""
+
+PRIORITIES = 10
+
+
+class Reference:
+    """A message on a queue.
+
+    ``order`` is its place in the queue among those of its priority; ``delivery_count`` the times that it was given to a consumer;
+    ``scheduled`` the time (ms since the epoch) before which it is not delivered, 0 = at once; ``consumer`` who holds it now.
+    ``recorded_counts`` says how many times its delivery count was written to the store.
+    """
+
+    __slots__ = (
+        "consumer",
+        "cursors",
+        "delivery_count",
+        "following",
+        "listed",
+        "message",
+        "order",
+        "preceding",
+        "queue",
+        "recorded_counts",
+        "scheduled",
+    )
+
+    def __init__(self, message: Message, queue: Queue, scheduled: int = 0, delivery_count: int = 0) -> None:
+        self.message = message
+        self.queue = queue
+        self.scheduled = scheduled
+        self.delivery_count = delivery_count
+        self.recorded_counts = 0
+        self.consumer: QueueConsumer | None = None
+        self.order = 0
+        self.listed = False
+        self.preceding: Reference | None = None
+        self.following: Reference | None = None
+        self.cursors: list[Cursor] | None = None
+
+
+class _Level:
+    __slots__ = ("generation", "head", "tail")
+
+    def __init__(self) -> None:
+        self.head: Reference | None = None
+        self.tail: Reference | None = None
+        self.generation = 0
+        """Rises whenever something was put in before the tail, so that cursors start again."""
+
+
+class Cursor:
+    """How far somebody has looked.
+
+    A consumer with a filter starts again when something was put in before the end (``restarts``); a browser goes on, so that it sees
+    nothing twice.
+    """
+
+    __slots__ = ("generations", "restarts", "seen")
+
+    def __init__(self, restarts: bool) -> None:
+        self.restarts = restarts
+        self.seen: list[Reference | None] = [None] * PRIORITIES
+        self.generations = [0] * PRIORITIES
+
+    def place(self, priority: int, reference: Reference | None) -> None:
+        """Stand on ``reference``; None is the place before the first."""
+        old = self.seen[priority]
+        if old is reference:
+            return
+        if old is not None and old.cursors is not None:
+            old.cursors.remove(self)
+        if reference is not None:
+            if reference.cursors is None:
+                reference.cursors = [self]
+            else:
+                reference.cursors.append(self)
+        self.seen[priority] = reference
+
+    def close(self) -> None:
+        """Stand nowhere."""
+        for priority in range(PRIORITIES):
+            self.place(priority, None)
+
+
+class ReferenceList:
+    """The waiting references of a queue, highest priority first, in order within a priority."""
+
+    __slots__ = ("_first_order", "_levels", "_mask", "_next_order", "count")
+
+    def __init__(self) -> None:
+        self._levels = [_Level() for _ in range(PRIORITIES)]
+        self._mask = 0
+        self._next_order = 1
+        self._first_order = 0
+        self.count = 0
+
+    def head(self) -> Reference | None:
+        """The reference that is next in turn."""
+        mask = self._mask
+        return self._levels[mask.bit_length() - 1].head if mask else None
+
+    def append(self, reference: Reference) -> None:
+        """Put a reference at the end of its priority."""
+        priority = reference.message.priority
+        level = self._levels[priority]
+        reference.order = self._next_order
+        self._next_order += 1
+        tail = level.tail
+        reference.listed = True
+        reference.following = None
+        reference.preceding = tail
+        if tail is None:
+            level.head = reference
+            self._mask |= 1 << priority
+        else:
+            tail.following = reference
+        level.tail = reference
+        self.count += 1
+
+    def insert(self, reference: Reference) -> None:
+        """Put a reference that was here before back into its original place."""
+        priority = reference.message.priority
+        level = self._levels[priority]
+        successor = level.head
+        while successor is not None and successor.order < reference.order:
+            successor = successor.following
+        self._link_before(reference, successor, level, priority)
+
+    def prepend(self, reference: Reference) -> None:
+        """Put a reference before all others of its priority."""
+        priority = reference.message.priority
+        level = self._levels[priority]
+        reference.order = self._first_order
+        self._first_order -= 1
+        self._link_before(reference, level.head, level, priority)
+
+    def remove(self, reference: Reference) -> None:
+        priority = reference.message.priority
+        level = self._levels[priority]
+        preceding, following = reference.preceding, reference.following
+        if preceding is None:
+            level.head = following
+        else:
+            preceding.following = following
+        if following is None:
+            level.tail = preceding
+            if preceding is None:
+                self._mask &= ~(1 << priority)
+        else:
+            following.preceding = preceding
+        if reference.cursors:
+            for cursor in list(reference.cursors):
+                cursor.place(priority, preceding)
+        reference.listed = False
+        reference.preceding = reference.following = None
+        self.count -= 1
+
+    def search(self, cursor: Cursor, accept: Callable[[Reference], bool]) -> Reference | None:
+        """The next reference after ``cursor`` that is accepted.  The cursor then stands on it, or on the last one if there is none."""
+        for priority in range(PRIORITIES - 1, -1, -1):
+            level = self._levels[priority]
+            if level.head is None:
+                continue
+            if cursor.generations[priority] != level.generation:
+                cursor.generations[priority] = level.generation
+                if cursor.restarts:
+                    cursor.place(priority, None)
+            seen = cursor.seen[priority]
+            reference = level.head if seen is None else seen.following
+            last = seen
+            while reference is not None:
+                last = reference
+                if accept(reference):
+                    break
+                reference = reference.following
+            cursor.place(priority, last)
+            if reference is not None:
+                return reference
+        return None
+
+    def __iter__(self) -> Iterator[Reference]:
+        """All references in order.  The current one may be removed while iterating."""
+        for level in reversed(self._levels):
+            reference = level.head
+            while reference is not None:
+                following = reference.following
+                yield reference
+                reference = following
+
+    def _link_before(self, reference: Reference, successor: Reference | None, level: _Level, priority: int) -> None:
+        preceding = level.tail if successor is None else successor.preceding
+        reference.listed = True
+        reference.preceding = preceding
+        reference.following = successor
+        if preceding is None:
+            level.head = reference
+        else:
+            preceding.following = reference
+        if successor is None:
+            level.tail = reference
+        else:
+            successor.preceding = reference
+        level.generation += 1
+        self._mask |= 1 << priority
+        self.count += 1

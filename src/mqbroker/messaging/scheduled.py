@@ -1,0 +1,70 @@
+"""References that are not to be delivered before a certain time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+
+from mqbroker.messaging.ports import Cancellable, Clock
+from mqbroker.messaging.references import Reference
+
+RECHECK_SECONDS = 10.0
+"""The longest that a timer runs: schedules are by the wall clock, which may be set while it runs."""
+
+
+class ScheduledReferences:
+    """The scheduled references of one queue.  ``due`` gets those whose time has come, the earliest first."""
+
+    def __init__(self, clock: Clock, due: Callable[[list[Reference]], None]) -> None:
+        self._clock = clock
+        self._due = due
+        self._heap: list[tuple[int, int, Reference]] = []
+        self._sequence = 0
+        self._timer: Cancellable | None = None
+        self.count = 0
+
+    def add(self, reference: Reference) -> None:
+        """Keep ``reference`` until ``reference.scheduled``."""
+        self._sequence += 1
+        heapq.heappush(self._heap, (reference.scheduled, self._sequence, reference))
+        self.count += 1
+        if self._heap[0][2] is reference:
+            self._arm()
+
+    def remove(self, reference: Reference) -> None:
+        """Take a reference out before its time."""
+        self._heap = [entry for entry in self._heap if entry[2] is not reference]
+        heapq.heapify(self._heap)
+        self.count = len(self._heap)
+
+    def __iter__(self) -> Iterator[Reference]:
+        return (entry[2] for entry in sorted(self._heap))
+
+    def clear(self) -> None:
+        self._heap.clear()
+        self.count = 0
+        self.stop()
+
+    def stop(self) -> None:
+        """End the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        delay = max(0.0, (self._heap[0][0] - self._clock.wall_ms()) / 1000)
+        self._timer = self._clock.call_later(min(delay, RECHECK_SECONDS), self._check)
+
+    def _check(self) -> None:
+        self._timer = None
+        now = self._clock.wall_ms()
+        due: list[Reference] = []
+        while self._heap and self._heap[0][0] <= now:
+            due.append(heapq.heappop(self._heap)[2])
+        self.count = len(self._heap)
+        if self._heap:
+            self._arm()
+        if due:
+            self._due(due)

@@ -1,0 +1,201 @@
+"""Sending: a message is checked, routed, stored, and then put on its queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqbroker.config.address_settings import AddressSettings
+from mqbroker.messaging.address import Address
+from mqbroker.messaging.context import OperationContext
+from mqbroker.messaging.copies import make_copy
+from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import StoreBatch
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.references import Reference
+from mqbroker.messaging.transaction import Transaction
+from mqclient.errors import AddressFullError
+from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_SCHEDULED_DELIVERY
+
+_SCHEDULED_KEY = KEY_SCHEDULED_DELIVERY.encode("utf-16-le")
+_DUPLICATE_KEY = KEY_DUPLICATE_ID.encode("utf-16-le")
+
+
+def duplicate_id_of(message: Message) -> bytes | None:
+    """The duplicate id as it is compared: of a string its UTF-16LE bytes."""
+    if message.buffer.find(_DUPLICATE_KEY, message.properties_offset) < 0:
+        return None
+    value = message.raw_property(_DUPLICATE_KEY)
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass")
+    return value if isinstance(value, bytes) else None
+
+
+def scheduled_time_of(message: Message) -> int:
+    """When the message is to be delivered (ms since the epoch), 0 = at once."""
+    if message.buffer.find(_SCHEDULED_KEY, message.properties_offset) < 0:
+        return 0
+    value = message.raw_property(_SCHEDULED_KEY)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def expiration_at_routing(expiration: int, settings: AddressSettings, now: int) -> int:
+    """The expiration that the settings of the address make of a message's own (Artemis manual, "Message Expiry")."""
+    if settings.no_expiry:
+        return 0
+    if not expiration and settings.expiry_delay >= 0:
+        return now + settings.expiry_delay
+    low, high = settings.min_expiry_delay, settings.max_expiry_delay
+    if not expiration:
+        if high >= 0:
+            return now + high
+        return now + low if low >= 0 else 0
+    if high >= 0 and expiration > now + high:
+        return now + high
+    if low >= 0 and expiration < now + low:
+        return now + low
+    return expiration
+
+
+class Sending:
+    """Routes and stores messages."""
+
+    def __init__(self, core: MessagingCore) -> None:
+        self._core = core
+
+    def send(
+        self,
+        message: Message,
+        address_name: str,
+        queue_name: str | None,
+        routing_type: int | None,
+        context: OperationContext,
+        transaction: Transaction | None = None,
+    ) -> int:
+        """Send ``message`` to an address, or with ``queue_name`` to that queue of it.
+
+        Returns the ticket after which the sender may be told of success; the message reaches its queues then, in the order of ``context``.
+        In a transaction nothing is visible before its commit.  A message that no queue takes is dropped, one with a known duplicate id too.
+        Raises AddressFullError where the policy of the full address is FAIL.
+        """
+        core = self._core
+        address = core.addresses.get(address_name)
+        duplicate_id = duplicate_id_of(message)
+        cache = None
+        if duplicate_id is not None:
+            cache = core.duplicate_ids(address_name if queue_name is None else f"{address_name}::{queue_name}")
+            if cache is not None and duplicate_id in cache:
+                return self._known_duplicate(message, address_name, transaction)
+        if address is not None and address.memory.full and not self._may_store(address, message):
+            return core.store.ticket() if transaction is None else 0
+        references = self._route(message, address, address_name, queue_name, routing_type)
+        if transaction is not None:
+            transaction.add_send(message, references)
+            if cache is not None and duplicate_id is not None:
+                transaction.duplicate_ids.append((cache, duplicate_id))
+            return 0
+        if not references and cache is None:
+            self._drop_unrouted(message)
+            return 0
+        batch: StoreBatch | None = None
+        durable = [reference.queue.queue_id for reference in references if reference.queue.definition.durable] if message.durable else ()
+        ticket = 0
+        if durable or cache is not None:
+            batch = core.store.begin()
+            if durable:
+                batch.add_message(message, durable)
+                for reference in references:
+                    if reference.scheduled and reference.queue.definition.durable:
+                        batch.schedule(reference.queue.queue_id, message, reference.scheduled)
+            if cache is not None and duplicate_id is not None:
+                cache.add(duplicate_id, batch)
+            ticket = core.store.commit(batch)
+            if not core.options.journal_sync_non_transactional:
+                ticket = 0
+        if references:
+            context.run(ticket, self.deliver, references)
+        else:
+            self._drop_unrouted(message)
+        return ticket
+
+    def deliver(self, references: Sequence[Reference]) -> None:
+        """Put stored references on their queues."""
+        for reference in references:
+            queue = reference.queue
+            if queue.deleted:
+                self._core.let_go(reference)
+            else:
+                queue.add(reference)
+
+    def references_for(self, message: Message, queues: Sequence[Queue], address: Address) -> list[Reference]:
+        """References on ``queues``, entered into the account of ``address``."""
+        scheduled = scheduled_time_of(message)
+        references = [Reference(message, queue, scheduled) for queue in queues]
+        for reference in references:
+            self._core.hold(reference, address.memory)
+        return references
+
+    def _route(
+        self, message: Message, address: Address | None, address_name: str, queue_name: str | None, routing_type: int | None
+    ) -> list[Reference]:
+        core = self._core
+        settings = core.settings.lookup(address_name) if address is None else address.settings
+        if settings.no_expiry or settings.expiry_delay >= 0 or settings.min_expiry_delay >= 0 or settings.max_expiry_delay >= 0:
+            expiration = expiration_at_routing(message.expiration, settings, core.clock.wall_ms())
+            if expiration != message.expiration:
+                message.set_expiration(expiration)
+        queues = core.routing.route(address_name, routing_type, queue_name).select(message)
+        if queues:
+            account = address or queues[0].address
+            account.routed_messages += 1
+            return self.references_for(message, queues, account)
+        if address is not None:
+            address.unrouted_messages += 1
+        if not settings.send_to_dla_on_no_route:
+            return []
+        return self._to_dead_letter_address(message, address_name, settings)
+
+    def _to_dead_letter_address(self, message: Message, address_name: str, settings: AddressSettings) -> list[Reference]:
+        core = self._core
+        target = settings.dead_letter_address
+        if not target:
+            core.report("AMQ222056", f"message {message.message_id} to {address_name} has no route and no dead letter address: dropped")
+            return []
+        dead_letters = core.addresses.get(target)
+        if dead_letters is None or target == address_name:
+            return []
+        make_copy(message, message.message_id, target, original_address=address_name, original_queue=None).replace_in(message)
+        queues = core.routing.route(target, None).select(message)
+        return self.references_for(message, queues, dead_letters)
+
+    def _may_store(self, address: Address, message: Message) -> bool:
+        """What the policy of a full address says: store, or drop (False), or fail."""
+        policy = address.memory.policy
+        if policy == "FAIL":
+            raise AddressFullError(f'AMQ229102: Address "{address.name}" is full. Message encode size = {message.encode_size}B')
+        if policy == "DROP":
+            self._core.report("AMQ222039", f"address {address.name} is full and its policy is DROP: messages are dropped")
+            self._drop_unrouted(message)
+            return False
+        if policy == "PAGE" and not self._core.paging_warned:
+            self._core.paging_warned = True
+            self._core.report(
+                "AMQ222038", f"address {address.name} is full; this broker does not page yet: its producers are blocked until there is room"
+            )
+        return True
+
+    def _known_duplicate(self, message: Message, address_name: str, transaction: Transaction | None) -> int:
+        self._core.report(
+            "AMQ222059", f"Duplicate message detected - message will not be routed. Message {message.message_id} to {address_name}"
+        )
+        self._drop_unrouted(message)
+        if transaction is not None:
+            transaction.reject_duplicate(message)
+            return 0
+        # The first message with this id may still be on its way to the disk: the sender hears of success after it.
+        return self._core.store.ticket()
+
+    @staticmethod
+    def _drop_unrouted(message: Message) -> None:
+        if message.large is not None and not message.references:
+            message.large.release()

@@ -1,0 +1,270 @@
+"""Settlement: what becomes of a message that was given to a consumer, or that nobody took in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqbroker.config.address_settings import AddressSettings
+from mqbroker.config.configuration import QueueConfiguration
+from mqbroker.messaging.administration import Administration
+from mqbroker.messaging.context import OperationContext
+from mqbroker.messaging.copies import make_copy
+from mqbroker.messaging.core import MessagingCore, is_stored
+from mqbroker.messaging.ports import StoreBatch
+from mqbroker.messaging.references import Reference
+from mqbroker.messaging.sending import Sending, expiration_at_routing
+from mqbroker.messaging.transaction import Transaction
+from mqclient.wire.message import KEY_ORIGINAL_ADDRESS
+
+
+class Settlement:
+    """Acknowledges, returns, expires and dead-letters references.
+
+    ``administration`` is set once both exist: dead letter and expiry resources may have to be made.
+    """
+
+    def __init__(self, core: MessagingCore, sending: Sending) -> None:
+        self._core = core
+        self._sending = sending
+        self._context = OperationContext(core.store)
+        self.administration: Administration | None = None
+
+    # --- acknowledgement
+
+    def acknowledge(self, references: Sequence[Reference]) -> int:
+        """References in delivery are done with.  Returns the ticket after which that may be confirmed."""
+        core = self._core
+        batch: StoreBatch | None = None
+        for reference in references:
+            queue = reference.queue
+            if is_stored(reference) and not queue.deleted:
+                if batch is None:
+                    batch = core.store.begin()
+                batch.acknowledge(queue.queue_id, reference.message)
+            queue.leave_delivery(reference)
+            queue.messages_acknowledged += 1
+            core.let_go(reference)
+        if batch is None:
+            return 0
+        ticket = core.store.commit(batch)
+        return ticket if core.options.journal_sync_non_transactional else 0
+
+    def record_delivery(self, reference: Reference) -> None:
+        """Write the delivery count before the message goes out (``persist-delivery-count-before-delivery``)."""
+        if is_stored(reference):
+            batch = self._core.store.begin()
+            batch.delivery_count(reference.queue.queue_id, reference.message, reference.delivery_count)
+            self._core.store.commit(batch)
+
+    # --- transactions
+
+    def commit(self, transaction: Transaction, context: OperationContext) -> int:
+        """Store everything as one piece; it becomes visible in the order of ``context``.  Returns the ticket.
+
+        Raises what made the transaction rollback-only, after rolling it back.
+        """
+        core = self._core
+        if transaction.failure is not None:
+            self.rollback(transaction)
+            raise transaction.failure
+        ticket = transaction.store(core)
+        if not core.options.journal_sync_transactional:
+            ticket = 0
+        for reference in transaction.acknowledged:
+            reference.queue.leave_delivery(reference)
+            reference.queue.messages_acknowledged += 1
+            core.let_go(reference)
+        arrived: list[Reference] = []
+        for message, references in transaction.sends:
+            if references:
+                arrived.extend(references)
+            elif message.large is not None:
+                message.large.release()
+        if arrived:
+            context.run(ticket, self._sending.deliver, arrived)
+        return ticket
+
+    def rollback(self, transaction: Transaction) -> None:
+        """Undo the sends, and give the acknowledged messages back for redelivery."""
+        core = self._core
+        for message, references in transaction.sends:
+            for reference in references:
+                core.let_go(reference)
+            if not references and message.large is not None:
+                message.large.release()
+        self.redeliver(transaction.acknowledged)
+
+    # --- return
+
+    def cancel(self, references: Sequence[Reference]) -> None:
+        """References that were prefetched but not consumed go back: this delivery does not count, and no delay applies."""
+        for reference in references:
+            if reference.delivery_count:
+                reference.delivery_count -= 1
+        self._give_back(references, delayed=False)
+
+    def redeliver(self, references: Sequence[Reference]) -> None:
+        """References that were consumed in vain go back: to be redelivered, at once or later, or to the dead letter address."""
+        self._give_back(references, delayed=True)
+
+    def _give_back(self, references: Sequence[Reference], *, delayed: bool) -> None:
+        core = self._core
+        batch: StoreBatch | None = None
+        dead: list[Reference] = []
+        for reference in reversed(references):
+            queue = reference.queue
+            if queue.deleted:
+                queue.leave_delivery(reference)
+                core.let_go(reference)
+                continue
+            settings = queue.address.settings
+            count = reference.delivery_count
+            if 0 < settings.max_delivery_attempts <= count and not queue.definition.internal:
+                dead.append(reference)
+                continue
+            if delayed and count and is_stored(reference):
+                limit = core.options.max_redelivery_records
+                if limit < 0 or reference.recorded_counts < limit:
+                    reference.recorded_counts += 1
+                    batch = batch or core.store.begin()
+                    batch.delivery_count(queue.queue_id, reference.message, count)
+            delay = redelivery_delay(settings, count, core.random()) if delayed else 0
+            if delay > 0:
+                due = core.clock.wall_ms() + delay
+                if is_stored(reference):
+                    batch = batch or core.store.begin()
+                    batch.schedule(queue.queue_id, reference.message, due)
+                queue.put_back_later(reference, due)
+            else:
+                queue.put_back(reference)
+        if batch is not None:
+            core.store.commit(batch)
+        for reference in reversed(dead):
+            self.kill(reference)
+
+    # --- dead letters and expiry
+
+    def kill(self, reference: Reference) -> None:
+        """A reference in delivery has been tried too often: to the dead letter address."""
+        queue = reference.queue
+        settings = queue.address.settings
+        queue.messages_killed += 1
+        message_id = reference.message.message_id
+        target = settings.dead_letter_address
+        if not target:
+            self._core.report(
+                "AMQ222150",
+                f"message {message_id} on queue {queue.name} has been tried {reference.delivery_count} times "
+                "and there is no dead letter address: dropped",
+            )
+        else:
+            self._core.report(
+                "AMQ222149", f"message {message_id} on queue {queue.name} has been tried {reference.delivery_count} times; sent to {target}"
+            )
+        self._move_away(reference, target, settings.auto_create_dead_letter_resources, "DLA", None)
+
+    def expire(self, reference: Reference) -> None:
+        """A reference in delivery (or just taken out of its queue) has expired: to the expiry address."""
+        queue = reference.queue
+        settings = queue.address.settings
+        if reference.message.address != queue.definition.address:
+            settings = self._core.settings.lookup(reference.message.address)
+        queue.messages_expired += 1
+        target = settings.expiry_address
+        if target == queue.definition.address:
+            target = None
+        self._move_away(reference, target, settings.auto_create_expiry_resources, "expiry", self._core.clock.wall_ms())
+
+    def move(self, reference: Reference, address: str, queue_name: str | None) -> None:
+        """Take a waiting or scheduled reference to another address, or to one queue there (management)."""
+        reference.queue.take(reference)
+        self._transfer(reference, address, queue_name, None)
+
+    def _move_away(self, reference: Reference, target: str | None, auto_create: bool, kind: str, expired_at: int | None) -> None:
+        core = self._core
+        queue = reference.queue
+        if target and auto_create:
+            self._create_resources(reference, target, kind)
+        if target and not core.routing.bound(target):
+            code = "AMQ222148" if kind == "DLA" else "AMQ222146"
+            core.report(
+                code, f"message {reference.message.message_id} on queue {queue.name}: {kind} address {target} has no bindings: dropped"
+            )
+            target = None
+        self._transfer(reference, target, None, expired_at)
+
+    def _transfer(self, reference: Reference, target: str | None, queue_name: str | None, expired_at: int | None) -> None:
+        """Replace a reference in delivery by a copy on ``target`` (or by nothing), as one stored step."""
+        core = self._core
+        queue, message = reference.queue, reference.message
+        batch = core.store.begin()
+        stored = is_stored(reference) and not queue.deleted
+        if stored:
+            batch.acknowledge(queue.queue_id, message)
+        arrived: list[Reference] = []
+        if target:
+            copy = make_copy(
+                message,
+                core.store.next_id(),
+                target,
+                original_address=message.address,
+                original_queue=queue.name,
+                actual_expiry=expired_at,
+            ).message()
+            address = core.addresses[target]
+            expiration = expiration_at_routing(0, address.settings, core.clock.wall_ms())
+            if expiration:
+                copy.set_expiration(expiration)
+            queues = core.routing.route(target, None, queue_name).select(copy)
+            arrived = self._sending.references_for(copy, queues, address)
+            durable = [entry.queue.queue_id for entry in arrived if entry.queue.definition.durable] if copy.durable else []
+            if durable:
+                batch.add_message(copy, durable)
+                stored = True
+            if not arrived and copy.large is not None:
+                copy.large.release()
+        ticket = core.store.commit(batch) if stored else 0
+        queue.leave_delivery(reference)
+        core.let_go(reference)
+        if arrived:
+            self._context.run(ticket, self._sending.deliver, arrived)
+
+    def _create_resources(self, reference: Reference, target: str, kind: str) -> None:
+        core = self._core
+        original = reference.message.address
+        if original == target or self.administration is None:
+            return
+        settings = core.settings.lookup(original)
+        if kind == "DLA":
+            name = f"{settings.dead_letter_queue_prefix}{original}{settings.dead_letter_queue_suffix}"
+        else:
+            name = f"{settings.expiry_queue_prefix}{original}{settings.expiry_queue_suffix}"
+        if name in core.queues:
+            return
+        quoted = original.replace("'", "''")
+        self.administration.create_queue(
+            QueueConfiguration(
+                name=name,
+                address=target,
+                routing_type=core.settings.lookup(target).default_address_routing_type,
+                filter_string=f"{KEY_ORIGINAL_ADDRESS}='{quoted}'",
+                durable=True,
+                auto_created=True,
+            )
+        )
+
+
+def redelivery_delay(settings: AddressSettings, count: int, random: float) -> int:
+    """Milliseconds until a message that was delivered ``count`` times may be delivered again.
+
+    ``random`` in [0, 1) spreads the delay by the collision avoidance factor.
+    """
+    base = settings.redelivery_delay
+    if base <= 0 or count <= 0:
+        return 0
+    delay = base * settings.redelivery_delay_multiplier ** (count - 1)
+    factor = settings.redelivery_collision_avoidance_factor
+    if factor > 0:
+        delay += (2 * random - 1) * factor * delay
+    limit = settings.max_redelivery_delay
+    return int(min(delay, base * 10 if limit is None or limit < 0 else limit))

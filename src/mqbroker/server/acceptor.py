@@ -1,0 +1,193 @@
+"""Acceptors: where clients connect (Artemis manual, "Configuring the transport")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from twisted.internet.defer import gatherResults, maybeDeferred
+from twisted.internet.endpoints import TCP4ServerEndpoint, TCP6ServerEndpoint
+from twisted.internet.interfaces import IListeningPort, IPushProducer
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.logger import Logger
+from twisted.protocols.tls import TLSMemoryBIOFactory
+from zope.interface import implementer
+
+from mqbroker.server.connection import ServerConnection
+from mqbroker.server.naming import Naming
+from mqbroker.server.tls import server_context
+from mqclient.urls import TransportUri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from twisted.internet.address import IPv4Address, IPv6Address
+    from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IAddress
+    from twisted.python.failure import Failure
+
+    from mqbroker.server.server import Server
+
+log = Logger(namespace="mqbroker.server")
+
+BACKLOG_DEFAULT = 128
+"""Connections that the operating system holds until they are taken, when the acceptor says nothing."""
+
+REFUSALS_LOGGED_SECONDS = 10.0
+"""At most one line about refused connections in this time."""
+
+
+def speaks_core(uri: TransportUri) -> bool:
+    """Do the acceptor's ``protocols`` include CORE?  None or unknown ones mean all."""
+    names = {name.strip().upper() for name in uri.parameters.get("protocols", uri.parameters.get("protocol", "")).split(",")}
+    known = names & {"CORE", "AMQP", "STOMP", "MQTT", "OPENWIRE", "HORNETQ"}
+    return not known or "CORE" in known
+
+
+def naming_of(uri: TransportUri) -> Naming:
+    """The name rules of an acceptor."""
+
+    def prefixes(key: str) -> tuple[str, ...]:
+        return tuple(part.strip() for part in uri.parameters.get(key, "").split(",") if part.strip())
+
+    return Naming(prefixes("anycastPrefix"), prefixes("multicastPrefix"))
+
+
+@implementer(IPushProducer)
+class BrokerProtocol(Protocol):
+    """A socket, handed to a :class:`ServerConnection`.  As a push producer it is told when the output buffer is full."""
+
+    connection: ServerConnection | None = None
+    factory: BrokerFactory
+
+    def connectionMade(self) -> None:
+        transport: Any = self.transport
+        if not self.factory.acceptor.admit():
+            transport.abortConnection()
+            return
+        transport.setTcpNoDelay(self.factory.acceptor.tcp_no_delay)
+        transport.registerProducer(self, True)
+        peer = transport.getPeer()
+        certificate = None
+        if self.factory.acceptor.secure:
+            certificate = transport.getPeerCertificate
+        self.connection = self.factory.acceptor.server.connect(
+            transport, f"{peer.host}:{peer.port}", self.factory.acceptor.naming, certificate
+        )
+
+    def dataReceived(self, data: bytes) -> None:
+        if self.connection is not None:
+            self.connection.received(data)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if self.connection is not None:
+            self.factory.acceptor.left()
+            self.connection.lost(reason.getErrorMessage())
+            self.connection = None
+
+    def pauseProducing(self) -> None:
+        if self.connection is not None:
+            self.connection.pause_output()
+
+    def resumeProducing(self) -> None:
+        if self.connection is not None:
+            self.connection.resume_output()
+
+    def stopProducing(self) -> None:
+        """The transport is going; ``connectionLost`` follows."""
+
+
+class BrokerFactory(Factory):
+    """Makes the protocols of one acceptor."""
+
+    noisy = False
+
+    def __init__(self, acceptor: Acceptor) -> None:
+        self.acceptor = acceptor
+
+    def buildProtocol(self, addr: IAddress | None) -> Any:
+        protocol = BrokerProtocol()
+        protocol.factory = self
+        return protocol
+
+
+class Acceptor:
+    """One ``acceptor`` of broker.xml: listens on each of its hosts.
+
+    ``resolve_path`` finds key stores; ``reactor`` listens.
+    """
+
+    def __init__(
+        self, server: Server, uri: TransportUri, reactor: Any, read_file: Callable[[str], bytes], codec_key: str | None = None
+    ) -> None:
+        self.server = server
+        self.uri = uri
+        self.naming = naming_of(uri)
+        self.secure = uri.parameters.get("sslEnabled", "").lower() == "true"
+        self.tcp_no_delay = uri.parameters.get("tcpNoDelay", "true").lower() == "true"
+        self._reactor = reactor
+        self._read_file = read_file
+        self._limit = int(uri.parameters.get("connectionsAllowed", "-1"))
+        self._open = 0
+        self._ports: list[IListeningPort] = []
+        self._last_refusal = -REFUSALS_LOGGED_SECONDS
+        self._codec_key = codec_key
+
+    @property
+    def name(self) -> str:
+        return self.uri.name
+
+    @property
+    def started(self) -> bool:
+        return bool(self._ports)
+
+    @property
+    def addresses(self) -> list[IPv4Address | IPv6Address]:
+        """Where it listens."""
+        return [port.getHost() for port in self._ports]  # type: ignore[misc]
+
+    def start(self) -> Deferred[list[IListeningPort]]:
+        """Listen.  Fails with :class:`~twisted.internet.error.CannotListenError` when a port is taken."""
+        factory: Any = BrokerFactory(self)
+        if self.secure:
+            factory = TLSMemoryBIOFactory(server_context(self.uri.parameters, self._read_file, self._codec_key), False, factory)
+        backlog = int(self.uri.parameters.get("backlog", "-1"))
+        listening = []
+        for host in self.uri.hosts:
+            kind = TCP6ServerEndpoint if ":" in host else TCP4ServerEndpoint
+            interface = "" if host in ("0.0.0.0", "::") else "127.0.0.1" if host == "localhost" else host
+            endpoint: Any = kind(self._reactor, self.uri.port, backlog if backlog > 0 else BACKLOG_DEFAULT, interface)
+            listening.append(endpoint.listen(factory))
+        result: Deferred[list[IListeningPort]] = gatherResults(listening, consumeErrors=True)
+
+        def remember(ports: list[IListeningPort]) -> list[IListeningPort]:
+            self._ports = ports
+            for address in self.addresses:
+                log.info(
+                    "AMQ221020: Started {scheme} Acceptor at {host}:{port} for protocols [CORE]",
+                    scheme="TLS" if self.secure else "TCP",
+                    host=address.host,
+                    port=address.port,
+                )
+            return ports
+
+        return result.addCallback(remember)
+
+    def stop(self) -> Deferred[list[None]]:
+        """Listen no more; connections stay."""
+        ports, self._ports = self._ports, []
+        return gatherResults([maybeDeferred(stop) for stop in (cast("Callable[[], Deferred[None]]", port.stopListening) for port in ports)])
+
+    def admit(self) -> bool:
+        """May one more connection be opened (``connectionsAllowed``)?"""
+        if 0 <= self._limit <= self._open:
+            now = self.server.clock.monotonic()
+            if now - self._last_refusal >= REFUSALS_LOGGED_SECONDS:
+                self._last_refusal = now
+                log.warn("acceptor {name}: its {limit} connections are in use, further ones are closed", name=self.name, limit=self._limit)
+            return False
+        self._open += 1
+        return True
+
+    def left(self) -> None:
+        """A connection that was admitted is gone."""
+        self._open -= 1

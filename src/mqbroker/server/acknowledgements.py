@@ -1,0 +1,101 @@
+"""Acknowledgements of a session: of everything up to a message, of one message, and of expired ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.references import Reference
+from mqbroker.server.consumers import ServerConsumer
+from mqclient.errors import IllegalStateError, MQError
+from mqclient.wire import packets as wire
+from mqclient.wire.hot import decode_acknowledge
+
+if TYPE_CHECKING:
+    from mqbroker.server.session import ServerSession
+
+log = Logger(namespace="mqbroker.server")
+
+
+class SessionAcknowledgements:
+    """Settles what the consumers of one session were given."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._settlement = session.server.messaging.settlement
+
+    def handlers(self) -> dict[int, Callable[[Any], object]]:
+        return {wire.Expired.TYPE: self._expired}
+
+    def acknowledge(self, data: bytes) -> None:
+        """A SESS_ACKNOWLEDGE frame: everything delivered to the consumer up to and including the message."""
+        consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_ACKNOWLEDGE")
+        consumer = self._session.consumers.by_id.get(consumer_id)
+        if consumer is not None and consumer.browse_only:
+            references: list[Reference] = []
+        elif consumer is None or message_id not in consumer.unacknowledged:
+            self._unknown(consumer_id, message_id, requires_response)
+            return
+        else:
+            references = self._take_until(consumer, message_id)
+        self._settle(references, requires_response)
+
+    def acknowledge_one(self, data: bytes) -> None:
+        """A SESS_INDIVIDUAL_ACKNOWLEDGE frame: exactly this message."""
+        consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_INDIVIDUAL_ACKNOWLEDGE")
+        consumer = self._session.consumers.by_id.get(consumer_id)
+        if consumer is not None and consumer.browse_only:
+            references: list[Reference] = []
+        elif consumer is None or message_id not in consumer.unacknowledged:
+            self._unknown(consumer_id, message_id, requires_response)
+            return
+        else:
+            references = [consumer.unacknowledged.pop(message_id)]
+            self._acknowledged(consumer, references)
+        self._settle(references, requires_response)
+
+    def _take_until(self, consumer: ServerConsumer, message_id: int) -> list[Reference]:
+        waiting = consumer.unacknowledged
+        references: list[Reference] = []
+        while True:
+            first = next(iter(waiting))
+            references.append(waiting.pop(first))
+            if first == message_id:
+                break
+        self._acknowledged(consumer, references)
+        return references
+
+    def _acknowledged(self, consumer: ServerConsumer, references: list[Reference]) -> None:
+        consumer.messages_acknowledged += len(references)
+        consumer.last_acknowledged_ms = self._session.server.clock.wall_ms()
+        for reference in references:
+            consumer.bytes_in_transit -= reference.message.memory
+
+    def _settle(self, references: list[Reference], requires_response: bool) -> None:
+        session = self._session
+        ticket = 0
+        if session.auto_commit_acks:
+            ticket = self._settlement.acknowledge(references)
+        else:
+            session.transaction.acknowledged.extend(references)
+        if requires_response:
+            session.reply_null(-1, ticket)
+
+    def _unknown(self, consumer_id: int, message_id: int, requires_response: bool) -> None:
+        session = self._session
+        error: MQError = IllegalStateError(f"AMQ229061: consumer {consumer_id} has no message {message_id} to acknowledge")
+        if not session.auto_commit_acks:
+            session.transaction.mark_rollback_only(error)
+        if requires_response:
+            session.reply_error(error)
+        else:
+            log.info("session {name}: {error}", name=session.name, error=str(error))
+
+    def _expired(self, packet: wire.Expired) -> None:
+        consumer = self._session.consumers.by_id.get(packet.consumer_id)
+        reference = None if consumer is None else consumer.unacknowledged.pop(packet.message_id, None)
+        if consumer is not None and reference is not None:
+            consumer.bytes_in_transit -= reference.message.memory
+            self._settlement.expire(reference)

@@ -1,0 +1,87 @@
+"""Distinguished names in client certificates: their text, and how the users file matches them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SHORT_NAMES: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.5": "SERIALNUMBER",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+    "1.2.840.113549.1.9.1": "EMAILADDRESS",
+}
+_TO_QUOTE: Final = re.compile(r'[,+="<>#;\n]|\A | \Z|\s\s')
+_PART: Final = re.compile(
+    r"""\s*(?P<type>[A-Za-z0-9.]+)\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"\s*|(?P<plain>(?:[^,;+"\\]|\\.)*))(?:[,;+]|\Z)""", re.S
+)
+
+
+def subject_name(certificate: object) -> str | None:
+    """The subject's distinguished name as Java prints it (``CN=client, OU=unit, C=DE``); None when there is no certificate.
+
+    ``certificate`` is one of pyOpenSSL or of ``cryptography``, None, or a callable that returns one of these.
+    """
+    if callable(certificate):
+        certificate = certificate()
+    convert = getattr(certificate, "to_cryptography", None)
+    if convert is not None:
+        certificate = convert()
+    subject = getattr(certificate, "subject", None)
+    if subject is None:
+        return None
+    parts = []
+    for attribute in reversed(list(subject)):
+        identifier = attribute.oid.dotted_string
+        value = attribute.value if isinstance(attribute.value, str) else "#" + attribute.value.hex()
+        if _TO_QUOTE.search(value):
+            value = '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        parts.append(f"{_SHORT_NAMES.get(identifier, 'OID.' + identifier)}={value}")
+    return ", ".join(parts)
+
+
+class NamePattern:
+    """What a users file says of a certificate: a distinguished name, or an expression between slashes that matches its whole text.
+
+    Blanks around the parts and the case of their types do not matter.  Raises ValueError for an expression that is none.
+    """
+
+    __slots__ = ("_expression", "_parts")
+
+    def __init__(self, text: str) -> None:
+        self._expression: re.Pattern[str] | None = None
+        self._parts: list[tuple[str, str]] | None = None
+        if len(text) > 1 and text.startswith("/") and text.endswith("/"):
+            try:
+                self._expression = re.compile(text[1:-1])
+            except re.error as error:
+                raise ValueError(f"{text} is no regular expression: {error}") from error
+        else:
+            self._parts = _parts(text)
+
+    def matches(self, name: str) -> bool:
+        """Does this mean ``name``, a text of :func:`subject_name`?"""
+        if self._expression is not None:
+            return self._expression.fullmatch(name) is not None
+        return self._parts is not None and self._parts == _parts(name)
+
+
+def _parts(name: str) -> list[tuple[str, str]] | None:
+    """Types and values; None when ``name`` is no distinguished name."""
+    parts: list[tuple[str, str]] = []
+    position = 0
+    while position < len(name):
+        match = _PART.match(name, position)
+        if match is None:
+            return None
+        value = match["quoted"] if match["quoted"] is not None else match["plain"].strip()
+        parts.append((match["type"].upper().removeprefix("OID."), re.sub(r"\\(.)", r"\1", value, flags=re.S)))
+        position = match.end()
+    return parts or None

@@ -1,0 +1,383 @@
+"""One client connection: handshake, frames, the packets of channels 0 and 1, and orderly or sudden ends.
+
+The connection knows no Twisted: whoever owns the socket calls :meth:`ServerConnection.received` and :meth:`ServerConnection.lost`, and
+gives it a transport.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.ports import Cancellable
+from mqbroker.server import farewell, topology
+from mqbroker.server.naming import Naming
+from mqclient.errors import MQError, ProtocolError
+from mqclient.wire.frames import (
+    CLUSTER_CHANNEL,
+    FRAME_SIZE_BEFORE_SESSION,
+    PING_CHANNEL,
+    PREAMBLE,
+    SESSION_CHANNEL,
+    FrameSplitter,
+    frame,
+)
+from mqclient.wire.packets import (
+    CheckForFailover,
+    CreateSession,
+    DisconnectV3,
+    ExceptionResponse,
+    Packet,
+    Ping,
+    ReattachSession,
+    SubscribeTopology,
+    SubscribeTopologyV2,
+    decode_packet,
+    encode_packet,
+)
+
+if TYPE_CHECKING:
+    from mqbroker.server.server import Server
+    from mqbroker.server.session import ServerSession
+
+FLUSH_BYTES = 256 * 1024
+"""Output gathered in one turn beyond this is handed to the transport at once, so that its back-pressure is felt."""
+
+_TYPE_CHANNEL = struct.Struct(">bq")
+
+log = Logger(namespace="mqbroker.server")
+
+
+class ConnectionTransport(Protocol):
+    """What a connection needs of its socket."""
+
+    def writeSequence(self, data: list[bytes]) -> None: ...
+
+    def loseConnection(self) -> None: ...
+
+    def abortConnection(self) -> None: ...
+
+    def pauseProducing(self) -> None: ...
+
+    def resumeProducing(self) -> None: ...
+
+
+class ServerConnection:
+    """A connection of a client or of another broker.
+
+    ``ttl_ms`` is how long the peer may be silent (-1 = for ever), ``seen`` whether it spoke since the last check; ``version`` the protocol
+    version that the peer declared (0 = not yet).
+    """
+
+    def __init__(
+        self, server: Server, transport: ConnectionTransport, connection_id: str, remote: str, naming: Naming, certificate: object = None
+    ) -> None:
+        self.server = server
+        self.connection_id = connection_id
+        self.remote = remote
+        self.naming = naming
+        self.certificate = certificate
+        self.version = 0
+        self.client_id: str | None = None
+        self.created_ms = server.clock.wall_ms()
+        self.ttl_ms = server.default_ttl_ms
+        self.seen = True
+        self.last_seen = server.clock.monotonic()
+        self.writable = True
+        self.closed = False
+        self.transport_lost = False
+        self.sessions: dict[int, ServerSession] = {}
+        self.temporary_queues: set[str] = set()
+        self.flush_due = False
+        self._transport = transport
+        self._splitter = FrameSplitter(FRAME_SIZE_BEFORE_SESSION)
+        self._preamble = b""
+        self._handshaken = False
+        self._waiting_frames: list[bytes] = []
+        self._busy = False
+        self._reading = True
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._handshake_timer: Cancellable | None = None
+        if server.handshake_timeout_seconds > 0:
+            self._handshake_timer = server.clock.call_later(server.handshake_timeout_seconds, self._handshake_late)
+
+    # --- input
+
+    def received(self, data: bytes) -> None:
+        """Bytes from the peer."""
+        self.server.turn.run(self._received, data)
+
+    def _received(self, data: bytes) -> None:
+        if self.closed:
+            return
+        self.seen = True
+        if not self._handshaken:
+            rest = self._handshake(data)
+            if rest is None:
+                return
+            data = rest
+        frames = self._splitter.feed(data)
+        if self._busy:
+            self._waiting_frames.extend(frames)
+        else:
+            self._handle_frames(frames)
+        if self._splitter.error is not None and not self.closed:
+            self.fail(f"AMQ222067: {self._splitter.error}")
+
+    def _handshake(self, data: bytes) -> bytes | None:
+        """What follows the preamble, or None as long as it is not complete.  A peer without one is taken as speaking CORE."""
+        data = self._preamble + data
+        if len(data) < len(PREAMBLE) + 1:
+            if PREAMBLE.startswith(data[: len(PREAMBLE)]) or data[:1] == b"\x00":
+                self._preamble = data
+            else:
+                self.fail("no CORE handshake")
+            return None
+        if data.startswith(PREAMBLE):
+            data = data[len(PREAMBLE) :]
+        elif data[0] != 0:
+            self.fail("no CORE handshake")
+            return None
+        self._handshaken = True
+        self._preamble = b""
+        if self._handshake_timer is not None:
+            self._handshake_timer.cancel()
+            self._handshake_timer = None
+        return data
+
+    def _handshake_late(self) -> None:
+        self._handshake_timer = None
+        self.fail("AMQ224088: no handshake in time")
+
+    def _handle_frames(self, frames: list[bytes]) -> None:
+        sessions = self.sessions
+        for index, data in enumerate(frames):
+            packet_type, channel = _TYPE_CHANNEL.unpack_from(data, 4)
+            try:
+                session = sessions.get(channel)
+                if session is not None:
+                    session.handle(packet_type, data)
+                elif channel <= CLUSTER_CHANNEL:
+                    self._handle_control(packet_type, channel, data)
+            except ProtocolError as error:
+                self.fail(f"AMQ222067: {error}")
+            except Exception:
+                log.failure(
+                    "connection {id} from {remote}: unexpected failure in packet {type}",
+                    id=self.connection_id,
+                    remote=self.remote,
+                    type=packet_type,
+                )
+                self.fail("internal error")
+            if self.closed:
+                return
+            if self._busy:
+                self._waiting_frames = [*frames[index + 1 :], *self._waiting_frames]
+                return
+
+    # --- channels 0 and 1
+
+    def _handle_control(self, packet_type: int, channel: int, data: bytes) -> None:
+        packet = decode_packet(packet_type, data[13:], self.version or self.server.version)
+        if channel == PING_CHANNEL:
+            self._handle_ping_channel(packet)
+        elif channel == SESSION_CHANNEL:
+            self._handle_session_channel(packet)
+        elif channel == CLUSTER_CHANNEL:
+            self.server.cluster_channel(self, packet)
+
+    def _handle_ping_channel(self, packet: Packet) -> None:
+        if isinstance(packet, Ping):
+            if self.server.ttl_override_ms < 0:
+                self.ttl_ms = packet.connection_ttl
+            self.send(packet, PING_CHANNEL)
+        elif isinstance(packet, SubscribeTopologyV2):
+            self.declare_version(packet.client_version)
+            topology.subscribe(self, packet.cluster_connection)
+        elif isinstance(packet, SubscribeTopology):
+            topology.subscribe(self, packet.cluster_connection)
+        else:
+            log.debug("connection {id}: {name} has no meaning on channel 0", id=self.connection_id, name=packet.NAME)
+
+    def _handle_session_channel(self, packet: Packet) -> None:
+        sessions = self.server.sessions
+        if isinstance(packet, CreateSession):
+            sessions.create(self, packet)
+        elif isinstance(packet, ReattachSession):
+            sessions.reattach(self, packet)
+        elif isinstance(packet, CheckForFailover):
+            farewell.answer_failover_check(self, packet)
+        else:
+            log.debug("connection {id}: {name} has no meaning on channel 1", id=self.connection_id, name=packet.NAME)
+
+    def declare_version(self, version: int) -> None:
+        """The peer speaks this protocol version; the first declaration holds."""
+        if not self.version:
+            self.version = min(version, self.server.version)
+
+    def allow_large_frames(self) -> None:
+        """A session exists: frames may now have the full size."""
+        self._splitter.limit = self.server.frame_size_max
+
+    def pause_frames(self) -> Callable[[], None]:
+        """Stop handling packets until the returned function is called, because an answer has to be waited for."""
+        self._busy = True
+        self._update_reading()
+
+        def resume() -> None:
+            self.server.turn.run(self._resume_frames)
+
+        return resume
+
+    def _resume_frames(self) -> None:
+        self._busy = False
+        frames, self._waiting_frames = self._waiting_frames, []
+        if not self.closed:
+            self._handle_frames(frames)
+            self._update_reading()
+
+    # --- output
+
+    def send(self, packet: Packet, channel: int) -> bytes:
+        """Send a packet; returns its frame."""
+        data = frame(packet.TYPE, channel, encode_packet(packet, self.version or self.server.version))
+        self.send_frame(data)
+        return data
+
+    def send_frame(self, data: bytes) -> None:
+        """Send a complete frame at the end of the turn."""
+        self._out.append(data)
+        self._out_bytes += len(data)
+        if self._out_bytes >= FLUSH_BYTES:
+            self.flush()
+        elif not self.flush_due:
+            self.server.turn.mark_output(self)
+
+    def send_parts(self, parts: tuple[bytes, ...], size: int) -> None:
+        """Send a frame that is given in parts."""
+        self._out.extend(parts)
+        self._out_bytes += size
+        if self._out_bytes >= FLUSH_BYTES:
+            self.flush()
+        elif not self.flush_due:
+            self.server.turn.mark_output(self)
+
+    def flush(self) -> None:
+        """Hand what has gathered to the transport."""
+        if self._out:
+            out, self._out = self._out, []
+            self._out_bytes = 0
+            if not self.transport_lost:
+                self._transport.writeSequence(out)
+
+    # --- back-pressure: the transport tells when its buffer is full and when it has room again
+
+    def pause_output(self) -> None:
+        """The peer does not read fast enough: deliver nothing more, and take nothing that would cause more answers."""
+        self.writable = False
+        for session in list(self.sessions.values()):
+            session.consumers.writable_changed()
+        self._update_reading()
+
+    def resume_output(self) -> None:
+        self.server.turn.run(self._resume_output)
+
+    def _resume_output(self) -> None:
+        self.writable = True
+        for session in list(self.sessions.values()):
+            session.consumers.writable_changed()
+        self._update_reading()
+
+    def _update_reading(self) -> None:
+        wanted = self.writable and not self._busy
+        if wanted != self._reading and not self.transport_lost:
+            self._reading = wanted
+            if wanted:
+                self._transport.resumeProducing()
+            else:
+                self._transport.pauseProducing()
+
+    # --- liveness
+
+    def check_alive(self, now: float) -> None:
+        """Called every ``connection-ttl-check-interval``; ``now`` is the monotonic clock in seconds."""
+        if self.seen and not self.transport_lost:
+            self.seen = False
+            self.last_seen = now
+        elif self.ttl_ms >= 0 and now >= self.last_seen + self.ttl_ms / 1000:
+            self.fail(
+                f"AMQ229014: Did not receive data from {self.remote} within the {self.ttl_ms}ms connection TTL. "
+                "The connection will now be closed."
+            )
+            return
+        for session in list(self.sessions.values()):
+            session.flush_confirmations()
+
+    # --- the end
+
+    def lost(self, reason: str) -> None:
+        """The socket is gone.  Sessions that can be reattached wait for their client until the TTL has passed."""
+        self.server.turn.run(self._lost, reason)
+
+    def _lost(self, reason: str) -> None:
+        self.transport_lost = True
+        if self.closed:
+            return
+        if self._handshake_timer is not None:
+            self._handshake_timer.cancel()
+            self._handshake_timer = None
+        if any(session.window is not None for session in self.sessions.values()):
+            self.pause_output()
+            return
+        self._end(
+            f"AMQ222061: Client connection failed, clearing up resources for sessions of {self.remote}: {reason}" if self.sessions else ""
+        )
+
+    def fail(self, reason: str) -> None:
+        """Give the connection up: sessions end as after a failure, the socket is closed without a word."""
+        if self.closed:
+            return
+        self._end(f"{reason} (connection {self.connection_id} from {self.remote})")
+        self.flush()
+        if not self.transport_lost:
+            self._transport.abortConnection()
+
+    def disconnect(self, packet: DisconnectV3) -> None:
+        """Say goodbye and close; the client may reconnect elsewhere."""
+        if self.closed:
+            return
+        for session in self.sessions.values():
+            session.flush_confirmations()
+        farewell.send_disconnect(self, packet)
+        self.flush()
+        self._end("")
+        if not self.transport_lost:
+            self._transport.loseConnection()
+
+    def adopt_resources(self, other: ServerConnection) -> None:
+        """Take over what ``other``, whose client has come back on this connection, still holds beside its sessions."""
+        self.temporary_queues |= other.temporary_queues
+        other.temporary_queues = set()
+        if self.client_id is None:
+            self.client_id = other.client_id
+
+    def _end(self, reason: str) -> None:
+        self.closed = True
+        if self._handshake_timer is not None:
+            self._handshake_timer.cancel()
+            self._handshake_timer = None
+        if reason:
+            log.warn("{reason}", reason=reason)
+        for session in list(self.sessions.values()):
+            session.end(failed=True)
+        self.sessions.clear()
+        self._waiting_frames.clear()
+        self.server.connection_ended(self)
+
+    def reject(self, error: MQError, channel: int) -> None:
+        """Answer a request of channel 1 with an error; the connection stays open."""
+        self.send(ExceptionResponse(error.code, str(error)), channel)

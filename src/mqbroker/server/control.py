@@ -1,0 +1,100 @@
+"""Start, stop, commit, rollback, metadata and close of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.messaging.transaction import Transaction
+from mqclient.errors import DuplicateMetadataError, MQError
+from mqclient.wire import packets as wire
+
+if TYPE_CHECKING:
+    from mqbroker.server.session import ServerSession
+
+CLIENT_ID_KEY = "jms-client-id"
+METADATA_MAX = 100
+"""Metadata entries of one session."""
+
+
+class SessionControl:
+    """What concerns the session as a whole."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+
+    def handlers(self) -> dict[int, Callable[[Any], object]]:
+        return {
+            wire.SessionStart.TYPE: self._start,
+            wire.SessionStop.TYPE: self._stop,
+            wire.SessionClose.TYPE: lambda packet: self._session.close(),
+            wire.Commit.TYPE: self._commit,
+            wire.Rollback.TYPE: self._rollback,
+            wire.AddMetadata.TYPE: self._add_metadata,
+            wire.AddMetadataV2.TYPE: self._add_metadata_v2,
+            wire.UniqueAddMetadata.TYPE: self._add_unique_metadata,
+        }
+
+    def _start(self, packet: wire.SessionStart) -> None:
+        self._session.started = True
+        self._session.consumers.started_changed()
+
+    def _stop(self, packet: wire.SessionStop) -> None:
+        self._session.started = False
+        self._session.consumers.started_changed()
+        self._session.reply_null()
+
+    # --- transactions
+
+    def _commit(self, packet: wire.Commit) -> None:
+        session = self._session
+        correlation_id = -1 if packet.correlation_id is None else packet.correlation_id
+        transaction, session.transaction = session.transaction, Transaction()
+        try:
+            ticket = session.server.messaging.settlement.commit(transaction, session.context)
+        except MQError as error:
+            session.reply_error(error, packet.correlation_id)
+            return
+        session.reply_null(correlation_id, ticket)
+
+    def _rollback(self, packet: wire.Rollback) -> None:
+        session = self._session
+        settlement = session.server.messaging.settlement
+        transaction, session.transaction = session.transaction, Transaction()
+        consumed, prefetched = session.consumers.take_back(packet.consider_last_message_as_delivered)
+        settlement.cancel(prefetched)
+        transaction.acknowledged.extend(consumed)
+        settlement.rollback(transaction)
+        session.consumers.started_changed()
+        session.reply_null()
+
+    def roll_back_open_work(self, failed: bool) -> None:
+        """The session ends with a transaction open."""
+        session = self._session
+        transaction, session.transaction = session.transaction, Transaction()
+        session.server.messaging.settlement.rollback(transaction)
+
+    # --- metadata
+
+    def _add_metadata(self, packet: wire.AddMetadata) -> None:
+        self._put(packet.key, packet.data)
+        self._session.reply_null()
+
+    def _add_metadata_v2(self, packet: wire.AddMetadataV2) -> None:
+        self._put(packet.key, packet.data)
+        if packet.requires_confirmation:
+            self._session.reply_null()
+
+    def _add_unique_metadata(self, packet: wire.UniqueAddMetadata) -> None:
+        session = self._session
+        if not session.server.sessions.claim_metadata(session, packet.key, packet.data):
+            raise DuplicateMetadataError(f"AMQ229035: Metadata {packet.key}={packet.data} had been set already")
+        self._put(packet.key, packet.data)
+        session.reply_null()
+
+    def _put(self, key: str, data: str) -> None:
+        session = self._session
+        if len(session.metadata) < METADATA_MAX or key in session.metadata:
+            session.metadata[key] = data
+        if key == CLIENT_ID_KEY:
+            session.connection.client_id = data

@@ -1,0 +1,1 @@
+"""Management by messages: resources, their attributes and operations (Artemis manual, chapter "Management")."""

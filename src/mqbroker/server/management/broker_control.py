@@ -1,0 +1,435 @@
+"""The resource ``broker``: the broker as a whole, its addresses and queues, and who is connected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.messaging.queue import Queue
+from mqbroker.server.management import definitions, views
+from mqbroker.server.management.address_control import roles_as_json
+from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int, as_text
+from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError
+
+if TYPE_CHECKING:
+    from mqbroker.server.connection import ServerConnection
+    from mqbroker.server.consumers import ServerConsumer
+    from mqbroker.server.server import Server
+    from mqbroker.server.session import ServerSession
+    from mqbroker.server.users import UserAdministration
+
+
+class BrokerStatus:
+    """Figures that only the assembly knows.  ``disk_usage`` is the used part of the data disk, 0.0 to 1.0."""
+
+    def __init__(self, version: str, disk_usage: Callable[[], float], acceptors: Callable[[], Iterable[Any]]) -> None:
+        self.version = version
+        self.disk_usage = disk_usage
+        self.acceptors = acceptors
+
+
+class BrokerControl(Resource):
+    """The whole broker.  ``users`` is None where users are kept in a way that cannot be changed here."""
+
+    def __init__(self, server: Server, status: BrokerStatus, users: UserAdministration | None) -> None:
+        self.server = server
+        self.status = status
+        self._users = users
+
+    # --- addresses
+
+    def create_address(self, name: Any, types: Any) -> str:
+        administration, core = self.server.messaging.administration, self.server.messaging.core
+        if as_text(name) in core.addresses:
+            raise ManagementError(f"AMQ229204: Address already exists: {name}")
+        return definitions.describe_address(administration.create_address(as_text(name), definitions.parse_routing_types(types)))
+
+    def update_address(self, name: Any, types: Any) -> str:
+        address = self._address(name)
+        self.server.messaging.administration.update_address(address, definitions.parse_routing_types(types))
+        return definitions.describe_address(address)
+
+    def delete_address(self, name: Any, force: Any = False) -> None:
+        self.server.messaging.administration.delete_address(as_text(name), as_bool(force))
+
+    def address_info(self, name: Any) -> str:
+        return definitions.describe_address(self._address(name))
+
+    def list_addresses(self, separator: Any) -> str:
+        return as_text(separator).join(sorted(self.server.messaging.core.addresses))
+
+    def list_bindings(self, name: Any) -> str:
+        return ",".join(
+            f"LocalQueueBinding [address={queue.definition.address}, queue={definitions.describe_queue(queue)}]"
+            for queue in self._address(name).queues
+        )
+
+    def _address(self, name: Any) -> Any:
+        address = self.server.messaging.core.addresses.get(as_text(name))
+        if address is None:
+            raise AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {name}")
+        return address
+
+    # --- queues
+
+    def create_queue(self, *parameters: Any) -> str:
+        """The JSON form (with an optional ignore-if-exists), or the older positional forms."""
+        administration = self.server.messaging.administration
+        if len(parameters) <= 2 and as_text(parameters[0]).lstrip().startswith("{"):
+            configuration, _ = definitions.parse_queue(parameters[0])
+            ignore = as_bool(parameters[1]) if len(parameters) > 1 else False
+        else:
+            configuration, _ = definitions.parse_queue(self._positional(parameters))
+            ignore = False
+        queue = administration.create_queue(configuration, ignore_if_exists=ignore)
+        return definitions.describe_queue(queue)
+
+    @staticmethod
+    def _positional(parameters: tuple[Any, ...]) -> dict[str, Any]:
+        if len(parameters) == 2:
+            return {"address": parameters[0], "name": parameters[1]}
+        if len(parameters) == 3 and isinstance(parameters[2], bool):
+            return {"address": parameters[0], "name": parameters[1], "durable": parameters[2]}
+        if len(parameters) == 3:
+            return {"address": parameters[0], "name": parameters[1], "routing-type": parameters[2]}
+        if len(parameters) in (4, 5) and str(parameters[1]).upper() not in ("ANYCAST", "MULTICAST"):
+            names: tuple[str, ...] = ("address", "name", "filter-string", "durable", "routing-type")
+        else:
+            names = ("address", "routing-type", "name", "filter-string", "durable", "max-consumers", "purge-on-no-consumers")
+        return dict(zip(names, parameters, strict=False))
+
+    def update_queue(self, *parameters: Any) -> str | None:
+        if len(parameters) == 1:
+            configuration, changes = definitions.parse_queue(parameters[0])
+        else:
+            names = ("name", "routing-type", "max-consumers", "purge-on-no-consumers")
+            configuration, changes = definitions.parse_queue(dict(zip(names, parameters, strict=False)))
+        queue = self.server.messaging.core.queues.get(configuration.name)
+        if queue is None:
+            return None
+        for fixed in ("durable", "temporary", "transient", "auto_created"):
+            changes.pop(fixed, None)
+        unknown = [name for name in changes if not hasattr(queue.definition, name)]
+        if unknown:
+            raise ManagementError(f"queue {queue.name}: {unknown[0].replace('_', '-')} is not supported by this broker")
+        self.server.messaging.administration.update_queue(queue, **changes)
+        return definitions.describe_queue(queue)
+
+    def destroy_queue(self, name: Any, remove_consumers: Any = False, auto_delete_address: Any = False) -> None:
+        queue = self.server.messaging.core.queues.get(as_text(name))
+        if queue is None:
+            raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
+        address = queue.address
+        self.server.messaging.administration.delete_queue(queue, remove_consumers=as_bool(remove_consumers))
+        if as_bool(auto_delete_address) and not address.queues and address.name in self.server.messaging.core.addresses:
+            self.server.messaging.administration.delete_address(address.name)
+
+    # --- connections, sessions, consumers
+
+    def _connection(self, connection_id: Any) -> ServerConnection | None:
+        return self.server.connections.get(as_text(connection_id))
+
+    def _sessions(self, connection_id: Any) -> list[ServerSession]:
+        connection = self._connection(connection_id)
+        return [] if connection is None else list(connection.sessions.values())
+
+    def consumers(self) -> list[ServerConsumer]:
+        return [consumer for session in self.server.all_sessions() for consumer in session.consumers.by_id.values()]
+
+    def close_connection(self, connection_id: Any) -> bool:
+        connection = self._connection(connection_id)
+        if connection is None:
+            return False
+        connection.fail("closed by management")
+        return True
+
+    def close_connections(self, wanted: Callable[[ServerConnection], bool]) -> bool:
+        found = [connection for connection in self.server.connections.values() if wanted(connection)]
+        for connection in found:
+            connection.fail("closed by management")
+        return bool(found)
+
+    def close_session(self, connection_id: Any, name: Any, force: Any = False) -> bool:
+        for session in self._sessions(connection_id):
+            if session.name == as_text(name):
+                session.expel()
+                return True
+        return False
+
+    def close_consumer(self, session_name: Any, consumer_id: Any) -> bool:
+        session = self.server.sessions.by_name.get(as_text(session_name))
+        if session is None:
+            return False
+        wanted = as_int(consumer_id)
+        for consumer in list(session.consumers.by_id.values()):
+            if wanted in (consumer.sequential_id, consumer.consumer_id):
+                session.consumers.expel(consumer)
+                return True
+        return False
+
+    def connections_json(self) -> str:
+        rows = [
+            {
+                "connectionID": connection.connection_id,
+                "clientAddress": connection.remote,
+                "creationTime": connection.created_ms,
+                "implementation": "RemotingConnectionImpl",
+                "sessionCount": len(connection.sessions),
+            }
+            for connection in self.server.connections.values()
+        ]
+        return json.dumps(rows)
+
+    @staticmethod
+    def sessions_json(sessions: Iterable[ServerSession]) -> str:
+        rows = [
+            {
+                "sessionID": session.name,
+                "creationTime": session.created_ms,
+                "consumerCount": len(session.consumers.by_id),
+                **({"validatedUser": session.subject.name, "principal": session.subject.name} if session.subject.name else {}),
+                **({"metadata": session.metadata} if session.metadata else {}),
+            }
+            for session in sessions
+        ]
+        return json.dumps(rows)
+
+    @staticmethod
+    def consumers_json(consumers: Iterable[ServerConsumer]) -> str:
+        rows = [
+            {
+                "consumerID": consumer.consumer_id,
+                "sequentialId": consumer.sequential_id,
+                "connectionID": consumer.session.connection.connection_id,
+                "sessionID": consumer.session.name,
+                "queueName": consumer.queue.name,
+                "browseOnly": consumer.browse_only,
+                "creationTime": consumer.created_ms,
+                "deliveringCount": len(consumer.unacknowledged),
+                **({"filter": consumer.filter.text} if consumer.filter is not None else {}),
+            }
+            for consumer in consumers
+        ]
+        return json.dumps(rows)
+
+    def producer_rows(self) -> list[views.Row]:
+        return [
+            {
+                "id": f"{session.name}:{producer_id}",
+                "name": str(producer_id),
+                "session": session.name,
+                "clientID": session.connection.client_id,
+                "user": session.subject.name,
+                "validatedUser": session.subject.name,
+                "protocol": "CORE",
+                "address": address,
+                "localAddress": "",
+                "remoteAddress": session.connection.remote,
+                "creationTime": session.created_ms,
+                "msgSent": session.sends.messages_sent,
+                "msgSizeSent": 0,
+                "lastProducedMessageID": None,
+            }
+            for session in self.server.all_sessions()
+            for producer_id, address in session.sends.producers.items()
+        ]
+
+    # --- users
+
+    def users(self) -> UserAdministration:
+        if self._users is None:
+            raise ManagementError("this broker's users are not kept where management can change them")
+        return self._users
+
+    # --- figures
+
+    def acceptor_names(self) -> list[str]:
+        return [acceptor.name for acceptor in self.status.acceptors()]
+
+    def memory_percentage(self) -> int:
+        memory = self.server.messaging.core.global_memory
+        return int(100 * memory.size / memory.max_bytes) if memory.max_bytes > 0 else 0
+
+    def topology(self) -> str:
+        entry: dict[str, Any] = {"nodeID": self.server.node_id}
+        for acceptor in self.status.acceptors():
+            if acceptor.addresses:
+                address = acceptor.addresses[0]
+                entry["primary"] = entry["live"] = f"{address.host}:{address.port}"
+                break
+        return json.dumps([entry])
+
+    def uptime(self) -> str:
+        seconds = (self.server.clock.wall_ms() - self.server.started_ms) / 1000
+        minutes, rest = divmod(seconds, 60)
+        hours, minutes = divmod(int(minutes), 60)
+        days, hours = divmod(hours, 24)
+        parts = [
+            f"{days} days" if days else "",
+            f"{hours} hours" if hours else "",
+            f"{minutes} minutes" if minutes else "",
+            f"{rest:.3f} seconds",
+        ]
+        return " ".join(part for part in parts if part)
+
+    def total(self, count: Callable[[Queue], int]) -> int:
+        return sum(count(queue) for queue in self.server.messaging.core.queues.values())
+
+
+def _configured(name: str) -> Callable[[BrokerControl], Any]:
+    return lambda control: getattr(control.server.configuration, name)
+
+
+def _paged(rows: Callable[[BrokerControl], Iterable[views.Row]]) -> Operation:
+    return Operation(lambda control, options, number, size: views.page(rows(control), options, number, size), 3)
+
+
+BrokerControl.ATTRIBUTES = {
+    "Name": _configured("name"),
+    "Version": lambda control: control.status.version,
+    "Active": lambda control: control.server.started,
+    "Started": lambda control: control.server.started,
+    "NodeID": lambda control: control.server.node_id,
+    "CurrentTimeMillis": lambda control: control.server.clock.wall_ms(),
+    "Uptime": BrokerControl.uptime,
+    "UptimeMillis": lambda control: control.server.clock.wall_ms() - control.server.started_ms,
+    "ConnectionCount": lambda control: len(control.server.connections),
+    "TotalConnectionCount": lambda control: control.server.total_connections,
+    "SessionCount": lambda control: len(control.server.sessions.by_name),
+    "TotalSessionCount": lambda control: control.server.sessions.total,
+    "TotalMessageCount": lambda control: control.total(lambda queue: queue.message_count),
+    "TotalMessagesAdded": lambda control: control.total(lambda queue: queue.messages_added),
+    "TotalMessagesAcknowledged": lambda control: control.total(lambda queue: queue.messages_acknowledged),
+    "TotalConsumerCount": lambda control: control.total(lambda queue: queue.consumer_count),
+    "AddressCount": lambda control: len(control.server.messaging.core.addresses),
+    "AddressNames": lambda control: sorted(control.server.messaging.core.addresses),
+    "QueueCount": lambda control: len(control.server.messaging.core.queues),
+    "QueueNames": lambda control: sorted(control.server.messaging.core.queues),
+    "AddressMemoryUsage": lambda control: control.server.messaging.core.global_memory.size,
+    "AddressMemoryUsagePercentage": BrokerControl.memory_percentage,
+    "GlobalMaxSize": lambda control: control.server.messaging.core.global_memory.max_bytes,
+    "DiskStoreUsage": lambda control: control.status.disk_usage(),
+    "MaxDiskUsage": _configured("max_disk_usage"),
+    "DiskScanPeriod": _configured("disk_scan_period"),
+    "Clustered": lambda control: False,
+    "Backup": lambda control: False,
+    "SharedStore": lambda control: False,
+    "ReplicaSync": lambda control: False,
+    "HAPolicy": lambda control: "Primary Only",
+    "DivertNames": lambda control: [],
+    "BridgeNames": lambda control: [],
+    "Acceptors": BrokerControl.acceptor_names,
+    "AcceptorsAsJSON": lambda control: json.dumps([{"name": name} for name in control.acceptor_names()]),
+    "SecurityEnabled": _configured("security_enabled"),
+    "SecurityInvalidationInterval": _configured("security_invalidation_interval"),
+    "PersistenceEnabled": _configured("persistence_enabled"),
+    "BindingsDirectory": _configured("bindings_directory"),
+    "JournalDirectory": _configured("journal_directory"),
+    "LargeMessagesDirectory": _configured("large_messages_directory"),
+    "PagingDirectory": _configured("paging_directory"),
+    "JournalType": _configured("journal_type"),
+    "JournalSyncTransactional": _configured("journal_sync_transactional"),
+    "JournalSyncNonTransactional": _configured("journal_sync_non_transactional"),
+    "JournalFileSize": _configured("journal_file_size"),
+    "JournalMinFiles": _configured("journal_min_files"),
+    "JournalCompactMinFiles": _configured("journal_compact_min_files"),
+    "JournalCompactPercentage": _configured("journal_compact_percentage"),
+    "CreateBindingsDir": _configured("create_bindings_dir"),
+    "CreateJournalDir": _configured("create_journal_dir"),
+    "PersistDeliveryCountBeforeDelivery": _configured("persist_delivery_count_before_delivery"),
+    "PersistIDCache": _configured("persist_id_cache"),
+    "IDCacheSize": _configured("id_cache_size"),
+    "ConnectionTTLOverride": _configured("connection_ttl_override"),
+    "ManagementAddress": _configured("management_address"),
+    "ManagementNotificationAddress": _configured("management_notification_address"),
+    "MessageExpiryScanPeriod": _configured("message_expiry_scan_period"),
+    "TransactionTimeout": _configured("transaction_timeout"),
+    "WildcardRoutingEnabled": lambda control: control.server.configuration.wildcards.routing_enabled,
+}
+
+BrokerControl.OPERATIONS = {
+    "createAddress": Operation(BrokerControl.create_address, 2),
+    "updateAddress": Operation(BrokerControl.update_address, 2),
+    "deleteAddress": Operation(BrokerControl.delete_address, 1, 2),
+    "getAddressInfo": Operation(BrokerControl.address_info, 1),
+    "listAddresses": Operation(
+        lambda control, *parameters: (
+            control.list_addresses(*parameters)
+            if len(parameters) == 1
+            else views.page(map(views.address_row, control.server.messaging.core.addresses.values()), *parameters)
+        ),
+        1,
+        3,
+    ),
+    "listBindingsForAddress": Operation(BrokerControl.list_bindings, 1),
+    "createQueue": Operation(BrokerControl.create_queue, 1, 20),
+    "updateQueue": Operation(BrokerControl.update_queue, 1, 4),
+    "destroyQueue": Operation(BrokerControl.destroy_queue, 1, 3),
+    "listQueues": _paged(lambda control: map(views.queue_row, control.server.messaging.core.queues.values())),
+    "listConnections": _paged(lambda control: map(views.connection_row, control.server.connections.values())),
+    "listSessions": Operation(
+        lambda control, *parameters: (
+            [session.name for session in control._sessions(parameters[0])]
+            if len(parameters) == 1
+            else views.page(map(views.session_row, control.server.all_sessions()), *parameters)
+        ),
+        1,
+        3,
+    ),
+    "listConsumers": _paged(lambda control: map(views.consumer_row, control.consumers())),
+    "listProducers": _paged(lambda control: control.producer_rows()),
+    "listConnectionIDs": Operation(lambda control: list(control.server.connections)),
+    "listRemoteAddresses": Operation(lambda control: [connection.remote for connection in control.server.connections.values()]),
+    "listConnectionsAsJSON": Operation(BrokerControl.connections_json),
+    "listSessionsAsJSON": Operation(lambda control, connection_id: control.sessions_json(control._sessions(connection_id)), 1),
+    "listAllSessionsAsJSON": Operation(lambda control: control.sessions_json(control.server.all_sessions())),
+    "listConsumersAsJSON": Operation(
+        lambda control, connection_id: control.consumers_json(
+            consumer for session in control._sessions(connection_id) for consumer in session.consumers.by_id.values()
+        ),
+        1,
+    ),
+    "listAllConsumersAsJSON": Operation(lambda control: control.consumers_json(control.consumers())),
+    "listProducersInfoAsJSON": Operation(lambda control: json.dumps(control.producer_rows())),
+    "listNetworkTopology": Operation(BrokerControl.topology),
+    "closeConnectionWithID": Operation(BrokerControl.close_connection, 1),
+    "closeConnectionsForAddress": Operation(
+        lambda control, address: control.close_connections(lambda connection: connection.remote.rpartition(":")[0] == as_text(address)), 1
+    ),
+    "closeConnectionsForUser": Operation(
+        lambda control, user: control.close_connections(
+            lambda connection: any(session.subject.name == as_text(user) for session in connection.sessions.values())
+        ),
+        1,
+    ),
+    "closeConsumerConnectionsForAddress": Operation(
+        lambda control, address: control.close_connections(
+            lambda connection: any(
+                consumer.queue.definition.address == as_text(address)
+                for session in connection.sessions.values()
+                for consumer in session.consumers.by_id.values()
+            )
+        ),
+        1,
+    ),
+    "closeSessionWithID": Operation(BrokerControl.close_session, 2, 3),
+    "closeConsumerWithID": Operation(BrokerControl.close_consumer, 2),
+    "getRolesAsJSON": Operation(lambda control, match: roles_as_json(control.server.security.permissions_of(as_text(match))), 1),
+    "addUser": Operation(
+        lambda control, name, password, roles, plaintext=False: control.users().add(
+            as_text(name), as_text(password), as_text(roles), as_bool(plaintext)
+        ),
+        3,
+        4,
+    ),
+    "removeUser": Operation(lambda control, name: control.users().remove(as_text(name)), 1),
+    "resetUser": Operation(
+        lambda control, name, password, roles=None, plaintext=False: control.users().reset(
+            as_text(name), as_text(password), None if roles is None else as_text(roles), as_bool(plaintext)
+        ),
+        2,
+        4,
+    ),
+    "listUser": Operation(lambda control, name=None: json.dumps(control.users().list(as_text(name))), 0, 1),
+}

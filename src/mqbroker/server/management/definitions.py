@@ -1,0 +1,106 @@
+"""Queues and addresses as management requests describe them: JSON objects with the manual's hyphenated names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mqbroker.config.configuration import QueueConfiguration
+from mqbroker.messaging.address import Address
+from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
+from mqbroker.messaging.queue import Queue
+from mqbroker.server.management.registry import ManagementError, as_bool, as_int, as_text
+from mqbroker.server.management.views import routing_types
+from mqbroker.server.naming import split_qualified
+
+_TYPES = {name: number for number, name in ROUTING_TYPE_NAMES.items()}
+
+_BOOLEANS = (
+    "durable",
+    "exclusive",
+    "group_rebalance",
+    "group_rebalance_pause_dispatch",
+    "last_value",
+    "non_destructive",
+    "purge_on_no_consumers",
+    "enabled",
+    "auto_delete",
+    "configuration_managed",
+    "temporary",
+    "transient",
+    "auto_created",
+)
+_NUMBERS = (
+    "max_consumers",
+    "group_buckets",
+    "consumers_before_dispatch",
+    "delay_before_dispatch",
+    "auto_delete_delay",
+    "auto_delete_message_count",
+    "ring_size",
+)
+_TEXTS = ("filter_string", "user", "group_first_key", "last_value_key")
+
+
+def routing_type(text: Any) -> int:
+    """The number of a routing type's name.  Raises ManagementError."""
+    found = _TYPES.get(as_text(text).strip().upper())
+    if found is None:
+        raise ManagementError(f"Invalid routing type provided: {text}; expected ANYCAST or MULTICAST")
+    return found
+
+
+def parse_routing_types(text: Any) -> frozenset[int]:
+    """The routing types of a comma list.  Raises ManagementError."""
+    return frozenset(routing_type(part) for part in as_text(text).split(",") if part.strip())
+
+
+def parse_queue(text: Any) -> tuple[QueueConfiguration, dict[str, Any]]:
+    """A queue from its JSON form, and which attributes were given.  Raises ManagementError."""
+    if isinstance(text, dict):
+        given = text
+    else:
+        try:
+            given = json.loads(as_text(text))
+        except (ValueError, RecursionError) as error:
+            raise ManagementError(f"the queue configuration is not JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise ManagementError("the queue configuration is not a JSON object")
+    values = {str(key).replace("-", "_"): value for key, value in given.items() if value is not None}
+    name = as_text(values.get("name"))
+    if not name:
+        raise ManagementError("AMQ229229: 'name' is required")
+    qualifier, qualified = split_qualified(name)
+    configuration = QueueConfiguration(name=qualified or name)
+    configuration.address = qualifier if qualified else as_text(values.get("address")) or name
+    changes: dict[str, Any] = {}
+    if "routing_type" in values:
+        configuration.routing_type = changes["routing_type"] = routing_type(values["routing_type"])
+    for attribute in _BOOLEANS:
+        if attribute in values:
+            changes[attribute] = as_bool(values[attribute])
+    for attribute in _NUMBERS:
+        if attribute in values:
+            changes[attribute] = as_int(values[attribute])
+    for attribute in _TEXTS:
+        if attribute in values:
+            changes[attribute] = as_text(values[attribute])
+    for attribute, value in changes.items():
+        setattr(configuration, attribute, value)
+    return configuration, changes
+
+
+def describe_queue(queue: Queue) -> str:
+    """The text that queue operations return."""
+    definition = queue.definition
+    return (
+        f"Queue [name={queue.name}, address={definition.address}, routingType={ROUTING_TYPE_NAMES[definition.routing_type]}, "
+        f"filter={definition.filter_string}, durable={str(definition.durable).lower()}, maxConsumers={definition.max_consumers}, "
+        f"purgeOnNoConsumers={str(definition.purge_on_no_consumers).lower()}, autoCreateAddress=false, user={definition.user}]"
+    )
+
+
+def describe_address(address: Address) -> str:
+    """The text that address operations return."""
+    types = routing_types(address).replace(",", ", ")
+    return f"Address [name={address.name}, routingTypes={{{types}}}, autoCreated={str(address.auto_created).lower()}]"

@@ -1,0 +1,295 @@
+"""The resource ``queue.NAME``: what can be seen of a queue, and done to its messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
+from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.references import Reference
+from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
+from mqbroker.server.management.views import Row, consumer_row, message_map
+from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE, encode_headers, encode_message
+
+if TYPE_CHECKING:
+    from mqbroker.server.server import Server
+
+
+class QueueControl(Resource):
+    """One queue."""
+
+    def __init__(self, server: Server, queue: Queue) -> None:
+        self.server = server
+        self.queue = queue
+        self.settings = queue.address.settings
+
+    # --- messages that wait
+
+    def _selected(self, filter_text: Any, limit: int = -1) -> list[Reference]:
+        filter = parse_filter(filter_text)
+        found: list[Reference] = []
+        for reference in self.queue.references:
+            if filter is None or filter.matches(reference.message):
+                found.append(reference)
+                if len(found) == limit:
+                    break
+        return found
+
+    def _one(self, message_id: Any) -> list[Reference]:
+        wanted = as_int(message_id)
+        for reference in [*self.queue.references, *self.queue.scheduled]:
+            if reference.message.message_id == wanted:
+                return [reference]
+        return []
+
+    def _maps(self, references: Iterable[Reference]) -> list[Row]:
+        limit = self.settings.management_message_attribute_size_limit
+        return [message_map(reference.message, limit) for reference in references]
+
+    def list_messages(self, filter_text: Any = None) -> list[Row]:
+        return self._maps(self._selected(filter_text, self.settings.management_browse_page_size))
+
+    def list_scheduled(self) -> list[Row]:
+        return self._maps(self.queue.scheduled)
+
+    def list_delivering(self) -> list[Row]:
+        return [
+            {"consumerName": str(consumer.sequential_id), "elements": self._maps(consumer.unacknowledged.values())}
+            for consumer in self._consumers()
+        ]
+
+    def _consumers(self) -> Iterable[Any]:
+        return (
+            consumer
+            for session in self.server.all_sessions()
+            for consumer in session.consumers.by_id.values()
+            if consumer.queue is self.queue
+        )
+
+    def list_consumers(self) -> list[Row]:
+        return [
+            {
+                "consumerID": consumer.consumer_id,
+                "sequentialId": consumer.sequential_id,
+                "connectionID": consumer.session.connection.connection_id,
+                "sessionID": consumer.session.name,
+                "browseOnly": consumer.browse_only,
+                **{
+                    key: value
+                    for key, value in consumer_row(consumer).items()
+                    if key.startswith("messages") or key in ("creationTime", "lastDeliveredTime", "lastAcknowledgedTime", "status")
+                },
+            }
+            for consumer in self._consumers()
+        ]
+
+    def count_messages(self, filter_text: Any = None, group_by: Any = None) -> Any:
+        if not group_by:
+            return self.queue.message_count if not filter_text else len(self._selected(filter_text))
+        counts: dict[str, int] = {}
+        for reference in self._selected(filter_text):
+            value = reference.message.property(str(group_by))
+            key = "null" if value is None else str(value)
+            counts[key] = counts.get(key, 0) + 1
+        return json.dumps(counts)
+
+    def first_message(self) -> Any:
+        head = self.queue.references.head()
+        return None if head is None else json.dumps(self._maps([head]), default=str)
+
+    def first_timestamp(self) -> int | None:
+        head = self.queue.references.head()
+        return None if head is None else head.message.timestamp
+
+    def first_age(self) -> int | None:
+        stamp = self.first_timestamp()
+        return None if not stamp else self.server.clock.wall_ms() - stamp
+
+    def sizes(self, references: Iterable[Reference], durable_only: bool) -> int:
+        return sum(reference.message.encode_size for reference in references if not durable_only or reference.message.durable)
+
+    # --- what is done to them
+
+    def remove(self, references: list[Reference]) -> int:
+        self.server.messaging.administration.discard(references)
+        return len(references)
+
+    def expire(self, references: list[Reference]) -> int:
+        for reference in references:
+            self.queue.take(reference)
+            self.server.messaging.settlement.expire(reference)
+        return len(references)
+
+    def dead_letter(self, references: list[Reference]) -> int:
+        for reference in references:
+            self.queue.take(reference)
+            self.server.messaging.settlement.kill(reference)
+        return len(references)
+
+    def move(self, references: list[Reference], target: Any) -> int:
+        """Move to the queue ``target``."""
+        queue = self.server.messaging.core.queues.get(str(target))
+        if queue is None:
+            raise ManagementError(f"AMQ229017: Queue {target} does not exist")
+        for reference in references:
+            self.server.messaging.settlement.move(reference, queue.definition.address, queue.name)
+        return len(references)
+
+    def retry(self, references: list[Reference]) -> int:
+        """Send messages back to where they came from; those that do not say where stay."""
+        core = self.server.messaging.core
+        count = 0
+        for reference in references:
+            address = reference.message.property(KEY_ORIGINAL_ADDRESS)
+            if not isinstance(address, str) or address not in core.addresses:
+                continue
+            original = reference.message.property(KEY_ORIGINAL_QUEUE)
+            queue = core.queues.get(original) if isinstance(original, str) else None
+            if queue is not None and queue.definition.address == address:
+                self.server.messaging.settlement.move(reference, address, queue.name)
+            else:
+                self.server.messaging.settlement.move(reference, address, None)
+            count += 1
+        return count
+
+    def change_priority(self, references: list[Reference], priority: Any) -> int:
+        value = as_int(priority)
+        if not 0 <= value <= 9:
+            raise ManagementError(f"invalid priority {value}; from 0 to 9 is possible")
+        for reference in references:
+            message = reference.message
+            content = message.decoded()
+            content.priority = value
+            self.queue.references.remove(reference)
+            message.buffer = encode_headers(content) if message.large is not None else encode_message(content)
+            message.priority = value
+            self.queue.references.append(reference)
+        return len(references)
+
+    def deliver_scheduled(self, message_id: Any) -> None:
+        for reference in self._one(message_id):
+            if reference.scheduled:
+                self.queue.scheduled.remove(reference)
+                reference.scheduled = 0
+                self.queue.references.append(reference)
+        self.server.turn.mark_queue(self.queue)
+
+    def pause(self, persist: Any = False) -> None:
+        if as_bool(persist):
+            raise ManagementError("a pause that survives a restart is not supported by this broker; call pause() without it")
+        self.queue.paused = True
+
+    def resume(self) -> None:
+        self.queue.paused = False
+        self.server.turn.mark_queue(self.queue)
+
+    def set_enabled(self, enabled: bool) -> None:
+        self.server.messaging.administration.update_queue(self.queue, enabled=enabled)
+
+
+def _queue(getter: Callable[[Queue], Any]) -> Callable[[QueueControl], Any]:
+    return lambda control: getter(control.queue)
+
+
+def _by_filter(action: Callable[..., int]) -> Callable[..., int]:
+    """Operations whose last text parameter before others is a filter."""
+    return lambda control, filter_text=None, *rest: action(control, control._selected(filter_text), *rest)
+
+
+def _by_id(action: Callable[..., int]) -> Callable[..., bool]:
+    return lambda control, message_id, *rest: bool(action(control, control._one(message_id), *rest))
+
+
+def _with_flush_limit(control: QueueControl, *parameters: Any) -> int:
+    return control.remove(control._selected(parameters[-1] if parameters else None))
+
+
+def _move_some(control: QueueControl, *parameters: Any) -> int:
+    """moveMessages(filter, target[, reject duplicates[, count]]), also with a leading flush limit."""
+    rest = list(parameters[1:]) if isinstance(parameters[0], int) and len(parameters) > 2 else list(parameters)
+    limit = as_int(rest[3]) if len(rest) > 3 else -1
+    return control.move(control._selected(rest[0], limit), rest[1])
+
+
+QueueControl.ATTRIBUTES = {
+    "Name": _queue(lambda queue: queue.name),
+    "Address": _queue(lambda queue: queue.definition.address),
+    "ID": _queue(lambda queue: queue.queue_id),
+    "Temporary": _queue(lambda queue: queue.definition.temporary),
+    "RetroactiveResource": lambda control: False,
+    "Durable": _queue(lambda queue: queue.definition.durable),
+    "User": _queue(lambda queue: queue.definition.user),
+    "RoutingType": _queue(lambda queue: ROUTING_TYPE_NAMES[queue.definition.routing_type]),
+    "Filter": _queue(lambda queue: queue.definition.filter_string),
+    "MessageCount": _queue(lambda queue: queue.message_count),
+    "PersistentSize": lambda control: control.sizes(control.queue.references, False),
+    "DurableMessageCount": _queue(lambda queue: sum(reference.message.durable for reference in queue.references)),
+    "DurablePersistentSize": lambda control: control.sizes(control.queue.references, True),
+    "InternalQueue": _queue(lambda queue: queue.definition.internal),
+    "ScheduledCount": _queue(lambda queue: queue.scheduled.count),
+    "ScheduledSize": lambda control: control.sizes(control.queue.scheduled, False),
+    "DurableScheduledCount": _queue(lambda queue: sum(reference.message.durable for reference in queue.scheduled)),
+    "DurableScheduledSize": lambda control: control.sizes(control.queue.scheduled, True),
+    "ConsumerCount": _queue(lambda queue: queue.consumer_count),
+    "DeliveringCount": _queue(lambda queue: queue.delivering),
+    "MessagesAdded": _queue(lambda queue: queue.messages_added),
+    "MessagesAcknowledged": _queue(lambda queue: queue.messages_acknowledged),
+    "MessagesExpired": _queue(lambda queue: queue.messages_expired),
+    "MessagesKilled": _queue(lambda queue: queue.messages_killed),
+    "FirstMessageAsJSON": lambda control: control.first_message(),
+    "FirstMessageTimestamp": lambda control: control.first_timestamp(),
+    "FirstMessageAge": lambda control: control.first_age(),
+    "ExpiryAddress": lambda control: control.settings.expiry_address,
+    "DeadLetterAddress": lambda control: control.settings.dead_letter_address,
+    "MaxConsumers": _queue(lambda queue: queue.definition.max_consumers),
+    "PurgeOnNoConsumers": _queue(lambda queue: queue.definition.purge_on_no_consumers),
+    "Enabled": _queue(lambda queue: queue.definition.enabled),
+    "ConfigurationManaged": _queue(lambda queue: queue.definition.configuration_managed),
+    "Exclusive": lambda control: False,
+    "LastValue": lambda control: False,
+    "LastValueKey": lambda control: None,
+    "ConsumersBeforeDispatch": _queue(lambda queue: queue.definition.consumers_before_dispatch),
+    "DelayBeforeDispatch": _queue(lambda queue: queue.definition.delay_before_dispatch),
+    "Paused": _queue(lambda queue: queue.paused),
+    "PersistedPause": lambda control: False,
+    "GroupCount": lambda control: 0,
+    "RingSize": lambda control: -1,
+    "AutoDelete": _queue(lambda queue: queue.definition.auto_delete),
+}
+
+QueueControl.OPERATIONS = {
+    "listMessagesAsJSON": Operation(lambda control, text=None: json.dumps(control.list_messages(text), default=str), 0, 1),
+    "listMessages": Operation(lambda control, text=None: control.list_messages(text), 0, 1),
+    "listScheduledMessagesAsJSON": Operation(lambda control: json.dumps(control.list_scheduled(), default=str)),
+    "listScheduledMessages": Operation(lambda control: control.list_scheduled()),
+    "listDeliveringMessagesAsJSON": Operation(lambda control: json.dumps(control.list_delivering(), default=str)),
+    "listConsumersAsJSON": Operation(lambda control: json.dumps(control.list_consumers())),
+    "countMessages": Operation(QueueControl.count_messages, 0, 2),
+    "peekFirstMessageAsJSON": Operation(QueueControl.first_message),
+    "removeMessage": Operation(_by_id(QueueControl.remove), 1),
+    "removeMessages": Operation(_with_flush_limit, 1, 2),
+    "removeAllMessages": Operation(lambda control: control.server.messaging.administration.purge(control.queue)),
+    "expireMessage": Operation(_by_id(QueueControl.expire), 1),
+    "expireMessages": Operation(_by_filter(QueueControl.expire), 0, 1),
+    "retryMessage": Operation(_by_id(QueueControl.retry), 1),
+    "retryMessages": Operation(_by_filter(QueueControl.retry), 0, 1),
+    "moveMessage": Operation(lambda control, message_id, target, reject=False: bool(control.move(control._one(message_id), target)), 2, 3),
+    "moveMessages": Operation(_move_some, 2, 5),
+    "sendMessageToDeadLetterAddress": Operation(_by_id(QueueControl.dead_letter), 1),
+    "sendMessagesToDeadLetterAddress": Operation(_by_filter(QueueControl.dead_letter), 0, 1),
+    "changeMessagePriority": Operation(_by_id(QueueControl.change_priority), 2),
+    "changeMessagesPriority": Operation(_by_filter(QueueControl.change_priority), 2),
+    "deliverScheduledMessage": Operation(QueueControl.deliver_scheduled, 1),
+    "pause": Operation(QueueControl.pause, 0, 1),
+    "resume": Operation(QueueControl.resume),
+    "enable": Operation(lambda control: control.set_enabled(True)),
+    "disable": Operation(lambda control: control.set_enabled(False)),
+    "flushExecutor": Operation(lambda control: None),
+    "resetMessagesAdded": Operation(lambda control: setattr(control.queue, "messages_added", 0)),
+    "resetMessagesAcknowledged": Operation(lambda control: setattr(control.queue, "messages_acknowledged", 0)),
+    "resetMessagesExpired": Operation(lambda control: setattr(control.queue, "messages_expired", 0)),
+    "resetMessagesKilled": Operation(lambda control: setattr(control.queue, "messages_killed", 0)),
+}

@@ -1,0 +1,142 @@
+"""Requests to the management address, and the replies to them (Artemis manual, "Using Management Messages")."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.context import OperationContext
+from mqbroker.messaging.message import Message
+from mqbroker.server.management.registry import ManagementError, Registry
+from mqbroker.server.naming import split_qualified
+from mqclient.errors import MalformedPacketError, MQError
+from mqclient.wire.bodies import decode_text, encode_text
+from mqclient.wire.message import TYPE_TEXT, CoreMessage, user_id_text
+from mqclient.wire.properties import BOOLEAN, STRING, TypedValue
+
+if TYPE_CHECKING:
+    from mqbroker.server.audit import AuditLog
+    from mqbroker.server.server import Server
+    from mqbroker.server.session import ServerSession
+
+RESOURCE_KEY = "_AMQ_ResourceName"
+ATTRIBUTE_KEY = "_AMQ_Attribute"
+OPERATION_KEY = "_AMQ_OperationName"
+SUCCEEDED_KEY = "_AMQ_OperationSucceeded"
+REPLY_TO_KEY = "JMSReplyTo"
+CORRELATION_KEY = "JMSCorrelationID"
+
+PARAMETERS_SIZE_MAX = 10 * 1024 * 1024
+"""Bytes of the JSON text of one request's parameters."""
+
+_PREFIXES = ("queue://", "topic://", "temp-queue://", "temp-topic://")
+
+log = Logger(namespace="mqbroker.server.management")
+
+
+class ManagementService:
+    """Carries out management messages.
+
+    ``audit`` is told who asked for what.
+    """
+
+    def __init__(self, server: Server, registry: Registry, audit: AuditLog) -> None:
+        self._server = server
+        self._registry = registry
+        self._audit = audit
+        configuration = server.configuration
+        self._rbac = configuration.management_message_rbac
+        self._rbac_prefix = configuration.management_rbac_prefix
+        self._view_methods = re.compile(configuration.view_permission_method_match_pattern)
+
+    def handle(self, session: ServerSession, message: Message) -> None:
+        """Carry out the request in ``message`` and send the reply, if one is wanted.  Never fails the session."""
+        resource = message.property(RESOURCE_KEY)
+        operation = message.property(OPERATION_KEY)
+        attribute = message.property(ATTRIBUTE_KEY)
+        properties: dict[str, TypedValue] = {}
+        body: str | None = None
+        if isinstance(resource, str) and (isinstance(operation, str) or isinstance(attribute, str)):
+            succeeded, result = self._perform(session, message, resource, operation, attribute)
+            properties[SUCCEEDED_KEY] = (BOOLEAN, succeeded)
+            body = (
+                json.dumps([result], ensure_ascii=False, separators=(",", ":"), default=str)
+                if result is not None or not succeeded
+                else None
+            )
+        self._reply(message, properties, body)
+
+    def _perform(self, session: ServerSession, message: Message, resource: str, operation: object, attribute: object) -> tuple[bool, Any]:
+        name = operation if isinstance(operation, str) else attribute
+        assert isinstance(name, str)
+        succeeded = False
+        result: Any = None
+        try:
+            if isinstance(operation, str):
+                self._check(session, resource, operation, view=self._view_methods.match(operation) is not None)
+                result = self._registry.invoke(resource, operation, self._parameters(message))
+            else:
+                self._check(session, resource, name, view=True)
+                result = self._registry.attribute(resource, name)
+            succeeded = True
+        except MQError as error:
+            result = str(error)
+        except Exception as error:
+            log.failure("management: {resource}.{name} failed", resource=resource, name=name)
+            result = f"{type(error).__name__}: {error}"
+        if isinstance(operation, str):
+            self._audit.management(session.subject, session.connection.remote, resource, operation, succeeded)
+        return succeeded, result
+
+    def _check(self, session: ServerSession, resource: str, method: str, *, view: bool) -> None:
+        if self._rbac:
+            session.permissions.check("view" if view else "edit", f"{self._rbac_prefix}.{resource}.{method}")
+
+    @staticmethod
+    def _parameters(message: Message) -> list[Any]:
+        if message.large is not None:
+            body = message.large.read(0, PARAMETERS_SIZE_MAX + 1)
+        else:
+            body = message.buffer[4 : message.headers]
+        if len(body) > PARAMETERS_SIZE_MAX:
+            raise ManagementError(f"the parameters are longer than {PARAMETERS_SIZE_MAX} bytes")
+        if not body:
+            return []
+        try:
+            text = decode_text(body)
+            parameters = [] if not text else json.loads(text)
+        except (MalformedPacketError, ValueError, RecursionError) as error:
+            raise ManagementError(f"the parameters are not a JSON array: {error}") from error
+        if not isinstance(parameters, list):
+            raise ManagementError("the parameters are not a JSON array")
+        return parameters
+
+    def _reply(self, request: Message, properties: dict[str, TypedValue], body: str | None) -> None:
+        server = self._server
+        target = request.property(REPLY_TO_KEY)
+        if not isinstance(target, str) or not target:
+            return
+        for prefix in _PREFIXES:
+            target = target.removeprefix(prefix)
+        content = request.decoded()
+        correlation = content.properties.get(CORRELATION_KEY)
+        if correlation is None and content.user_id is not None:
+            correlation = (STRING, f"ID:{user_id_text(content.user_id)}")
+        if correlation is not None:
+            properties[CORRELATION_KEY] = correlation
+        reply = CoreMessage(
+            message_id=server.store.next_id(),
+            address=split_qualified(target)[0],
+            type=TYPE_TEXT,
+            timestamp=server.clock.wall_ms(),
+            properties=properties,
+            body=encode_text(body),
+        )
+        address, queue = split_qualified(target)
+        try:
+            server.messaging.sending.send(Message.of(reply), address, queue, None, OperationContext(server.store))
+        except MQError as error:
+            log.warn("management: the reply to {target} could not be sent: {error}", target=target, error=str(error))

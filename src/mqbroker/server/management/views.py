@@ -1,0 +1,268 @@
+"""How queues, addresses, messages and connections look in management answers, and the paged lists of them.
+
+Source: Artemis manual, chapter "Management"; field names are those of its consoles.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.messaging.address import Address
+from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.queue import Queue
+from mqbroker.server.management.registry import ManagementError, as_int
+from mqclient.wire.message import user_id_text
+
+if TYPE_CHECKING:
+    from mqbroker.server.connection import ServerConnection
+    from mqbroker.server.consumers import ServerConsumer
+    from mqbroker.server.session import ServerSession
+
+Row = dict[str, Any]
+
+
+def text(value: Any) -> str:
+    """A value as the paged lists write it: everything is a JSON string there."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def queue_row(queue: Queue) -> Row:
+    definition = queue.definition
+    return {
+        "id": queue.queue_id,
+        "name": queue.name,
+        "address": definition.address,
+        "filter": definition.filter_string,
+        "durable": definition.durable,
+        "paused": queue.paused,
+        "persistedPause": False,
+        "temporary": definition.temporary,
+        "purgeOnNoConsumers": definition.purge_on_no_consumers,
+        "consumerCount": queue.consumer_count,
+        "maxConsumers": definition.max_consumers,
+        "autoCreated": definition.auto_created,
+        "user": definition.user,
+        "routingType": ROUTING_TYPE_NAMES[definition.routing_type],
+        "messagesAdded": queue.messages_added,
+        "messageCount": queue.message_count,
+        "messagesAcked": queue.messages_acknowledged,
+        "messagesExpired": queue.messages_expired,
+        "deliveringCount": queue.delivering,
+        "messagesKilled": queue.messages_killed,
+        "directDeliver": False,
+        "exclusive": False,
+        "lastValue": False,
+        "lastValueKey": None,
+        "scheduledCount": queue.scheduled.count,
+        "groupRebalance": False,
+        "groupRebalancePauseDispatch": False,
+        "groupBuckets": -1,
+        "groupFirstKey": None,
+        "enabled": definition.enabled,
+        "ringSize": -1,
+        "consumersBeforeDispatch": definition.consumers_before_dispatch,
+        "delayBeforeDispatch": definition.delay_before_dispatch,
+        "autoDelete": definition.auto_delete,
+        "internalQueue": definition.internal,
+    }
+
+
+def routing_types(address: Address) -> str:
+    return ",".join(sorted(ROUTING_TYPE_NAMES[kind] for kind in address.routing_types))
+
+
+def address_row(address: Address) -> Row:
+    return {
+        "id": address.address_id,
+        "name": address.name,
+        "routingTypes": routing_types(address),
+        "queueCount": len(address.queues),
+        "internal": address.internal,
+        "temporary": address.temporary,
+        "autoCreated": address.auto_created,
+        "paused": address.paused,
+        "currentDuplicateIdCacheSize": 0 if address.duplicate_ids is None else len(address.duplicate_ids),
+        "retroactiveResource": False,
+        "unroutedMessageCount": address.unrouted_messages,
+        "routedMessageCount": address.routed_messages,
+        "messageCount": sum(queue.message_count for queue in address.queues),
+        "addressLimitPercent": limit_percent(address),
+        "numberOfPages": 0,
+        "addressSize": address.memory.size,
+        "maxPageReadBytes": address.settings.max_read_page_bytes,
+        "maxPageReadMessages": address.settings.max_read_page_messages,
+        "prefetchPageBytes": address.settings.prefetch_page_bytes,
+        "prefetchPageMessages": address.settings.prefetch_page_messages,
+        "numberOfBytesPerPage": address.settings.page_size_bytes,
+        "paging": False,
+    }
+
+
+def limit_percent(address: Address) -> int:
+    """How full the address is, in percent of the tighter of its own limits; 0 without limits."""
+    settings, memory = address.settings, address.memory
+    used = 0.0
+    if settings.max_size_bytes > 0:
+        used = memory.size / settings.max_size_bytes
+    if settings.max_size_messages > 0:
+        used = max(used, memory.messages / settings.max_size_messages)
+    return int(used * 100)
+
+
+def connection_row(connection: ServerConnection) -> Row:
+    sessions = connection.sessions.values()
+    return {
+        "connectionID": connection.connection_id,
+        "remoteAddress": connection.remote,
+        "users": ",".join(sorted({session.subject.name or "" for session in sessions})),
+        "creationTime": connection.created_ms,
+        "implementation": "RemotingConnectionImpl",
+        "protocol": "CORE",
+        "clientID": connection.client_id,
+        "localAddress": "",
+        "sessionCount": len(connection.sessions),
+        "proxyAddress": "",
+        "proxyProtocolVersion": "",
+    }
+
+
+def session_row(session: ServerSession) -> Row:
+    return {
+        "id": session.name,
+        "user": session.subject.name,
+        "validatedUser": session.subject.name,
+        "creationTime": session.created_ms,
+        "consumerCount": len(session.consumers.by_id),
+        "producerCount": len(session.sends.producers),
+        "connectionID": session.connection.connection_id,
+        "clientID": session.connection.client_id,
+    }
+
+
+def consumer_row(consumer: ServerConsumer) -> Row:
+    session, queue = consumer.session, consumer.queue
+    return {
+        "id": consumer.sequential_id,
+        "session": session.name,
+        "clientID": session.connection.client_id,
+        "user": session.subject.name,
+        "validatedUser": session.subject.name,
+        "protocol": "CORE",
+        "queue": queue.name,
+        "queueType": ROUTING_TYPE_NAMES[queue.definition.routing_type].lower(),
+        "filter": None if consumer.filter is None else consumer.filter.text,
+        "address": queue.definition.address,
+        "localAddress": "",
+        "remoteAddress": session.connection.remote,
+        "creationTime": consumer.created_ms,
+        "messagesInTransit": len(consumer.unacknowledged),
+        "messagesInTransitSize": consumer.bytes_in_transit,
+        "messagesDelivered": consumer.messages_delivered,
+        "messagesDeliveredSize": 0,
+        "messagesAcknowledged": consumer.messages_acknowledged,
+        "messagesAcknowledgedAwaitingCommit": sum(reference.queue is queue for reference in session.transaction.acknowledged),
+        "lastDeliveredTime": consumer.last_delivered_ms,
+        "lastAcknowledgedTime": consumer.last_acknowledged_ms,
+        "status": "Orphaned" if queue.deleted else "OK",
+    }
+
+
+def message_map(message: Message, size_limit: int) -> Row:
+    """A message as an object: its properties, and its headers under their manual names.
+
+    Property values longer than ``size_limit`` characters or bytes (-1 = no limit) are cut.
+    """
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, bytes):
+            value = list(value)
+        if isinstance(value, str | list) and 0 <= size_limit < len(value):
+            more = f", + {len(value) - size_limit} more"
+            return value[:size_limit] + more if isinstance(value, str) else str(value[:size_limit]) + more
+        return value
+
+    row: Row = {key: shown(value) for key, (_, value) in message.properties.items()}
+    row["messageID"] = message.message_id
+    user_id = message.decoded().user_id
+    if user_id is not None:
+        row["userID"] = f"ID:{user_id_text(user_id)}"
+    row.update(
+        address=message.address,
+        durable=message.durable,
+        expiration=message.expiration,
+        timestamp=message.timestamp,
+        priority=message.priority,
+    )
+    return row
+
+
+def page(rows: Iterable[Row], options: Any, page_number: Any, page_size: Any) -> str:
+    """One page of a list as the consoles ask for it: filtered and sorted by ``options`` (a JSON text), pages counted from 1.
+
+    Raises ManagementError when the options cannot be understood.
+    """
+    selected = list(rows)
+    wanted = _options(options)
+    field = wanted.get("field") or ""
+    if field:
+        judge = _judge(str(wanted.get("operation", "CONTAINS")).upper(), str(wanted.get("value", "")))
+        selected = [row for row in selected if field in row and judge(row[field])]
+    key = wanted.get("sortField") or wanted.get("sortColumn") or ""
+    if key:
+        order = str(wanted.get("sortOrder", "asc")).lower()
+        selected.sort(key=lambda row: _sort_key(row.get(key)), reverse=order == "desc")
+    count = len(selected)
+    size, number = as_int(page_size), max(as_int(page_number), 1)
+    if size >= 0:
+        selected = selected[(number - 1) * size : number * size]
+    data = [{name: text(value) for name, value in row.items()} for row in selected]
+    return json.dumps({"data": data, "count": count}, ensure_ascii=False)
+
+
+def _options(options: Any) -> dict[str, Any]:
+    if options is None or options == "":
+        return {}
+    if isinstance(options, dict):
+        return options
+    try:
+        parsed = json.loads(str(options))
+    except (ValueError, RecursionError) as error:
+        raise ManagementError(f"the options are not JSON: {error}") from error
+    if not isinstance(parsed, dict):
+        raise ManagementError("the options are not a JSON object")
+    return parsed
+
+
+def _judge(operation: str, value: str) -> Callable[[Any], bool]:
+    if operation in ("GREATER_THAN", "LESS_THAN"):
+        try:
+            limit = float(value)
+        except ValueError as error:
+            raise ManagementError(f"{operation} needs a number, not {value!r}") from error
+        sign = 1 if operation == "GREATER_THAN" else -1
+        return lambda found: not isinstance(found, str | None) and (float(found) - limit) * sign > 0
+    judges: dict[str, Callable[[Any], bool]] = {
+        "CONTAINS": lambda found: value in text(found),
+        "NOT_CONTAINS": lambda found: value not in text(found),
+        "EQUALS": lambda found: text(found) == value,
+        "NOT_EQUALS": lambda found: text(found) != value,
+    }
+    judge = judges.get(operation)
+    if judge is None:
+        raise ManagementError(
+            f"the operation {operation} is not known; expected one of {', '.join([*judges, 'GREATER_THAN', 'LESS_THAN'])}"
+        )
+    return judge
+
+
+def _sort_key(value: Any) -> tuple[int, float, str]:
+    if isinstance(value, bool | int | float):
+        return (0, float(value), "")
+    return (1, 0.0, text(value))

@@ -1,0 +1,51 @@
+"""Names as clients write them: prefixes that choose a routing type, and fully qualified queue names."""
+
+from __future__ import annotations
+
+from mqbroker.messaging.definitions import ANYCAST, MULTICAST
+
+QUALIFIER = "::"
+"""Separates address and queue in a fully qualified queue name."""
+
+_OLD_PREFIXES = {ANYCAST: "jms.queue.", MULTICAST: "jms.topic."}
+VERSION_PLAIN_NAMES = 129
+"""Clients of older protocol versions expect ``jms.queue.`` and ``jms.topic.`` before every name."""
+
+
+def split_qualified(name: str) -> tuple[str, str | None]:
+    """(address, queue); the queue is None unless the name is fully qualified."""
+    address, found, queue = name.partition(QUALIFIER)
+    return (address, queue) if found else (name, None)
+
+
+class Naming:
+    """The name rules of one acceptor.
+
+    A listed prefix is taken off names in requests and fixes the routing type (acceptor parameters ``anycastPrefix`` and
+    ``multicastPrefix``).
+    """
+
+    __slots__ = ("_prefixes",)
+
+    def __init__(self, anycast_prefixes: tuple[str, ...] = (), multicast_prefixes: tuple[str, ...] = ()) -> None:
+        self._prefixes = [(prefix, ANYCAST) for prefix in anycast_prefixes if prefix]
+        self._prefixes += [(prefix, MULTICAST) for prefix in multicast_prefixes if prefix]
+        self._prefixes.sort(key=lambda entry: -len(entry[0]))
+
+    @property
+    def plain(self) -> bool:
+        """No prefix is configured."""
+        return not self._prefixes
+
+    def strip(self, name: str) -> tuple[str, int | None]:
+        """(name without prefix, routing type that the prefix stands for)."""
+        for prefix, routing_type in self._prefixes:
+            if name.startswith(prefix):
+                return name[len(prefix) :], routing_type
+        return name, None
+
+    @staticmethod
+    def for_old_client(name: str, routing_type: int) -> str:
+        """``name`` as a client before protocol version 129 expects it."""
+        prefix = _OLD_PREFIXES[routing_type]
+        return name if name.startswith(prefix) else prefix + name

@@ -1,0 +1,244 @@
+"""What a session sends: regular messages, large ones in pieces, and the credits for them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import LargeBody
+from mqbroker.server.naming import split_qualified
+from mqclient.errors import (
+    IllegalStateError,
+    MalformedPacketError,
+    MQError,
+)
+from mqclient.wire import message as keys
+from mqclient.wire import packets as wire
+from mqclient.wire.hot import VERSION_CORRELATION, decode_send, send_trailer_size
+from mqclient.wire.message import decode_headers
+from mqclient.wire.properties import LONG, STRING
+
+if TYPE_CHECKING:
+    from mqbroker.server.session import ServerSession
+
+log = Logger(namespace="mqbroker.server")
+
+_TRAILER_130 = struct.Struct(">Bq")
+
+CREDIT_REQUESTS_WAITING_MAX = 10_000
+"""Credit requests of one session that may wait for room; a client asks again only when it has got what it asked for."""
+
+PRODUCERS_MAX = 10_000
+"""Producers of one session that are remembered for statistics."""
+
+
+class _LargeUpload:
+    """A large message whose body is still coming."""
+
+    __slots__ = ("body", "headers", "message_id")
+
+    def __init__(self, headers: bytes, message_id: int, body: LargeBody) -> None:
+        self.headers = headers
+        self.message_id = message_id
+        self.body = body
+
+
+class SessionSends:
+    """Messages from the client."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._server = session.server
+        self._upload: _LargeUpload | None = None
+        self._credit_waiters: list[tuple[Any, Callable[[], None]]] = []
+        self._names: dict[str, tuple[str, str | None, int | None]] = {}
+        self.producers: dict[int, str | None] = {}
+        self.messages_sent = 0
+
+    def handlers(self) -> dict[int, Callable[[Any], object]]:
+        return {
+            wire.SessionSendLarge.TYPE: self._open_large,
+            wire.SessionSendContinuation.TYPE: self._continue_large,
+            wire.ProducerRequestCredits.TYPE: self._request_credits,
+            wire.CreateProducer.TYPE: self._create_producer,
+            wire.RemoveProducer.TYPE: lambda packet: self.producers.pop(packet.producer_id, None),
+        }
+
+    # --- regular messages
+
+    def send(self, data: bytes) -> None:
+        """A SESS_SEND frame."""
+        session = self._session
+        version = session.version
+        if version >= VERSION_CORRELATION:
+            end = len(data) - send_trailer_size(version)
+            if end < 17:
+                raise MalformedPacketError("SESS_SEND", "message", f"frame of {len(data)} bytes is too short")
+            flag, correlation_id = _TRAILER_130.unpack_from(data, end)
+            buffer = data[13:end]
+        else:
+            buffer, flag, _, _ = decode_send(data[13:], version)
+            correlation_id = None
+        try:
+            message = Message.received(buffer, self._server.store.next_id())
+            ticket = self._route(message)
+        except MalformedPacketError as error:
+            raise MalformedPacketError("SESS_SEND", error.field, error.reason) from error
+        except MQError as error:
+            self._failed(error, bool(flag), correlation_id)
+            return
+        if flag:
+            session.reply_null(correlation_id, ticket)
+
+    def _failed(self, error: MQError, requires_response: bool, correlation_id: int | None) -> None:
+        session = self._session
+        if not session.auto_commit_sends:
+            session.transaction.mark_rollback_only(error)
+        if requires_response:
+            session.reply_error(error, correlation_id)
+        else:
+            log.info("session {name}: a message was not accepted: {error}", name=session.name, error=str(error))
+
+    def _route(self, message: Message) -> int:
+        """Check, route and store one message.  Returns the ticket to wait for."""
+        session = self._session
+        server = self._server
+        name = message.address
+        resolved = self._names.get(name)
+        if resolved is None:
+            resolved = self._resolve(name)
+        address, queue, prefix_type = resolved
+        self.messages_sent += 1
+        if address == server.management_address:
+            session.permissions.check("manage", address)
+            server.management_message(session, message)
+            return 0
+        session.permissions.check("send", address, queue)
+        routing_type = prefix_type
+        if routing_type is None:
+            routing_type = message.routing_type
+        if server.stamps_messages or message.address != address:
+            self._stamp(message, address if prefix_type is not None else message.address)
+        core = server.messaging.core
+        target = core.queues.get(queue or address)
+        if (
+            target is None
+            or address not in core.addresses
+            or (routing_type is not None and routing_type not in core.addresses[address].routing_types)
+        ):
+            server.messaging.administration.auto_create_for_send(address, routing_type, queue, session.permissions.check)
+        transaction = None if session.auto_commit_sends else session.transaction
+        return server.messaging.sending.send(message, address, queue, routing_type, session.context, transaction)
+
+    def _resolve(self, name: str) -> tuple[str, str | None, int | None]:
+        stripped, prefix_type = self._session.connection.naming.strip(name)
+        address, queue = split_qualified(stripped)
+        if len(self._names) >= 1000:
+            self._names.clear()
+        resolved = self._names[name] = (address, queue, prefix_type)
+        return resolved
+
+    def _stamp(self, message: Message, address: str) -> None:
+        """Write what the broker adds to a message: its user, the time of its arrival, the address without prefix."""
+        server = self._server
+        content = message.decoded()
+        content.address = address
+        if server.populate_validated_user:
+            user = self._session.subject.name
+            if user:
+                content.properties[keys.KEY_VALIDATED_USER] = (STRING, user)
+        if server.messaging.core.settings.lookup(address).enable_ingress_timestamp:
+            content.properties[keys.KEY_INGRESS_TIMESTAMP] = (LONG, server.clock.wall_ms())
+        message.take_content(Message.of(content, message.large))
+
+    # --- large messages
+
+    def _open_large(self, packet: wire.SessionSendLarge) -> None:
+        self._abandon_upload()
+        message_id = self._server.store.next_id()
+        body = self._server.store.create_large_body(message_id)
+        self._upload = _LargeUpload(packet.headers, message_id, body)
+
+    def _continue_large(self, packet: wire.SessionSendContinuation) -> None:
+        session = self._session
+        upload = self._upload
+        correlation_id = packet.correlation_id if session.version >= VERSION_CORRELATION else None
+        try:
+            if upload is None:
+                raise IllegalStateError("SESS_SEND_CONTINUATION without an open large message")
+            if packet.chunk:
+                upload.body.append(packet.chunk)
+            if packet.continues:
+                if packet.requires_response:
+                    session.reply_null(correlation_id)
+                return
+            self._upload = None
+            upload.body.complete()
+            ticket = self._complete(upload, packet.message_body_size)
+        except MalformedPacketError:
+            raise
+        except MQError as error:
+            self._failed(error, packet.requires_response, correlation_id)
+            return
+        if packet.requires_response:
+            session.reply_null(correlation_id, ticket)
+
+    def _complete(self, upload: _LargeUpload, body_size: int) -> int:
+        content = decode_headers(upload.headers, 0, "SESS_SEND_LARGE")
+        content.message_id = upload.message_id
+        if body_size >= 0:
+            content.properties[keys.KEY_LARGE_SIZE] = (LONG, body_size)
+        message = Message.of(content, upload.body)
+        try:
+            return self._route(message)
+        except MQError:
+            if not message.references:
+                upload.body.release()
+            raise
+
+    def _abandon_upload(self) -> None:
+        if self._upload is not None:
+            self._upload.body.release()
+            self._upload = None
+
+    # --- credits
+
+    def _request_credits(self, packet: wire.ProducerRequestCredits) -> None:
+        session = self._session
+        name, _ = session.connection.naming.strip(packet.address)
+        address = self._server.messaging.core.addresses.get(split_qualified(name)[0])
+        if address is None or address.name == self._server.management_address:
+            session.send(wire.ProducerCredits(packet.credits, packet.address))
+            return
+        if len(self._credit_waiters) >= CREDIT_REQUESTS_WAITING_MAX:
+            raise MalformedPacketError(packet.NAME, "credits", f"{CREDIT_REQUESTS_WAITING_MAX} requests are waiting already")
+
+        def grant() -> None:
+            self._credit_waiters[:] = [entry for entry in self._credit_waiters if entry[1] is not grant]
+            if not session.closed:
+                session.send(wire.ProducerCredits(packet.credits, packet.address))
+
+        memory = address.memory
+        if memory.when_free(grant):
+            return
+        self._credit_waiters.append((memory, grant))
+        if memory.policy == "FAIL":
+            session.send(wire.ProducerFailCredits(packet.credits, packet.address))
+        else:
+            self._server.producers_blocked(address)
+
+    def _create_producer(self, packet: wire.CreateProducer) -> None:
+        if len(self.producers) >= PRODUCERS_MAX:
+            raise MalformedPacketError(packet.NAME, "producer_id", f"the session has {PRODUCERS_MAX} producers already")
+        self.producers[packet.producer_id] = packet.address
+
+    def close(self) -> None:
+        """The session ends: nothing is waited for any more, a half large message is forgotten."""
+        self._abandon_upload()
+        for memory, grant in self._credit_waiters:
+            memory.forget(grant)
+        self._credit_waiters.clear()

@@ -1,0 +1,155 @@
+"""The server: one broker with its connections, sessions, security and management, over the messaging core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from twisted.logger import Logger
+
+from mqbroker.config.configuration import Configuration
+from mqbroker.messaging.address import Address
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.messaging import Messaging
+from mqbroker.messaging.ports import Cancellable, Clock, Store
+from mqbroker.server.connection import ConnectionTransport, ServerConnection
+from mqbroker.server.limits import ResourceLimits
+from mqbroker.server.naming import Naming
+from mqbroker.server.notifications import Notifications
+from mqbroker.server.security import SecurityManager
+from mqbroker.server.session import ServerSession
+from mqbroker.server.sessions import Sessions
+from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, DisconnectV3, Packet
+
+CONNECTION_TTL_MS = 60_000
+"""How long a peer may be silent until its first ping says otherwise."""
+
+log = Logger(namespace="mqbroker.server")
+
+ManagementHandler = Callable[[ServerSession, Message], None]
+
+
+class Server:
+    """Everything that connections share.
+
+    ``new_id`` gives unique texts for connections; ``frame_size_max`` is bytes.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        store: Store,
+        clock: Clock,
+        messaging: Messaging,
+        security: SecurityManager,
+        new_id: Callable[[], str],
+        *,
+        handshake_timeout_seconds: float = 10.0,
+        frame_size_max: int = 100 * 1024 * 1024,
+    ) -> None:
+        self.configuration = configuration
+        self.store = store
+        self.clock = clock
+        self.messaging = messaging
+        self.security = security
+        self.version = VERSION_MAX
+        self.turn = messaging.core.turn
+        self.handshake_timeout_seconds = handshake_timeout_seconds
+        self.frame_size_max = frame_size_max
+        self.ttl_override_ms = configuration.connection_ttl_override
+        self.default_ttl_ms = self.ttl_override_ms if self.ttl_override_ms >= 0 else CONNECTION_TTL_MS
+        self.management_address = configuration.management_address
+        self.populate_validated_user = configuration.populate_validated_user
+        self.persists_delivery_count = configuration.persist_delivery_count_before_delivery
+        self.started = False
+        self.started_ms = clock.wall_ms()
+        self.connections: dict[str, ServerConnection] = {}
+        self.total_connections = 0
+        self.sessions = Sessions(self)
+        self.limits = ResourceLimits(configuration.resource_limits, messaging.core.queues.values)
+        self.notifications = Notifications(self)
+        self.management: ManagementHandler | None = None
+        self._new_id = new_id
+        self._checker: Cancellable | None = None
+        self._blocked_addresses: set[str] = set()
+
+    @property
+    def node_id(self) -> str:
+        return self.store.node_id
+
+    @property
+    def stamps_messages(self) -> bool:
+        """Must messages be changed as they come in?"""
+        return self.populate_validated_user or self.messaging.core.stamps_arrival
+
+    # --- life
+
+    def start(self) -> None:
+        """Take clients from now on."""
+        self.started = True
+        self.started_ms = self.clock.wall_ms()
+        self.messaging.core.observers.append(self.notifications)
+        self._schedule_check()
+
+    def stop(self) -> None:
+        """Send every client away, and end all sessions."""
+        self.started = False
+        if self._checker is not None:
+            self._checker.cancel()
+            self._checker = None
+        notice = DisconnectV3(self.node_id, REASON_SCALE_DOWN)
+        for connection in list(self.connections.values()):
+            self.turn.run(connection.disconnect, notice)
+
+    def _schedule_check(self) -> None:
+        period = self.configuration.connection_ttl_check_interval
+        if period > 0:
+            self._checker = self.clock.call_later(period / 1000, self._check)
+
+    def _check(self) -> None:
+        now = self.clock.monotonic()
+        for connection in list(self.connections.values()):
+            self.turn.run(connection.check_alive, now)
+        self._schedule_check()
+
+    # --- connections
+
+    def connect(
+        self, transport: ConnectionTransport, remote: str, naming: Naming | None = None, certificate: object = None
+    ) -> ServerConnection:
+        """A transport was opened."""
+        connection = ServerConnection(self, transport, self._new_id(), remote, naming or Naming(), certificate)
+        self.connections[connection.connection_id] = connection
+        self.total_connections += 1
+        return connection
+
+    def connection_ended(self, connection: ServerConnection) -> None:
+        """Its sessions are closed; what belonged to the connection goes too."""
+        self.connections.pop(connection.connection_id, None)
+        queues = self.messaging.core.queues
+        for name in connection.temporary_queues:
+            queue = queues.get(name)
+            if queue is not None:
+                self.messaging.administration.delete_queue(queue, remove_consumers=True)
+        connection.temporary_queues.clear()
+
+    def cluster_channel(self, connection: ServerConnection, packet: Packet) -> None:
+        """Packets of other brokers; this one is in no cluster and ignores them."""
+        log.debug("connection {id}: {name} on the cluster channel is ignored", id=connection.connection_id, name=packet.NAME)
+
+    def management_message(self, session: ServerSession, message: Message) -> None:
+        """A message to the management address."""
+        if self.management is not None:
+            self.management(session, message)
+
+    def producers_blocked(self, address: Address) -> None:
+        """Producers of a full address have to wait; said once each time it fills."""
+        if address.name not in self._blocked_addresses:
+            self._blocked_addresses.add(address.name)
+            log.warn(
+                "AMQ222183: Blocking message production on address '{address}'; size is {size} bytes",
+                address=address.name,
+                size=address.memory.size,
+            )
+
+    def all_sessions(self) -> Iterable[ServerSession]:
+        return self.sessions.by_name.values()

@@ -1,0 +1,232 @@
+"""A session: what a client does on one channel.
+
+The session itself dispatches packets and keeps replies in order; sending, consuming, transactions and administration are objects of
+their own that it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.context import OperationContext
+from mqbroker.messaging.transaction import Transaction
+from mqbroker.server.acknowledgements import SessionAcknowledgements
+from mqbroker.server.consumers import SessionConsumers
+from mqbroker.server.control import SessionControl
+from mqbroker.server.permissions import SessionPermissions
+from mqbroker.server.queue_admin import SessionAdministration
+from mqbroker.server.sends import SessionSends
+from mqclient.errors import MQError, NotImplementedByBrokerError, ProtocolError
+from mqclient.protocol.window import ConfirmationWindow
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import frame
+from mqclient.wire.hot import VERSION_CORRELATION
+from mqclient.wire.packets import ExceptionResponse, NullResponse, Packet, PacketsConfirmed, decode_packet, encode_packet
+
+if TYPE_CHECKING:
+    from mqbroker.server.connection import ServerConnection
+    from mqbroker.server.security import Subject
+
+log = Logger(namespace="mqbroker.server")
+
+Handler = Callable[[Any], object]
+
+
+class ServerSession:
+    """One session of a connection.
+
+    ``min_large_message_size`` (bytes) is also the chunk size of large deliveries; ``window`` is None without a confirmation window;
+    ``transaction`` collects what is not committed at once.
+    """
+
+    def __init__(self, connection: ServerConnection, request: wire.CreateSession, subject: Subject, version: int) -> None:
+        self.connection = connection
+        self.server = connection.server
+        self.name = request.name
+        self.channel = request.session_channel_id
+        self.subject = subject
+        self.version = version
+        self.created_ms = self.server.clock.wall_ms()
+        self.auto_commit_sends = request.auto_commit_sends
+        self.auto_commit_acks = request.auto_commit_acks
+        self.pre_acknowledge = request.pre_acknowledge
+        self.min_large_message_size = max(request.min_large_message_size, 1)
+        self.window = ConfirmationWindow(request.window_size) if request.window_size >= 0 else None
+        self.started = False
+        self.closed = False
+        self.metadata: dict[str, str] = {}
+        self.context = OperationContext(self.server.store)
+        self.transaction = Transaction()
+        self.permissions = SessionPermissions(self.server.security, subject)
+        self.sends = SessionSends(self)
+        self.consumers = SessionConsumers(self)
+        self.acknowledgements = SessionAcknowledgements(self)
+        self.administration = SessionAdministration(self)
+        self.control = SessionControl(self)
+        self._counted_size = 0
+        self._fast: dict[int, Handler] = {
+            wire.SessionSend.TYPE: self.sends.send,
+            wire.Acknowledge.TYPE: self.acknowledgements.acknowledge,
+            wire.IndividualAcknowledge.TYPE: self.acknowledgements.acknowledge_one,
+            wire.FlowToken.TYPE: self.consumers.flow_token,
+        }
+        self._handlers: dict[int, Handler] = {
+            **self.sends.handlers(),
+            **self.consumers.handlers(),
+            **self.acknowledgements.handlers(),
+            **self.administration.handlers(),
+            **self.control.handlers(),
+        }
+
+    def connection_metadata(self) -> set[str]:
+        """The metadata keys of all sessions of this connection: JMS clients mark only one of them."""
+        return {key for session in self.connection.sessions.values() for key in session.metadata}
+
+    # --- input
+
+    def handle(self, packet_type: int, data: bytes) -> None:
+        """Handle one frame of this session's channel."""
+        fast = self._fast.get(packet_type)
+        if fast is not None:
+            if self.window is None:
+                fast(data)
+            else:
+                self._counted_size = len(data)
+                fast(data)
+                self._count_handled()
+            return
+        packet = decode_packet(packet_type, data[13:], self.version)
+        if isinstance(packet, PacketsConfirmed):
+            if self.window is not None:
+                self.window.confirmed(packet.command_id)
+            return
+        handler = self._handlers.get(packet_type)
+        counted = self.window is not None and (packet.requires_confirmation if isinstance(packet, wire.AddMetadataV2) else packet.COUNTED)
+        if counted:
+            self._counted_size = len(data)
+        try:
+            if handler is None:
+                raise NotImplementedByBrokerError(f"{packet.NAME} is not supported by this broker")
+            handler(packet)
+        except ProtocolError:
+            raise
+        except MQError as error:
+            self.transaction_failed(error)
+            if getattr(packet, "requires_response", True):
+                self.reply_error(error)
+            else:
+                log.info("session {name}: {packet} failed: {error}", name=self.name, packet=packet.NAME, error=str(error))
+        if counted:
+            self._count_handled()
+
+    def transaction_failed(self, error: MQError) -> None:
+        """A failed request makes an open transaction rollback-only."""
+        if not self.transaction.empty:
+            self.transaction.mark_rollback_only(error)
+
+    # --- replies, in the order of the requests
+
+    def reply(self, packet: Packet, ticket: int = 0) -> None:
+        """Answer the request that is being handled once the work up to ``ticket`` is durable."""
+        size, self._counted_size = self._counted_size, 0
+        self.context.run(ticket, self._send_reply, packet, size)
+
+    def reply_null(self, correlation_id: int | None = -1, ticket: int = 0) -> None:
+        self.reply(NullResponse(correlation_id), ticket)
+
+    def reply_error(self, error: MQError, correlation_id: int | None = None) -> None:
+        """Answer with an EXCEPTION; its correlation id is that of a request that carried one."""
+        self.reply(ExceptionResponse(error.code, str(error), correlation_id))
+
+    def send(self, packet: Packet) -> None:
+        """Send a packet on this session's channel now."""
+        data = frame(packet.TYPE, self.channel, encode_packet(packet, self.version))
+        if self.window is not None and packet.COUNTED:
+            self.window.sent(data)
+        self.connection.send_frame(data)
+
+    def send_parts(self, parts: tuple[bytes, ...], size: int) -> None:
+        """Send a counted frame that is given in parts."""
+        if self.window is None:
+            self.connection.send_parts(parts, size)
+        else:
+            data = b"".join(parts)
+            self.window.sent(data)
+            self.connection.send_frame(data)
+
+    def _send_reply(self, packet: Packet, counted_size: int) -> None:
+        if counted_size:
+            self._count(counted_size)
+        if not self.closed or isinstance(packet, NullResponse):
+            self.send(packet)
+
+    # --- confirmation window
+
+    def _count_handled(self) -> None:
+        size, self._counted_size = self._counted_size, 0
+        if size:
+            self.context.run(0, self._count, size)
+
+    def _count(self, size: int) -> None:
+        if self.window is not None:
+            due = self.window.processed(size)
+            if due is not None:
+                self.connection.send(PacketsConfirmed(due), self.channel)
+
+    def flush_confirmations(self) -> None:
+        """Confirm what was processed although the window is not full."""
+        if self.window is not None:
+            due = self.window.flush()
+            if due is not None:
+                self.connection.send(PacketsConfirmed(due), self.channel)
+
+    def transfer(self, connection: ServerConnection, last_confirmed: int) -> int:
+        """Go on with a new connection of the same client; sends again what it has not got.  Returns our own last command id."""
+        assert self.window is not None
+        old = self.connection
+        old.sessions.pop(self.channel, None)
+        self.connection = connection
+        connection.sessions[self.channel] = self
+        connection.adopt_resources(old)
+        connection.allow_large_frames()
+        self.window.confirmed(last_confirmed)
+        for data in self.window.unconfirmed():
+            connection.send_frame(data)
+        if not old.sessions:
+            old.closed = True
+            self.server.connection_ended(old)
+        return self.window.last_confirmed_command_id
+
+    # --- the end
+
+    def close(self) -> None:
+        """The client closes the session."""
+        self.end(failed=False)
+        size, self._counted_size = self._counted_size, 0
+        self.context.run(0, self._close_now, size)
+
+    def _close_now(self, counted_size: int) -> None:
+        if counted_size:
+            self._count(counted_size)
+        self.flush_confirmations()
+        self.connection.send(NullResponse(-1 if self.version >= VERSION_CORRELATION else None), self.channel)
+        self.connection.sessions.pop(self.channel, None)
+
+    def expel(self) -> None:
+        """Management closes the session: its client is disconnected, since it has no other way to notice."""
+        self.end(failed=True)
+        self.connection.sessions.pop(self.channel, None)
+        self.connection.fail("session closed by management")
+
+    def end(self, failed: bool) -> None:
+        """Give back what the session holds; ``failed`` when its connection broke.  A second call does nothing."""
+        if self.closed:
+            return
+        self.closed = True
+        self.sends.close()
+        self.control.roll_back_open_work(failed)
+        self.consumers.close_all(failed)
+        self.server.sessions.ended(self)

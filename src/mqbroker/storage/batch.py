@@ -1,0 +1,169 @@
+"""A batch of the file store: its records, encoded as they come, and what they change, applied at the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import AddressRecord, QueueRecord, StoreBatch
+from mqbroker.storage.bindings import address_key, address_value, queue_key, queue_value, setting_key, setting_value
+from mqbroker.storage.largebodies import FileLargeBody
+from mqclient.storageformat.records import (
+    ACKNOWLEDGE,
+    ACKNOWLEDGED,
+    ADDRESS_BINDING,
+    MESSAGE,
+    QUEUE_BINDING,
+    SETTING_BINDING,
+    SINGLE_REFERENCE,
+    JsonValue,
+    encode_binding,
+    encode_binding_gone,
+    encode_delivery_count,
+    encode_duplicate_gone,
+    encode_duplicate_id,
+    encode_message_head,
+    encode_schedule,
+)
+from mqclient.wire.primitives import encode_simple_string
+
+ADDRESSES_KEPT = 10_000
+"""Encoded addresses kept for comparison; beyond that the table starts anew."""
+
+_single_reference = SINGLE_REFERENCE.pack
+_acknowledged = ACKNOWLEDGED.pack
+_SINGLE_SIZE = SINGLE_REFERENCE.size
+_ACKNOWLEDGED_SIZE = ACKNOWLEDGED.size
+
+
+class Change(IntEnum):
+    """What a batch does to the store's index at its commit."""
+
+    ADD = 0
+    ACKNOWLEDGE = 1
+    COUNT = 2
+    SCHEDULE = 3
+    PUT_DUPLICATE = 4
+    DELETE_DUPLICATE = 5
+    PUT_BINDING = 6
+    DELETE_BINDING = 7
+
+
+ADD = Change.ADD
+ACK = Change.ACKNOWLEDGE
+
+
+class FileBatch(StoreBatch):
+    """See :class:`mqbroker.messaging.ports.StoreBatch`.
+
+    ``parts`` are ``size`` bytes of records for the journal of messages, ``bindings`` records for the other one.
+    """
+
+    __slots__ = ("_addresses", "bindings", "bodies", "changes", "parts", "size")
+
+    def __init__(self, addresses: dict[str, bytes]) -> None:
+        self._addresses = addresses
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.bindings: list[bytes] | None = None
+        self.bodies: list[FileLargeBody] | None = None
+        self.changes: list[tuple[Change, Any, Any]] = []
+
+    def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
+        buffer = message.buffer
+        length = len(buffer)
+        headers = message.headers
+        if message.large is None and len(queue_ids) == 1:
+            known = self._addresses.get(message.address)
+            if known is not None and buffer.startswith(known, headers + 8):
+                queue_id = queue_ids[0]
+                self.parts += (_single_reference(MESSAGE, 0, headers, length, 1, queue_id), buffer)
+                self.size += _SINGLE_SIZE + length
+                self.changes.append((ADD, message, queue_id))
+                return
+        if not queue_ids:
+            return
+        body = message.large
+        if body is not None:
+            assert isinstance(body, FileLargeBody), "a large message's body must come from this store"
+            self.bodies = [body] if self.bodies is None else [*self.bodies, body]
+        head = message_head(message, queue_ids, self._addresses)
+        self.parts += (head, buffer)
+        self.size += len(head) + length
+        self.changes.append((ADD, message, tuple(queue_ids)))
+
+    def acknowledge(self, queue_id: int, message: Message) -> None:
+        self.parts.append(_acknowledged(ACKNOWLEDGE, queue_id, message.message_id))
+        self.size += _ACKNOWLEDGED_SIZE
+        self.changes.append((ACK, message, queue_id))
+
+    def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
+        self._record(encode_delivery_count(queue_id, message.message_id, count), Change.COUNT, message, (queue_id, count))
+
+    def schedule(self, queue_id: int, message: Message, time_ms: int) -> None:
+        self._record(encode_schedule(queue_id, message.message_id, time_ms), Change.SCHEDULE, message, (queue_id, time_ms))
+
+    def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None:
+        record = encode_duplicate_id(record_id, cache, duplicate_id)
+        self._record(record, Change.PUT_DUPLICATE, record_id, record)
+
+    def delete_duplicate_id(self, record_id: int) -> None:
+        self._record(encode_duplicate_gone(record_id), Change.DELETE_DUPLICATE, record_id, None)
+
+    def put_address(self, record: AddressRecord) -> None:
+        self._put(ADDRESS_BINDING, address_value(record), address_key(record.address_id))
+
+    def delete_address(self, address_id: int) -> None:
+        self._delete(ADDRESS_BINDING, address_key(address_id))
+
+    def put_queue(self, record: QueueRecord) -> None:
+        self._put(QUEUE_BINDING, queue_value(record), queue_key(record.queue_id))
+
+    def delete_queue(self, queue_id: int) -> None:
+        self._delete(QUEUE_BINDING, queue_key(queue_id))
+
+    def put_setting(self, kind: str, key: str, value: str) -> None:
+        self._put(SETTING_BINDING, setting_value(kind, key, value), setting_key(kind, key))
+
+    def delete_setting(self, kind: str, key: str) -> None:
+        self._delete(SETTING_BINDING, setting_key(kind, key))
+
+    def _record(self, record: bytes, change: Change, subject: object, value: object) -> None:
+        self.parts.append(record)
+        self.size += len(record)
+        self.changes.append((change, subject, value))
+
+    def _put(self, what: int, value: dict[str, JsonValue], key: dict[str, JsonValue]) -> None:
+        record = encode_binding(what, value)
+        self._binding(record, Change.PUT_BINDING, (what, *key.values()), record)
+
+    def _delete(self, what: int, key: dict[str, JsonValue]) -> None:
+        self._binding(encode_binding_gone(what, key), Change.DELETE_BINDING, (what, *key.values()), None)
+
+    def _binding(self, record: bytes, change: Change, key: object, value: object) -> None:
+        if self.bindings is None:
+            self.bindings = []
+        self.bindings.append(record)
+        self.changes.append((change, key, value))
+
+
+def message_head(message: Message, queue_ids: Sequence[int], addresses: dict[str, bytes], moved: bool = False) -> bytes:
+    """The record of a message up to its buffer; the address goes into it only where it differs from the buffer's."""
+    address = message.address
+    known = addresses.get(address)
+    if known is None:
+        if len(addresses) >= ADDRESSES_KEPT:
+            addresses.clear()
+        known = addresses[address] = b"\x01" + encode_simple_string(address)
+    same = message.buffer.startswith(known, message.headers + 8)
+    body = message.large
+    return encode_message_head(
+        message.headers,
+        len(message.buffer),
+        queue_ids,
+        None if same else address,
+        None if body is None else (body.body_id, body.size),
+        moved,
+    )

@@ -1,0 +1,319 @@
+"""The store in files: the durable default.
+
+It starts in two parts.  :meth:`FileStore.open` takes the folder (lock, node id) and touches no journal; :meth:`FileStore.load` reads the
+journals and makes the store ready.  :meth:`FileStore.stop` ends it in order, :meth:`FileStore.abort` at once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.ports import Clock, Recovered, StoreBatch
+from mqbroker.storage.batch import FileBatch
+from mqbroker.storage.compaction import Compactor, Sweeper
+from mqbroker.storage.diskwriter import DiskWriter, Step
+from mqbroker.storage.errors import JournalDamagedError
+from mqbroker.storage.filesystem import FileSystem, WriteObserver
+from mqbroker.storage.folders import check_folders, journal_node_id, make_folders
+from mqbroker.storage.journal import Journal
+from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
+from mqbroker.storage.live import LiveIndex
+from mqbroker.storage.maintenance import Maintenance
+from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock, new_node_id
+from mqbroker.storage.replay import Images, LogImage, State, find_images, replay
+from mqbroker.storage.restore import to_recovered
+from mqbroker.storage.segments import Segment, SegmentLog
+from mqbroker.storage.settings import StoreSettings
+from mqbroker.storage.tickets import Tickets
+from mqclient.errors import IOFailureError
+from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
+from mqclient.storageformat.records import encode_duplicate_id, encode_id_limit, encode_trim
+
+ID_BLOCK = 1 << 20
+"""Ids reserved at a time: a crash skips at most this many.  The next block is asked for when half of one is used."""
+
+ID_LIMIT_KEY = "id-limit"
+
+
+class FileStore(Tickets):
+    """See :class:`mqbroker.messaging.ports.Store`.
+
+    ``on_failure`` is called once, with a reason, when a write has failed: the store is of no use from then on (``failed``).
+    Nothing may be asked of a store after :meth:`stop` or :meth:`abort`.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        settings: StoreSettings,
+        file_system: FileSystem,
+        disk_writer: DiskWriter,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        on_failure: Callable[[str], object] | None = None,
+    ) -> None:
+        super().__init__()
+        self.node_id = ""
+        self.on_failure = on_failure
+        self._settings = settings
+        self._file_system = file_system
+        self._writer = disk_writer
+        self._clock = clock
+        self._entropy = entropy
+        self._lock = NodeLock(file_system, settings.node_directory)
+        self._addresses: dict[str, bytes] = {}
+        self._bodies = LargeBodies(
+            file_system,
+            settings.large_messages_directory,
+            disk_writer,
+            settings.large_message_sync,
+            lambda function: self.when_synced(self.last, function),
+            self._body_failed,
+        )
+        self._journal: Journal
+        self._index: LiveIndex
+        self._loaded = False
+        self._next_id = 1
+        self._ids_asked = 1
+        self._ids_durable = 1
+        self._ids_alarm = 1
+        self._stopped: Callable[[], object] | None = None
+
+    # Start and stop.
+
+    def open(self, node_id: str | None = None) -> None:
+        """Take the folder: refuse what is not ours, lock, learn the node id.
+
+        ``node_id`` is the one that a folder without any gets; None = a new one.
+        Raises :class:`mqbroker.storage.errors.StorageError`, OSError.
+        """
+        check_folders(self._file_system, self._settings)
+        make_folders(self._file_system, self._settings)
+        self._lock.acquire()
+        try:
+            found = self._lock.node_id()
+            if found is None:
+                raw = journal_node_id(self._file_system, self._settings)
+                found = str(uuid.UUID(bytes=raw)) if raw is not None else node_id or new_node_id(self._entropy)
+                self._lock.write_node_id(found)
+            self.node_id = found
+            self._lock.write_state(STATE_FAILING_BACK)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def load(self, first_id: int = 1) -> Recovered:
+        """Read the journals and become ready.
+
+        Ids begin at ``first_id`` at least (for a folder that is filled from another one).
+        Raises :class:`mqbroker.storage.errors.JournalDamagedError`, OSError; the folder is free again then, and unchanged.
+        """
+        try:
+            recovered = self._load(first_id)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._loaded = True
+        return recovered
+
+    def stop(self, done: Callable[[], object]) -> None:
+        """Write what is left, note that this was an orderly end, free the folder, then call ``done`` (also when that fails)."""
+        self._stopped = done
+        if not self._loaded or self.failed:
+            self._leave([], done)
+            return
+        journal = self._journal
+        group = journal.commit([encode_trim(journal.messages.first)], [encode_id_limit(self._next_id)])
+        self.when_synced(group.ticket, self._all_written)
+        self._bodies.flush()
+        journal.flush()
+
+    def abort(self) -> None:
+        """Leave at once: nothing more is written, nobody is called, the folder is free when the write under way has ended."""
+        self._leave([], _nothing)
+
+    # The store contract.
+
+    def next_id(self) -> int:
+        number = self._next_id
+        if number >= self._ids_alarm:
+            self._reserve_ids()
+        self._next_id = number + 1
+        return number
+
+    def begin(self) -> FileBatch:
+        return FileBatch(self._addresses)
+
+    def commit(self, batch: StoreBatch) -> int:
+        assert isinstance(batch, FileBatch)
+        journal = self._journal
+        size = batch.size
+        bindings = batch.bindings
+        if not size and bindings is None:
+            return self.last
+        group = journal.group
+        if group.size + size > group.limit:
+            group = journal.next_group(size)
+        group.parts += batch.parts
+        group.size += size
+        if bindings is not None:
+            group.bindings += bindings
+        if batch.bodies is not None:
+            group.bodies += batch.bodies
+        self._index.apply(batch.changes, group.segment)
+        group.ticket = self.last = ticket = self.last + 1
+        if not journal.busy:
+            journal.schedule()
+        return ticket
+
+    def create_large_body(self, body_id: int) -> FileLargeBody:
+        return self._bodies.create(body_id)
+
+    # Beyond the contract.
+
+    def flush(self) -> None:
+        """Write what was committed now; without this call it is written at the end of the turn."""
+        self._journal.flush()
+
+    @property
+    def backlog(self) -> int:
+        """Bytes handed over that are not durable yet."""
+        return self._journal.backlog + self._bodies.in_flight
+
+    def observe(self, observer: WriteObserver | None) -> None:
+        """Tell ``observer`` of every write from now on, in order."""
+        self._journal.observer = observer
+        self._bodies.observer = observer
+
+    def _load(self, first_id: int) -> Recovered:
+        images, state = self._read()
+        recovered = to_recovered(state, self._bodies)
+        node = uuid.UUID(self.node_id).bytes
+        settings = self._settings
+        messages = SegmentLog(self._file_system, settings.journal_directory, KIND_MESSAGES, settings.journal_file_size, node, self._entropy)
+        bindings = SegmentLog(
+            self._file_system, settings.bindings_directory, KIND_BINDINGS, settings.bindings_file_size, node, self._entropy
+        )
+        self._index = LiveIndex(messages, bindings)
+        self._adopt(images, state, recovered, messages, bindings)
+        messages.roll(images.mark)
+        bindings.roll(0)
+        self._journal = Journal(
+            messages, bindings, self._bodies, self, self._writer, self._clock, settings.journal_datasync, images.mark, self._write_failed
+        )
+        self._begin_writing(images, state, first_id)
+        maintenance = Maintenance(self._journal, self._index, self, self._writer, self._clock)
+        Sweeper(self._journal, self._index, self._clock)
+        Compactor(self._journal, self._index, self, maintenance, self._clock, settings, self._addresses)
+        maintenance.trim()
+        return recovered
+
+    def _read(self) -> tuple[Images, State]:
+        """What is on the disk, made durable first: a page that only the dead process' system had cached must not be built upon."""
+        settings = self._settings
+        for directory in (settings.bindings_directory, settings.journal_directory):
+            self._file_system.sync_directory(directory)
+        messages = LogImage(self._file_system, settings.journal_directory, KIND_MESSAGES)
+        bindings = LogImage(self._file_system, settings.bindings_directory, KIND_BINDINGS)
+        for image in (bindings, messages):
+            if image.segments:
+                self._sync_file(image.segments[-1].path)
+            for segment in image.segments:
+                if str(uuid.UUID(bytes=segment.header.node_id)) != self.node_id:
+                    owner = uuid.UUID(bytes=segment.header.node_id)
+                    raise JournalDamagedError(segment.path, 0, (), f"this segment belongs to node {owner}, server.lock says {self.node_id}")
+        images = find_images(messages, bindings)
+        return images, replay(images)
+
+    def _adopt(self, images: Images, state: State, recovered: Recovered, messages: SegmentLog, bindings: SegmentLog) -> None:
+        """Make the segments that were found the beginning of the logs, with what is live in them."""
+        places: list[dict[int, Segment]] = []
+        for image, log in ((images.messages, messages), (images.bindings, bindings)):
+            log.adopt([Segment(each.header, each.path, each.end) for each in image.segments], image.first)
+            places.append({segment.sequence: segment for segment in log.segments})
+        for message, _ in recovered.messages:
+            stored = state.messages[message.message_id]
+            self._index.place(message, stored.references, places[0][stored.sequence])
+        for record_id, (sequence, record) in state.duplicates.items():
+            encoded = encode_duplicate_id(record_id, record.cache, record.duplicate_id)
+            self._index.put_duplicate(record_id, encoded, places[0][sequence])
+        for key, binding in state.bindings.items():
+            self._index.put_binding(key, binding.encoded, places[1][binding.sequence])
+
+    def _begin_writing(self, images: Images, state: State, first_id: int) -> None:
+        """Begin the new segments, which settles where the old ones end, and reserve the first ids; all on the disk when this returns."""
+        for path in images.messages.stale + images.bindings.stale:
+            self._file_system.remove(path)
+        self._bodies.remove_orphans({stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None})
+        self._next_id = self._ids_asked = max(state.id_limit, first_id)
+        self._journal.commit([encode_trim(self._journal.messages.first)], self._id_block())
+        self._journal.write_now()
+        self._ids_reserved(self._ids_asked)
+        self._lock.write_state(STATE_ACTIVE)
+
+    def _sync_file(self, path: str) -> None:
+        file = self._file_system.open(path)
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+    def _reserve_ids(self) -> None:
+        """Half of the block is used: ask for the next one.  Raises when the disk has not answered before the rest was used up."""
+        if self._next_id >= self._ids_durable:
+            raise IOFailureError("the disk has not stored the next block of message ids yet")
+        if self._ids_asked == self._ids_durable:
+            group = self._journal.commit([], self._id_block())
+            self.when_synced(group.ticket, self._ids_reserved, self._ids_asked)
+        self._ids_alarm = self._ids_durable
+
+    def _id_block(self) -> list[bytes]:
+        """The record that reserves one more block."""
+        self._ids_asked += ID_BLOCK
+        record = encode_id_limit(self._ids_asked)
+        self._index.put_binding(ID_LIMIT_KEY, record, self._journal.bindings.current)
+        return [record]
+
+    def _ids_reserved(self, limit: int) -> None:
+        self._ids_durable = limit
+        self._ids_alarm = limit - ID_BLOCK // 2
+
+    def _all_written(self) -> None:
+        self._leave([partial(self._lock.write_state, STATE_PAUSED)], self._stopped or _nothing)
+
+    def _leave(self, steps: list[Step], done: Callable[[], object]) -> None:
+        """Close everything and free the folder, after what the disk writer has still to do."""
+        self._stopped = None
+        self._bodies.close()
+        closing: list[Step] = []
+        if self._loaded:
+            self._journal.close()
+            closing = [self._journal.messages.close, self._journal.bindings.close]
+        self.close()
+        self._writer.submit([*steps, *closing], partial(self._left, done))
+
+    def _left(self, done: Callable[[], object], error: Exception | None) -> None:
+        if error is not None:
+            self._log.warn("the store did not close well: {error}", error=error)
+        self._lock.release()
+        done()
+
+    def _write_failed(self, reason: str) -> None:
+        self._bodies.close()
+        if self.on_failure is not None:
+            self.on_failure(reason)
+        if self._stopped is not None:
+            self._leave([], self._stopped)
+
+    def _body_failed(self, error: BaseException) -> None:
+        if self._loaded:
+            self._journal.fail(error)
+
+
+def _nothing() -> None:
+    pass

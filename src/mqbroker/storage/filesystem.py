@@ -1,0 +1,77 @@
+"""What storage asks of a file system, and nothing more.
+
+Paths are strings.  Every method raises OSError when it fails.  Nothing written is durable before ``File.sync``; no name that was created,
+renamed or removed is durable before ``sync_directory`` of its directory.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class File(Protocol):
+    """An open file, for the disk writer's thread and the loop alike."""
+
+    def write(self, offset: int, data: bytes | bytearray) -> None:
+        """All of ``data`` at ``offset``; beyond the end the file grows."""
+
+    def allocate(self, size: int) -> None:
+        """Reserve room up to ``size`` bytes, which read as zeros until they are written."""
+
+    def sync(self) -> None:
+        """What was written, and the size, are on the disk when this returns.  After a failure nothing about the file is known."""
+
+    def close(self) -> None: ...
+
+
+class FileLock(Protocol):
+    """A lock that is held until it is released or the process ends."""
+
+    def release(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    def open(self, path: str) -> File:
+        """Open for writing; the file is created when it does not exist."""
+
+    def read(self, path: str, offset: int = 0, size: int = -1) -> bytes:
+        """At most ``size`` bytes from ``offset``; -1 = all."""
+
+    def size(self, path: str) -> int: ...
+
+    def list(self, directory: str) -> list[str]:
+        """The names in a directory, sorted; of one that does not exist: none."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def make_directory(self, path: str) -> None:
+        """Create it, and those above it, unless it exists."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomic; replaces ``new``."""
+
+    def remove(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> FileLock | None:
+        """An exclusive lock on the whole file, which is created when it does not exist; None when somebody holds it.
+
+        It excludes other processes and other holders in this one, and whoever locks byte ranges as Java's ``FileLock`` does.
+        """
+
+    def free_space(self, path: str) -> int:
+        """Bytes that can still be written below ``path``."""
+
+
+class WriteObserver(Protocol):
+    """Sees every change of journal and large-message files, in the order in which it is made and before it is made."""
+
+    def written(self, path: str, offset: int, data: bytes | bytearray) -> None: ...
+
+    def removed(self, path: str) -> None: ...
+
+
+def join(directory: str, name: str) -> str:
+    """A path below a directory."""
+    return f"{directory.rstrip('/')}/{name}"

@@ -1,0 +1,51 @@
+"""The folders of a file store before it starts."""
+
+from __future__ import annotations
+
+import re
+
+from mqbroker.storage.errors import ForeignJournalError, StorageError
+from mqbroker.storage.filesystem import FileSystem, join
+from mqbroker.storage.segments import segment_sequence
+from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, StorageFormatError, decode_segment_header
+
+_ARTEMIS_JOURNAL = re.compile(r"activemq-(data-.*\.amq|bindings-.*)")
+
+
+def check_folders(file_system: FileSystem, settings: StoreSettings) -> None:
+    """Refuse folders that hold a journal of Apache ActiveMQ Artemis; raises :class:`ForeignJournalError` before anything is touched."""
+    for directory in (settings.journal_directory, settings.bindings_directory):
+        for name in file_system.list(directory):
+            if _ARTEMIS_JOURNAL.fullmatch(name):
+                raise ForeignJournalError(
+                    f"{directory} holds a journal of Apache ActiveMQ Artemis ({name}), which mqbroker cannot read and does not touch. "
+                    "Export it with 'artemis data exp', give mqbroker an empty folder and bring the data in with 'mqbroker data imp'."
+                )
+
+
+def make_folders(file_system: FileSystem, settings: StoreSettings) -> None:
+    """Create the folders that are missing, where that is allowed."""
+    for directory, allowed, name in (
+        (settings.journal_directory, settings.create_journal_directory, "create-journal-dir"),
+        (settings.bindings_directory, settings.create_bindings_directory, "create-bindings-dir"),
+        (settings.large_messages_directory, True, ""),
+        (settings.node_directory, True, ""),
+    ):
+        if file_system.exists(directory):
+            continue
+        if not allowed:
+            raise StorageError(f"{directory} does not exist, and {name} is false")
+        file_system.make_directory(directory)
+
+
+def journal_node_id(file_system: FileSystem, settings: StoreSettings) -> bytes | None:
+    """The node id in the newest readable segment, for a folder whose ``server.lock`` is lost."""
+    for directory, kind in ((settings.journal_directory, KIND_MESSAGES), (settings.bindings_directory, KIND_BINDINGS)):
+        for name in reversed(file_system.list(directory)):
+            if segment_sequence(kind, name) is not None:
+                try:
+                    return decode_segment_header(file_system.read(join(directory, name), 0, HEADER_SIZE)).node_id
+                except StorageFormatError:
+                    continue
+    return None

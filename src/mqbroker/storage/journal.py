@@ -1,0 +1,279 @@
+"""Group commit over the journal of messages and the journal of bindings.
+
+What is committed gathers in a *group*; while one write runs the next groups gather.  A group becomes one frame in the journal of messages,
+one in that of bindings, or one in each.  Tickets count commits over both.  Waiters of all groups of one write are released together.
+
+**Order on the disk.**  One write syncs, in this order: bindings; bodies of large messages that the new records name; messages.  So a
+message never exists without its queue or its body.
+
+**A group in both journals** must not be seen by half.  Both its frames begin with the same mark, an ascending number.  Bindings reach
+the disk first; when a crash then keeps the frame of messages from it, recovery finds a mark in the bindings that is higher than any in the
+journal of messages, and cuts the bindings there.  Only frames of the very last write can be in that state: any later write began after both
+halves were durable.  What is cut stays cut, since the next segment's header says where its predecessor ends.  And since all
+frames of messages after the missing one are missing too, nothing survives that was committed after a cut binding and could depend on it.
+
+Only one write is under way at a time.  The first that fails is the last: ``synced`` never moves again and nobody is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.ports import Cancellable, Clock
+from mqbroker.storage.diskwriter import DiskWriter, Step, run_steps
+from mqbroker.storage.filesystem import WriteObserver
+from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
+from mqbroker.storage.segments import Segment, SegmentLog
+from mqbroker.storage.tickets import Tickets
+from mqclient.storageformat.frames import FRAME_HEADER_SIZE, encode_frame
+from mqclient.storageformat.records import encode_mark
+
+FRAME_CONTENT = 64 * 1024
+"""Bytes of content at which a frame is closed: what one damaged place can cost, and far above the cost of a frame."""
+
+
+class Group:
+    """What will be written as a whole.
+
+    ``parts`` are ``size`` bytes of message records for a frame in ``segment``; ``limit`` is the size at which the group is full.
+    ``ticket`` is the one handed out last, 0 while the group is empty.
+    """
+
+    __slots__ = (
+        "binding_end",
+        "binding_offset",
+        "binding_segment",
+        "bindings",
+        "bodies",
+        "limit",
+        "offset",
+        "parts",
+        "segment",
+        "size",
+        "ticket",
+    )
+
+    def __init__(self, segment: Segment, limit: int) -> None:
+        self.segment = segment
+        self.limit = limit
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.bindings: list[bytes] = []
+        self.binding_segment: Segment | None = None
+        self.bodies: list[FileLargeBody] = []
+        self.ticket = 0
+        self.offset = 0
+        self.binding_offset = 0
+        self.binding_end = 0
+
+
+class Journal:
+    """The two journals of a store, whose ``tickets`` it moves on.  ``busy`` is true while a write runs or is due."""
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        messages: SegmentLog,
+        bindings: SegmentLog,
+        bodies: LargeBodies,
+        tickets: Tickets,
+        writer: DiskWriter,
+        clock: Clock,
+        datasync: bool,
+        mark: int,
+        on_failure: Callable[[str], object],
+    ) -> None:
+        self.messages = messages
+        self.bindings = bindings
+        self.observer: WriteObserver | None = None
+        self.on_roll: Callable[[], object] = _nothing
+        """Called when a journal has begun a new segment."""
+        self.closed = False
+        self.busy = False
+        self._bodies = bodies
+        self._tickets = tickets
+        self._writer = writer
+        self._clock = clock
+        self._datasync = datasync
+        self._mark = mark
+        """The highest mark in use."""
+        self._on_failure = on_failure
+        self._sealed: list[Group] = []
+        self._in_flight: list[Group] = []
+        self._timer: Cancellable | None = None
+        self.group = self._open_group(0)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes handed over that are not durable yet."""
+        return self.group.size + sum(group.size for group in self._sealed) + sum(group.size for group in self._in_flight)
+
+    def commit(self, parts: list[bytes], bindings: list[bytes]) -> Group:
+        """Hand over records for the two journals; returns the group that they went into."""
+        size = sum(map(len, parts))
+        group = self.group
+        if group.size + size > group.limit:
+            group = self.next_group(size)
+        group.parts += parts
+        group.size += size
+        group.bindings += bindings
+        tickets = self._tickets
+        tickets.last = group.ticket = tickets.last + 1
+        if not self.busy:
+            self.schedule()
+        return group
+
+    def next_group(self, size: int) -> Group:
+        """A group that takes a batch of ``size`` bytes, which the open one has no room for."""
+        if self.closed:
+            return Group(self.messages.current, -1)
+        if self.group.ticket:
+            self._seal()
+        self.group = self._open_group(size)
+        return self.group
+
+    def schedule(self) -> None:
+        """Write at the end of this turn."""
+        self.busy = True
+        self._timer = self._clock.call_later(0, self._due)
+
+    def flush(self) -> None:
+        """Write what has gathered now, unless a write is under way: then all of it follows right after that."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._in_flight and not self.closed:
+            self._write()
+
+    def write_now(self) -> None:
+        """Write what has gathered and wait for it; for the start, when nothing else is under way.  Raises OSError."""
+        self._gather()
+        error = run_steps(self._steps(self._in_flight))
+        if error is not None:
+            raise error
+        self._written(None)
+
+    def fail(self, error: BaseException) -> None:
+        """A write failed: nothing is acknowledged from now on."""
+        if self.closed:
+            return
+        self._tickets.failed = True
+        self.close()
+        self._log.error("AMQ222010: critical IO error, the store stops: {error}", error=error)
+        self._on_failure(f"{type(error).__name__}: {error}")
+
+    def close(self) -> None:
+        """Forget what is not written and whoever waits for it."""
+        self.closed = True
+        self._tickets.close()
+        self._sealed = []
+        self._in_flight = []
+        self.group = Group(self.messages.current, -1)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.busy = True
+
+    def _due(self) -> None:
+        self._timer = None
+        self.flush()
+
+    def _gather(self) -> None:
+        """Make everything that was committed the content of the next write."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.group.ticket:
+            self._seal()
+            self.group = self._open_group(0)
+        self._in_flight, self._sealed = self._sealed, []
+
+    def _write(self) -> None:
+        self._gather()
+        self.busy = bool(self._in_flight)
+        if self.busy:
+            self._bodies.flush()
+            self._writer.submit(self._steps(self._in_flight), self._written)
+
+    def _open_group(self, size: int) -> Group:
+        log = self.messages
+        count = len(log.segments)
+        segment = log.room(size, self._mark)
+        if len(log.segments) != count:
+            self.on_roll()
+        return Group(segment, max(size, min(FRAME_CONTENT, log.file_size - segment.end - FRAME_HEADER_SIZE)))
+
+    def _seal(self) -> None:
+        """Close the open group and fix the places of its frames."""
+        group = self.group
+        if group.bindings:
+            size = sum(map(len, group.bindings))
+            log = self.bindings
+            count = len(log.segments)
+            # Two frames of one write stay in one segment: recovery looks for missing halves in the last one only.
+            stay = any(each.bindings for each in self._sealed)
+            segment = group.binding_segment = log.current if stay else log.room(size, 0)
+            if group.parts:
+                self._mark += 1
+                mark = encode_mark(self._mark)
+                group.parts.insert(0, mark)
+                group.size += len(mark)
+                group.bindings.insert(0, mark)
+                size += len(mark)
+            group.binding_offset = segment.end
+            segment.end += FRAME_HEADER_SIZE + size
+            group.binding_end = segment.end
+            if len(log.segments) != count:
+                self.on_roll()
+        if group.parts:
+            group.offset = group.segment.end
+            group.segment.end += FRAME_HEADER_SIZE + group.size
+        self._sealed.append(group)
+
+    def _steps(self, groups: list[Group]) -> list[Step]:
+        bindings = [(group.binding_segment, group.binding_offset, group.bindings) for group in groups if group.binding_segment is not None]
+        steps = self._write_steps(self.bindings, bindings, sync=True)
+        bodies = {body.body_id: body for group in groups for body in group.bodies}
+        for body in bodies.values():
+            steps += self._bodies.sync_steps(body)
+        messages = [(group.segment, group.offset, group.parts) for group in groups if group.parts]
+        return steps + self._write_steps(self.messages, messages, self._datasync)
+
+    def _write_steps(self, log: SegmentLog, frames: list[tuple[Segment, int, list[bytes]]], sync: bool) -> list[Step]:
+        steps: list[Step] = []
+        by_segment: dict[Segment, list[tuple[int, bytearray]]] = {}
+        for segment, offset, parts in frames:
+            data = encode_frame(parts, segment.seed, offset, segment.synced)
+            by_segment.setdefault(segment, []).append((offset, data))
+        for segment, writes in by_segment.items():
+            if self.observer is not None:
+                if not segment.begun:
+                    self.observer.written(segment.path, 0, segment.header.encode())
+                for offset, data in writes:
+                    self.observer.written(segment.path, offset, data)
+            steps += log.write_steps(segment, writes, sync)
+        return steps
+
+    def _written(self, error: Exception | None) -> None:
+        if self.closed:
+            return
+        if error is not None:
+            self.fail(error)
+            return
+        ticket = self._tickets.synced
+        for group in self._in_flight:
+            ticket = group.ticket
+            if group.binding_segment is not None:
+                group.binding_segment.synced = group.binding_end
+            if group.parts and self._datasync:
+                group.segment.synced = group.offset + FRAME_HEADER_SIZE + group.size
+        self._in_flight = []
+        self._write()
+        self._tickets.reached(ticket)
+
+
+def _nothing() -> None:
+    pass

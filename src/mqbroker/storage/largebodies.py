@@ -1,0 +1,270 @@
+"""Bodies of large messages: one file each, written in pieces as they come in.
+
+Chunks go to the disk writer; what waits there is bounded, and beyond that bound a chunk is written at once, which slows the loop
+down to the speed of the disk.  A body is synced before the first record that names it is written.  Its file goes when no message holds
+the body and no stored record names it, and not before the record that says so is durable.  A file that nobody names after a restart
+is removed.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import Callable, Collection
+from functools import partial
+
+from twisted.logger import Logger
+
+from mqbroker.storage.diskwriter import DiskWriter, Step
+from mqbroker.storage.filesystem import File, FileSystem, WriteObserver, join
+
+IN_FLIGHT_MAX = 8 * 1024 * 1024
+"""Bytes of chunks that may wait for the disk writer, over all bodies."""
+
+SUFFIX = ".msg"
+
+
+class FileLargeBody:
+    """A body in a file.  ``holders`` counts messages in memory, ``records`` stored messages that name it; a new one is held once."""
+
+    __slots__ = (
+        "_owner",
+        "body_id",
+        "durable",
+        "error",
+        "file",
+        "finished",
+        "holders",
+        "path",
+        "pending",
+        "records",
+        "removed",
+        "size",
+        "stored",
+    )
+
+    def __init__(self, owner: LargeBodies, body_id: int, path: str, size: int = 0, holders: int = 1, durable: bool = False) -> None:
+        self._owner = owner
+        self.body_id = body_id
+        self.path = path
+        self.size = size
+        self.holders = holders
+        self.records = holders if durable else 0
+        self.durable = durable
+        """Its sync was handed to the disk writer, before any record that names it."""
+        self.stored = durable
+        """A stored message names it, or did."""
+        self.finished = durable
+        self.removed = False
+        self.file: File | None = None
+        self.error: OSError | None = None
+        self.pending: deque[tuple[int, bytes]] = deque()
+        """Chunks not written yet, with their offsets, in order."""
+
+    def append(self, chunk: bytes) -> None:
+        if self.finished:
+            raise ValueError(f"the body of large message {self.body_id} is complete")
+        offset = self.size
+        self.size += len(chunk)
+        self._owner.write(self, offset, chunk)
+
+    def complete(self) -> None:
+        if not self.finished:
+            self.finished = True
+            self._owner.finish(self)
+
+    def read(self, offset: int, size: int) -> bytes:
+        wanted = min(size, self.size - offset)
+        if wanted <= 0:
+            return b""
+        return self._owner.read(self, offset, wanted)
+
+    def hold(self) -> None:
+        self.holders += 1
+
+    def release(self) -> None:
+        self.holders -= 1
+        if self.holders <= 0:
+            self._owner.unused(self)
+
+    def record_added(self) -> None:
+        """A stored message names this body."""
+        self.records += 1
+        self.stored = True
+
+    def record_gone(self) -> None:
+        self.records -= 1
+        if self.holders <= 0 and self.records <= 0:
+            self._owner.unused(self)
+
+
+class LargeBodies:
+    """The folder of large messages.
+
+    ``after_sync`` calls a function once everything committed so far is durable.  ``on_failure`` hears of a failed write.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        file_system: FileSystem,
+        directory: str,
+        writer: DiskWriter,
+        sync: bool,
+        after_sync: Callable[[Callable[[], object]], object],
+        on_failure: Callable[[BaseException], object],
+    ) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self._writer = writer
+        self._sync = sync
+        self._after_sync = after_sync
+        self._on_failure = on_failure
+        self._gathered: list[Step] = []
+        self._chunks: list[tuple[FileLargeBody, int]] = []
+        """Body and size of each chunk in ``_gathered``."""
+        self._running = 0
+        self.in_flight = 0
+        self.closed = False
+        self.observer: WriteObserver | None = None
+
+    def path(self, body_id: int) -> str:
+        return join(self._directory, f"{body_id}{SUFFIX}")
+
+    def create(self, body_id: int) -> FileLargeBody:
+        return FileLargeBody(self, body_id, self.path(body_id))
+
+    def recovered(self, body_id: int, size: int, messages: int) -> FileLargeBody:
+        """A body that ``messages`` recovered messages name, each of which holds it."""
+        return FileLargeBody(self, body_id, self.path(body_id), size, messages, durable=True)
+
+    def remove_orphans(self, named: Collection[int]) -> list[str]:
+        """Remove the files of bodies that nothing names; returns their names.  Blocks: for the start."""
+        orphans = []
+        for name in self._file_system.list(self._directory):
+            number = name.removesuffix(SUFFIX)
+            if name.endswith(SUFFIX) and number.isdecimal() and int(number) not in named:
+                self._file_system.remove(join(self._directory, name))
+                orphans.append(name)
+        return orphans
+
+    def write(self, body: FileLargeBody, offset: int, chunk: bytes) -> None:
+        """One more chunk of a body."""
+        if self.closed or body.removed:
+            return
+        if self.observer is not None:
+            self.observer.written(body.path, offset, chunk)
+        try:
+            file = body.file
+            if file is None:
+                file = body.file = self._file_system.open(body.path)
+            if self.in_flight + len(chunk) > IN_FLIGHT_MAX:
+                file.write(offset, chunk)
+                return
+        except OSError as error:
+            body.error = error
+            self._on_failure(error)
+            return
+        body.pending.append((offset, chunk))
+        self.in_flight += len(chunk)
+        self._chunks.append((body, len(chunk)))
+        self._gathered.append(partial(_write, body, file, offset, chunk))
+        if not self._running:
+            self.flush()
+
+    def finish(self, body: FileLargeBody) -> None:
+        """No more chunks: the file is closed after the last one."""
+        file, body.file = body.file, None
+        if file is not None and not self.closed:
+            self._gathered.append(file.close)
+            if not self._running:
+                self.flush()
+
+    def read(self, body: FileLargeBody, offset: int, size: int) -> bytes:
+        data = self._file_system.read(body.path, offset, size)
+        if not body.pending:
+            if len(data) < size:
+                raise OSError(errno.EIO, f"the body of a large message ends {size - len(data)} bytes too early", body.path)
+            return data
+        whole = bytearray(data.ljust(size, b"\0"))
+        for start, chunk in body.pending:
+            low, high = max(start, offset), min(start + len(chunk), offset + size)
+            if low < high:
+                whole[low - offset : high - offset] = chunk[low - start : high - start]
+        return bytes(whole)
+
+    def sync_steps(self, body: FileLargeBody) -> list[Step]:
+        """What makes the body durable, to be run before a record that names it; nothing when that was done."""
+        if body.durable or not self._sync or not body.size:
+            return []
+        body.durable = True
+        return [partial(self._sync_file, body), partial(self._file_system.sync_directory, self._directory)]
+
+    def flush(self) -> None:
+        """Hand over what has gathered."""
+        if self._gathered:
+            steps, self._gathered = self._gathered, []
+            chunks, self._chunks = self._chunks, []
+            self._running += 1
+            self._writer.submit(steps, partial(self._written, chunks))
+
+    def unused(self, body: FileLargeBody) -> None:
+        """The last one let go; a stored record may still name it, or be about to vanish."""
+        if body.records > 0 or body.removed or self.closed:
+            return
+        if body.stored:
+            self._after_sync(partial(self._remove, body))
+        else:
+            self._remove(body)
+
+    def close(self) -> None:
+        """Nothing is written from now on."""
+        self.closed = True
+        self._gathered = []
+        self._chunks = []
+
+    def _remove(self, body: FileLargeBody) -> None:
+        if body.holders > 0 or body.records > 0 or body.removed or self.closed:
+            return
+        body.removed = True
+        body.finished = True
+        if not body.size:
+            return
+        self.finish(body)
+        self.flush()
+        if self.observer is not None:
+            self.observer.removed(body.path)
+        self._writer.submit([partial(self._file_system.remove, body.path)], partial(self._removed, body.path))
+
+    def _removed(self, path: str, error: Exception | None) -> None:
+        if error is not None:
+            self._log.warn("cannot remove the file of a large message that is gone: {path}: {error}", path=path, error=error)
+
+    def _written(self, chunks: list[tuple[FileLargeBody, int]], error: Exception | None) -> None:
+        self._running -= 1
+        for body, size in chunks:
+            body.pending.popleft()
+            self.in_flight -= size
+        if error is not None:
+            self._on_failure(error)
+        elif not self._running and not self.closed:
+            self.flush()
+
+    def _sync_file(self, body: FileLargeBody) -> None:
+        """A failed write of this body must not be followed by a record that names it, even if its report is still under way."""
+        if body.error is not None:
+            raise body.error
+        file = self._file_system.open(body.path)
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+
+def _write(body: FileLargeBody, file: File, offset: int, chunk: bytes) -> None:
+    try:
+        file.write(offset, chunk)
+    except OSError as error:
+        body.error = error
+        raise

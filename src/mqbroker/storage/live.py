@@ -1,0 +1,177 @@
+"""What is still needed, and in which segment its record is.
+
+``Message.store_state`` is the segment with the message's record, None while it is not stored.  The segment's ``live`` has the message
+with its references: a queue id where there is one and nothing more to say of it (the usual case costs no object), else a dict of
+queue id to (delivery count, scheduled ms).  Duplicate ids and bindings are there under their keys, with their encoded records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mqbroker.messaging.message import Message
+from mqbroker.storage.batch import Change
+from mqbroker.storage.segments import Segment, SegmentLog
+from mqclient.storageformat.records import QUEUE_BINDING
+
+References = dict[int, tuple[int, int]]
+
+_ADD = Change.ADD
+_ACKNOWLEDGE = Change.ACKNOWLEDGE
+
+RECORD_BYTES = 22
+"""What a message record takes beside its buffer."""
+
+
+class LiveIndex:
+    """Keeps ``Segment.live`` of both journals.
+
+    ``on_empty`` is called when the oldest segment of a journal has nothing live any more, ``on_queue_gone`` when a queue was deleted.
+    """
+
+    def __init__(self, messages: SegmentLog, bindings: SegmentLog) -> None:
+        self._messages = messages
+        self._bindings = bindings
+        self._duplicates: dict[object, Segment] = {}
+        self._bound: dict[object, Segment] = {}
+        self.on_empty: Callable[[], object] = _nothing
+        self.on_queue_gone: Callable[[], object] = _nothing
+
+    def apply(self, changes: Iterable[tuple[Change, Any, Any]], segment: Segment) -> None:
+        """Take in the changes of a batch whose records go to ``segment``."""
+        for change, subject, value in changes:
+            if change is _ADD:
+                if subject.store_state is None and value.__class__ is int:
+                    segment.live[subject] = value
+                    segment.live_bytes += len(subject.buffer) + RECORD_BYTES
+                    subject.store_state = segment
+                else:
+                    self._add(subject, value, segment)
+            elif change is _ACKNOWLEDGE:
+                owner = subject.store_state
+                if owner is None:
+                    continue
+                references = owner.live[subject]
+                if references.__class__ is dict:
+                    references.pop(value, None)
+                    if not references:
+                        self.forget(owner, subject)
+                elif references == value:
+                    self.forget(owner, subject)
+            else:
+                self._apply(change, subject, value, segment)
+
+    def place(self, message: Message, references: References, segment: Segment) -> None:
+        """The record of this message, with these references, is in ``segment`` now."""
+        if len(references) == 1:
+            ((queue_id, details),) = references.items()
+            segment.live[message] = queue_id if details == (0, 0) else references
+        else:
+            segment.live[message] = references
+        segment.live_bytes += len(message.buffer) + RECORD_BYTES
+        message.store_state = segment
+
+    def put_duplicate(self, record_id: int, record: bytes, segment: Segment) -> None:
+        self._put(self._duplicates, record_id, record, segment)
+
+    def put_binding(self, key: object, record: bytes, segment: Segment) -> None:
+        self._put(self._bound, key, record, segment)
+
+    def has_queue(self, queue_id: int) -> bool:
+        return (QUEUE_BINDING, queue_id) in self._bound
+
+    def references(self, message: Message) -> References:
+        """The references of a stored message, in a form that can be changed."""
+        owner: Any = message.store_state
+        references = owner.live[message]
+        if references.__class__ is not dict:
+            references = owner.live[message] = {references: (0, 0)}
+        return references  # type: ignore[no-any-return]
+
+    def move(self, message: Message, references: References, segment: Segment) -> None:
+        """The record of a stored message was written anew, into ``segment``."""
+        owner: Any = message.store_state
+        self._displace(owner, message)
+        self.place(message, references, segment)
+
+    def drop_gone(self, message: Message) -> References:
+        """Drop references to queues that are gone; returns those that are left.  The message is forgotten when there are none."""
+        owner: Any = message.store_state
+        references = owner.live[message]
+        if references.__class__ is not dict:
+            references = {references: (0, 0)}
+        left = {queue_id: details for queue_id, details in references.items() if self.has_queue(queue_id)}
+        if not left:
+            self.forget(owner, message)
+        elif len(left) < len(references):
+            owner.live[message] = left
+        return left
+
+    def forget(self, owner: Segment, message: Message) -> None:
+        """The message has no references any more."""
+        self._displace(owner, message)
+        message.store_state = None
+        body: Any = message.large
+        if body is not None:
+            body.record_gone()
+
+    def _displace(self, owner: Segment, message: Message) -> None:
+        del owner.live[message]
+        owner.live_bytes -= len(message.buffer) + RECORD_BYTES
+        if not owner.live:
+            self._emptied(owner)
+
+    def _add(self, message: Message, queue_ids: int | tuple[int, ...], segment: Segment) -> None:
+        if isinstance(queue_ids, int):
+            queue_ids = (queue_ids,)
+        if message.store_state is not None:
+            references = self.references(message)
+            for queue_id in queue_ids:
+                references.setdefault(queue_id, (0, 0))
+            return
+        self.place(message, dict.fromkeys(queue_ids, (0, 0)), segment)
+        body: Any = message.large
+        if body is not None:
+            body.record_added()
+
+    def _apply(self, change: Change, subject: Any, value: Any, segment: Segment) -> None:
+        if change is Change.COUNT or change is Change.SCHEDULE:
+            queue_id, number = value
+            if subject.store_state is not None:
+                references = self.references(subject)
+                if queue_id in references:
+                    count, scheduled = references[queue_id]
+                    references[queue_id] = (number, scheduled) if change is Change.COUNT else (count, number)
+        elif change is Change.PUT_DUPLICATE:
+            self.put_duplicate(subject, value, segment)
+        elif change is Change.DELETE_DUPLICATE:
+            self._delete(self._duplicates, subject)
+        elif change is Change.PUT_BINDING:
+            self.put_binding(subject, value, self._bindings.current)
+        else:
+            self._delete(self._bound, subject)
+            if subject[0] == QUEUE_BINDING:
+                self.on_queue_gone()
+
+    def _put(self, places: dict[object, Segment], key: object, record: bytes, segment: Segment) -> None:
+        self._delete(places, key)
+        places[key] = segment
+        segment.live[key] = record
+        segment.live_bytes += len(record)
+
+    def _delete(self, places: dict[object, Segment], key: object) -> None:
+        owner = places.pop(key, None)
+        if owner is not None:
+            owner.live_bytes -= len(owner.live.pop(key))
+            if not owner.live:
+                self._emptied(owner)
+
+    def _emptied(self, owner: Segment) -> None:
+        for log in (self._messages, self._bindings):
+            if owner is log.segments[0] and owner is not log.current:
+                self.on_empty()
+
+
+def _nothing() -> None:
+    pass

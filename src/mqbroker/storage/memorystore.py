@@ -1,0 +1,148 @@
+"""The store of a broker that keeps nothing (``persistence-enabled=false``, embedded): the same contract, everything durable at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import AddressRecord, LargeBody, QueueRecord, StoreBatch
+from mqbroker.storage.diskwriter import DiskWriter
+from mqbroker.storage.filesystem import FileSystem
+from mqbroker.storage.largebodies import LargeBodies
+from mqbroker.storage.nodelock import new_node_id
+from mqbroker.storage.tickets import Tickets
+
+
+class MemoryBatch:
+    """A batch of which nothing is kept; ``work`` says whether there was anything."""
+
+    __slots__ = ("work",)
+
+    def __init__(self) -> None:
+        self.work = False
+
+    def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
+        self.work = True
+
+    def acknowledge(self, queue_id: int, message: Message) -> None:
+        self.work = True
+
+    def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
+        self.work = True
+
+    def schedule(self, queue_id: int, message: Message, time_ms: int) -> None:
+        self.work = True
+
+    def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None:
+        self.work = True
+
+    def delete_duplicate_id(self, record_id: int) -> None:
+        self.work = True
+
+    def put_address(self, record: AddressRecord) -> None:
+        self.work = True
+
+    def delete_address(self, address_id: int) -> None:
+        self.work = True
+
+    def put_queue(self, record: QueueRecord) -> None:
+        self.work = True
+
+    def delete_queue(self, queue_id: int) -> None:
+        self.work = True
+
+    def put_setting(self, kind: str, key: str, value: str) -> None:
+        self.work = True
+
+    def delete_setting(self, kind: str, key: str) -> None:
+        self.work = True
+
+
+class MemoryLargeBody:
+    """A body in memory."""
+
+    __slots__ = ("_data", "body_id", "size")
+
+    def __init__(self, body_id: int) -> None:
+        self.body_id = body_id
+        self._data = bytearray()
+        self.size = 0
+
+    def append(self, chunk: bytes) -> None:
+        self._data += chunk
+        self.size = len(self._data)
+
+    def complete(self) -> None:
+        pass
+
+    def read(self, offset: int, size: int) -> bytes:
+        return bytes(self._data[offset : offset + size])
+
+    def hold(self) -> None:
+        pass
+
+    def release(self) -> None:
+        """Whoever still has the body keeps it alive; that is all there is to it."""
+
+
+class MemoryStore(Tickets):
+    """See :class:`mqbroker.messaging.ports.Store`.
+
+    ``large_messages`` are a file system, a directory and a disk writer for the bodies of large messages, so that these do not
+    fill the memory; without it they are kept there.  ``on_failure`` hears when such a file cannot be written.
+    """
+
+    def __init__(
+        self,
+        entropy: Callable[[int], bytes],
+        large_messages: tuple[FileSystem, str, DiskWriter] | None = None,
+        on_failure: Callable[[str], object] | None = None,
+    ) -> None:
+        super().__init__()
+        self.node_id = new_node_id(entropy)
+        self.on_failure = on_failure
+        self._next_id = 1
+        self._bodies: LargeBodies | None = None
+        if large_messages is not None:
+            file_system, directory, writer = large_messages
+            file_system.make_directory(directory)
+            self._bodies = LargeBodies(file_system, directory, writer, False, lambda function: function(), self._failed)
+            self._bodies.remove_orphans(())
+
+    def next_id(self) -> int:
+        number = self._next_id
+        self._next_id = number + 1
+        return number
+
+    def begin(self) -> MemoryBatch:
+        return MemoryBatch()
+
+    def commit(self, batch: StoreBatch) -> int:
+        if self.failed:
+            self.last += 1
+        elif not isinstance(batch, MemoryBatch) or batch.work:
+            self.last = self.synced = self.last + 1
+        return self.last
+
+    def create_large_body(self, body_id: int) -> LargeBody:
+        if self._bodies is None:
+            return MemoryLargeBody(body_id)
+        return self._bodies.create(body_id)
+
+    def stop(self, done: Callable[[], object]) -> None:
+        """Let go of everything, then call ``done``."""
+        self.abort()
+        done()
+
+    def abort(self) -> None:
+        self.close()
+        if self._bodies is not None:
+            self._bodies.remove_orphans(())
+            self._bodies.close()
+
+    def _failed(self, error: BaseException) -> None:
+        if not self.failed:
+            self.failed = True
+            self.close()
+            if self.on_failure is not None:
+                self.on_failure(f"{type(error).__name__}: {error}")

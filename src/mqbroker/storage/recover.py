@@ -1,0 +1,279 @@
+"""Reading the folder of a broker that does not run: strictly, or saving what can be saved from a damaged one.
+
+Nothing here writes into the folder that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import Recovered
+from mqbroker.storage.diskwriter import Done, Step
+from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.filesystem import FileSystem, join
+from mqbroker.storage.folders import journal_node_id
+from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
+from mqbroker.storage.replay import LogImage, State, find_images, record_ids, replay
+from mqbroker.storage.restore import to_recovered
+from mqbroker.storage.segments import segment_name, segment_sequence
+from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.frames import (
+    FRAME_MAGIC,
+    HEADER_SIZE,
+    KIND_BINDINGS,
+    KIND_MESSAGES,
+    Frame,
+    SegmentHeader,
+    StorageFormatError,
+    claimed_content,
+    decode_segment_header,
+    find_frames,
+    frame_at,
+)
+from mqclient.storageformat.records import Mark, Record, Trim, decode_records
+
+COPY_CHUNK = 1024 * 1024
+"""Bytes of a large message's body that are copied at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that could not be read.
+
+    From ``offset`` in ``file`` (bytes) ``size`` bytes are unreadable.  ``message_ids`` are the ids that could still be read there: those
+    messages, or what was recorded of them (an acknowledgement, a delivery count), may be lost.
+    """
+
+    file: str
+    offset: int
+    size: int
+    message_ids: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRecord:
+    """A record where it stands: file and offset of its frame."""
+
+    file: str
+    offset: int
+    record: Record
+
+
+@dataclass(slots=True)
+class Salvage:
+    """What was saved.  ``next_id`` is above all ids seen; ``node_id`` is raw, None when nothing says it."""
+
+    recovered: Recovered
+    losses: list[Loss] = field(default_factory=list)
+    next_id: int = 1
+    node_id: bytes | None = None
+
+
+def read_folder(file_system: FileSystem, settings: StoreSettings) -> Recovered:
+    """What a start would recover.  Raises :class:`mqbroker.storage.errors.JournalDamagedError`."""
+    messages = LogImage(file_system, settings.journal_directory, KIND_MESSAGES)
+    bindings = LogImage(file_system, settings.bindings_directory, KIND_BINDINGS)
+    return to_recovered(replay(find_images(messages, bindings)), _reader(file_system, settings))
+
+
+def journal_records(file_system: FileSystem, directory: str, kind: int) -> Iterator[JournalRecord | Loss]:
+    """Everything in the segments of one journal, in order, also what is dead: for print-outs and salvage."""
+    sequences = sorted(sequence for name in file_system.list(directory) if (sequence := segment_sequence(kind, name)) is not None)
+    for index, sequence in enumerate(sequences):
+        if index and sequence != sequences[index - 1] + 1:
+            missing = join(directory, segment_name(kind, sequence - 1))
+            yield Loss(missing, 0, 0, (), f"missing: the segments from {sequences[index - 1] + 1} to {sequence - 1}")
+        end: int | None = None
+        if index + 1 < len(sequences) and sequences[index + 1] == sequence + 1:
+            end = _end_noted_in(file_system, join(directory, segment_name(kind, sequence + 1)))
+        yield from _segment_records(file_system, join(directory, segment_name(kind, sequence)), end, index + 1 == len(sequences))
+
+
+def salvage(file_system: FileSystem, settings: StoreSettings) -> Salvage:
+    """Save what can be read of a folder, however damaged, and list what is lost."""
+    state = State()
+    losses: list[Loss] = []
+    messages = _readable(file_system, settings.journal_directory, KIND_MESSAGES, losses)
+    messages_whole = not losses
+    bindings = _readable(file_system, settings.bindings_directory, KIND_BINDINGS, losses)
+    if messages_whole:
+        bindings = _without_halves(bindings, messages)
+    for each in bindings + messages:
+        try:
+            state.apply(0, each.record)
+        except StorageFormatError as error:
+            losses.append(Loss(each.file, each.offset, 0, (), str(error)))
+    _drop_bodies_lost(file_system, settings, state, losses)
+    known = set(state.messages)
+    state.drop_unrouted()
+    unrouted = tuple(sorted(known - set(state.messages)))
+    if unrouted and not all(loss.file.startswith(settings.journal_directory) for loss in losses):
+        losses.append(Loss(settings.bindings_directory, 0, 0, unrouted, "the queues of these messages are not known any more"))
+    recovered = to_recovered(state, _reader(file_system, settings))
+    return Salvage(recovered, losses, state.id_limit, journal_node_id(file_system, settings))
+
+
+def refill(saved: Recovered, store: FileStore) -> int:
+    """Write what was saved into a store that was loaded from an empty folder; returns the ticket of the last batch."""
+    batch = store.begin()
+    for address in saved.addresses:
+        batch.put_address(address)
+    for queue in saved.queues:
+        batch.put_queue(queue)
+    for (kind, key), value in saved.settings.items():
+        batch.put_setting(kind, key, value)
+    for entry in saved.duplicate_ids:
+        batch.add_duplicate_id(entry.cache, entry.duplicate_id, entry.record_id)
+    store.commit(batch)
+    bodies: dict[int, FileLargeBody] = {}
+    for message, references in saved.messages:
+        batch = store.begin()
+        batch.add_message(_with_copied_body(message, store, bodies), [reference.queue_id for reference in references])
+        for reference in references:
+            if reference.delivery_count:
+                batch.delivery_count(reference.queue_id, message, reference.delivery_count)
+            if reference.scheduled:
+                batch.schedule(reference.queue_id, message, reference.scheduled)
+        store.commit(batch)
+    return store.ticket()
+
+
+def _with_copied_body(message: Message, store: FileStore, copies: dict[int, FileLargeBody]) -> Message:
+    """The same message with its body in ``store``; messages that shared a body still do."""
+    body = message.large
+    if body is None:
+        return message
+    copy = copies.get(body.body_id)
+    if copy is None:
+        copy = copies[body.body_id] = store.create_large_body(body.body_id)
+        for offset in range(0, body.size, COPY_CHUNK):
+            copy.append(body.read(offset, COPY_CHUNK))
+        copy.complete()
+    else:
+        copy.hold()
+    message.large = copy
+    return message
+
+
+def _readable(file_system: FileSystem, directory: str, kind: int, losses: list[Loss]) -> list[JournalRecord]:
+    """The records of one journal that count, as far as they can be read."""
+    records: list[tuple[int, JournalRecord]] = []
+    first = 1
+    for each in journal_records(file_system, directory, kind):
+        if isinstance(each, Loss):
+            losses.append(each)
+            continue
+        name = each.file.rpartition("/")[2]
+        records.append((segment_sequence(kind, name) or 0, each))
+        if isinstance(each.record, Trim):
+            first = max(first, each.record.sequence)
+    for name in file_system.list(directory):
+        if segment_sequence(kind, name) is not None:
+            header, _ = _header(file_system.read(join(directory, name), 0, HEADER_SIZE))
+            first = max(first, header.first if header is not None else 1)
+    losses[:] = [loss for loss in losses if not _before(loss, directory, kind, first)]
+    return [record for sequence, record in records if sequence >= first]
+
+
+def _before(loss: Loss, directory: str, kind: int, first: int) -> bool:
+    """Does the loss lie in a segment that is not needed any more?"""
+    sequence = segment_sequence(kind, loss.file.removeprefix(join(directory, "")))
+    return sequence is not None and sequence < first
+
+
+def _without_halves(bindings: list[JournalRecord], messages: list[JournalRecord]) -> list[JournalRecord]:
+    """Cut off bindings at the end whose other half did not reach the disk (see ``journal``)."""
+    highest = max((each.record.number for each in messages if isinstance(each.record, Mark)), default=None)
+    if highest is None:
+        return bindings
+    for index, each in enumerate(bindings):
+        if isinstance(each.record, Mark) and each.record.number > highest:
+            return bindings[:index]
+    return bindings
+
+
+def _segment_records(file_system: FileSystem, path: str, end: int | None, last: bool) -> Iterator[JournalRecord | Loss]:
+    """The records of one segment, which was written up to ``end`` if that is known."""
+    try:
+        data = file_system.read(path)
+    except OSError as error:
+        yield Loss(path, 0, 0, (), f"cannot be read: {error}")
+        return
+    header, problem = _header(data)
+    if problem:
+        yield Loss(path, 0, min(HEADER_SIZE, len(data)), (), problem)
+    if header is None:
+        return
+    at = HEADER_SIZE
+    while end is None or at < end:
+        frame = frame_at(memoryview(data), at, header.seed)
+        if frame is None:
+            later = list(find_frames(data, header.seed, at + 1))
+            if end is None and not any(each.durable > at for each in later) and (last or not data.startswith(FRAME_MAGIC, at)):
+                return
+            frame = later[0] if later else None
+            stop = frame.offset if frame is not None else end if end is not None else len(data)
+            yield Loss(path, at, stop - at, tuple(record_ids(claimed_content(memoryview(data), at))), "no valid frame")
+            if frame is None:
+                return
+        yield from _frame_records(path, frame)
+        at = frame.end
+
+
+def _frame_records(path: str, frame: Frame) -> Iterator[JournalRecord | Loss]:
+    try:
+        for record in decode_records(frame.content):
+            yield JournalRecord(path, frame.offset, record)
+    except StorageFormatError as error:
+        yield Loss(path, frame.offset, frame.end - frame.offset, tuple(record_ids(frame.content)), str(error))
+
+
+def _header(data: bytes) -> tuple[SegmentHeader | None, str]:
+    """The header, read as well as possible, and what is wrong with it."""
+    try:
+        return decode_segment_header(data), ""
+    except StorageFormatError as error:
+        try:
+            return decode_segment_header(data, lenient=True), str(error)
+        except StorageFormatError:
+            return None, str(error)
+
+
+def _end_noted_in(file_system: FileSystem, path: str) -> int | None:
+    header, problem = _header(file_system.read(path, 0, HEADER_SIZE))
+    return None if header is None or problem else header.previous_end
+
+
+def _drop_bodies_lost(file_system: FileSystem, settings: StoreSettings, state: State, losses: list[Loss]) -> None:
+    """Take out large messages whose body is missing or cut off."""
+    reader = _reader(file_system, settings)
+    for message_id, stored in list(state.messages.items()):
+        body_id = stored.record.body_id
+        if body_id is None or not stored.record.body_size:
+            continue
+        path = reader.path(body_id)
+        size = file_system.size(path) if file_system.exists(path) else 0
+        if size < stored.record.body_size:
+            reason = f"the body of a large message ends after {size} of {stored.record.body_size} bytes"
+            losses.append(Loss(path, size, stored.record.body_size - size, (message_id,), reason))
+            del state.messages[message_id]
+
+
+class _NoWriter:
+    """The disk writer of a folder that is only read."""
+
+    def submit(self, steps: Sequence[Step], done: Done) -> None:
+        raise RuntimeError("this folder is only read")
+
+
+def _reader(file_system: FileSystem, settings: StoreSettings) -> LargeBodies:
+    def never(function: Callable[[], object]) -> None:
+        """Nothing is removed from a folder that is only read."""
+
+    def failed(error: BaseException) -> None:
+        raise error
+
+    return LargeBodies(file_system, settings.large_messages_directory, _NoWriter(), False, never, failed)

@@ -1,0 +1,308 @@
+"""Reading journals back: which segments count, where the last one ends, and what their records add up to.
+
+Nothing here writes.  Damage raises :class:`JournalDamagedError`, except at the end of the last segment, where it is what a crash leaves of
+a write that nobody was told about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mqbroker.storage.bindings import JsonObject, key_of
+from mqbroker.storage.errors import JournalDamagedError
+from mqbroker.storage.filesystem import FileSystem, join
+from mqbroker.storage.segments import SUFFIX, TEMPORARY, segment_name, segment_sequence
+from mqclient.storageformat.frames import (
+    HEADER_SIZE,
+    Frame,
+    SegmentHeader,
+    StorageFormatError,
+    claimed_content,
+    decode_segment_header,
+    find_frames,
+    read_frames,
+)
+from mqclient.storageformat.records import (
+    QUEUE_BINDING,
+    AcknowledgeRecord,
+    BindingGoneRecord,
+    BindingRecord,
+    DeliveryCountRecord,
+    DuplicateGoneRecord,
+    DuplicateIdRecord,
+    IdLimit,
+    Mark,
+    MessageRecord,
+    Record,
+    ScheduleRecord,
+    Trim,
+    decode_records,
+    encode_binding,
+)
+
+IDS_AROUND = 4
+"""Message ids named on each side of a damaged place."""
+
+
+def record_ids(content: memoryview) -> list[int]:
+    """The message ids that the records in ``content`` name, as far as they can be read."""
+    ids: dict[int, None] = {}
+    try:
+        for record in decode_records(content):
+            if isinstance(record, MessageRecord | AcknowledgeRecord | DeliveryCountRecord | ScheduleRecord):
+                ids[record.message_id] = None
+    except StorageFormatError:
+        pass
+    return list(ids)
+
+
+@dataclass(slots=True)
+class LogSegment:
+    """A segment file that counts: its frames stand from ``HEADER_SIZE`` to ``end``."""
+
+    header: SegmentHeader
+    path: str
+    end: int
+
+
+class LogImage:
+    """The segments of one journal as they are on the disk, oldest first.
+
+    ``first`` is the oldest sequence that counts, ``mark`` the highest mark, ``tail_marks`` the frames of the last write with their marks.
+    ``stale`` are files that mean nothing any more.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, kind: int) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self._kind = kind
+        self.segments: list[LogSegment] = []
+        self.stale: list[str] = []
+        self.first = 1
+        self.mark = 0
+        self.tail_marks: list[tuple[int, int]] = []
+        """(offset, mark) of frames that were not known to be durable when the last one was written."""
+        self._find()
+
+    @property
+    def node_id(self) -> bytes | None:
+        return self.segments[-1].header.node_id if self.segments else None
+
+    def cut(self, offset: int) -> None:
+        """What is in the last segment from ``offset`` on does not count."""
+        self.segments[-1].end = offset
+
+    def frames(self) -> Iterator[tuple[LogSegment, Frame]]:
+        """Every frame that counts, in order."""
+        for segment in self.segments:
+            data = self._file_system.read(segment.path)
+            at = HEADER_SIZE
+            for frame in read_frames(memoryview(data), segment.header.seed, HEADER_SIZE, segment.end):
+                at = frame.end
+                yield segment, frame
+            if at != segment.end:
+                raise self._damaged(segment, data, at, f"no valid frame, although this segment was written up to {segment.end}")
+
+    def records(self) -> Iterator[tuple[LogSegment, Record]]:
+        for segment, frame in self.frames():
+            try:
+                for record in decode_records(frame.content):
+                    yield segment, record
+            except StorageFormatError as error:
+                raise JournalDamagedError(segment.path, frame.offset, record_ids(frame.content), str(error)) from error
+
+    def _find(self) -> None:
+        numbers: list[int] = []
+        for name in self._file_system.list(self._directory):
+            sequence = segment_sequence(self._kind, name)
+            if sequence is not None:
+                numbers.append(sequence)
+            elif name.endswith(SUFFIX + TEMPORARY) and segment_sequence(self._kind, name.removesuffix(TEMPORARY)) is not None:
+                self.stale.append(join(self._directory, name))
+        if not numbers:
+            return
+        numbers.sort()
+        last = self._read_last(numbers[-1])
+        self.stale += (self._path(number) for number in numbers if number < self.first)
+        found = set(numbers)
+        following = last
+        for sequence in range(last.header.sequence - 1, self.first - 1, -1):
+            if sequence not in found:
+                raise JournalDamagedError(self._path(sequence), 0, (), "this segment is missing")
+            header = self._header(sequence, self._file_system.read(self._path(sequence), 0, HEADER_SIZE))
+            following = LogSegment(header, self._path(sequence), following.header.previous_end)
+            self.segments.append(following)
+        self.segments.reverse()
+        self.segments.append(last)
+
+    def _path(self, sequence: int) -> str:
+        return join(self._directory, segment_name(self._kind, sequence))
+
+    def _header(self, sequence: int, data: bytes) -> SegmentHeader:
+        try:
+            header = decode_segment_header(data)
+        except StorageFormatError as error:
+            raise JournalDamagedError(self._path(sequence), 0, (), str(error)) from error
+        if header.sequence != sequence or header.kind != self._kind:
+            raise JournalDamagedError(self._path(sequence), 0, (), f"this is segment {header.sequence} under another name")
+        return header
+
+    def _read_last(self, sequence: int) -> LogSegment:
+        """The last segment up to the first place without a valid frame; raises when frames behind it say that it was durable."""
+        path = self._path(sequence)
+        data = self._file_system.read(path)
+        header = self._header(sequence, data)
+        segment = LogSegment(header, path, HEADER_SIZE)
+        self.first = header.first
+        self.mark = header.mark
+        durable = 0
+        for frame in read_frames(memoryview(data), header.seed):
+            segment.end = frame.end
+            durable = max(durable, frame.durable)
+            try:
+                for record in decode_records(frame.content):
+                    if isinstance(record, Trim):
+                        self.first = record.sequence
+                    elif isinstance(record, Mark):
+                        self.mark = record.number
+                        self.tail_marks.append((frame.offset, record.number))
+            except StorageFormatError as error:
+                raise JournalDamagedError(path, frame.offset, record_ids(frame.content), str(error)) from error
+        if any(frame.durable > segment.end for frame in find_frames(data, header.seed, segment.end)):
+            raise self._damaged(segment, data, segment.end, "no valid frame, although later ones say that this place was durable")
+        self.tail_marks = [(offset, mark) for offset, mark in self.tail_marks if offset >= durable]
+        return segment
+
+    def _damaged(self, segment: LogSegment, data: bytes, offset: int, reason: str) -> JournalDamagedError:
+        view = memoryview(data)
+        before = [each for frame in read_frames(view, segment.header.seed, HEADER_SIZE, offset) for each in record_ids(frame.content)]
+        ids = before[-IDS_AROUND:] + record_ids(claimed_content(view, offset))
+        after = next(find_frames(data, segment.header.seed, offset + 1), None)
+        if after is not None:
+            ids += record_ids(after.content)[:IDS_AROUND]
+        return JournalDamagedError(segment.path, offset, list(dict.fromkeys(ids)), reason)
+
+
+@dataclass(slots=True)
+class StoredMessage:
+    """A message as the records leave it: where its record is, and its references (delivery count, scheduled ms) by queue id."""
+
+    sequence: int
+    record: MessageRecord
+    references: dict[int, tuple[int, int]]
+
+
+@dataclass(slots=True)
+class StoredBinding:
+    sequence: int
+    encoded: bytes
+    value: JsonObject
+
+
+@dataclass(slots=True)
+class State:
+    """What the records of both journals add up to."""
+
+    messages: dict[int, StoredMessage] = field(default_factory=dict)
+    duplicates: dict[int, tuple[int, DuplicateIdRecord]] = field(default_factory=dict)
+    bindings: dict[tuple[object, ...], StoredBinding] = field(default_factory=dict)
+    id_limit: int = 1
+    """No id from here on was used, as far as the journal says."""
+
+    def apply(self, sequence: int, record: Record) -> None:
+        """Take in the next record, which stands in segment ``sequence``."""
+        if isinstance(record, MessageRecord):
+            self._message(sequence, record)
+        elif isinstance(record, AcknowledgeRecord):
+            stored = self.messages.get(record.message_id)
+            if stored is not None:
+                stored.references.pop(record.queue_id, None)
+                if not stored.references:
+                    del self.messages[record.message_id]
+        elif isinstance(record, DeliveryCountRecord | ScheduleRecord):
+            self._reference(record)
+        elif isinstance(record, DuplicateIdRecord):
+            self.duplicates[record.record_id] = (sequence, record)
+            self._used(record.record_id)
+        elif isinstance(record, DuplicateGoneRecord):
+            self.duplicates.pop(record.record_id, None)
+        elif isinstance(record, BindingRecord):
+            key = key_of(record.what, record.value)
+            self.bindings[key] = StoredBinding(sequence, encode_binding(record.what, record.value), record.value)
+            used = record.value.get("id")
+            if isinstance(used, int):
+                self._used(used)
+        elif isinstance(record, BindingGoneRecord):
+            self.bindings.pop(key_of(record.what, record.value), None)
+        elif isinstance(record, IdLimit):
+            self.id_limit = record.limit
+
+    def drop_unrouted(self) -> None:
+        """Forget references to queues that are gone, and messages that have none left."""
+        unrouted = []
+        for message_id, stored in self.messages.items():
+            gone = [queue_id for queue_id in stored.references if (QUEUE_BINDING, queue_id) not in self.bindings]
+            for queue_id in gone:
+                del stored.references[queue_id]
+            if not stored.references:
+                unrouted.append(message_id)
+        for message_id in unrouted:
+            del self.messages[message_id]
+
+    def _message(self, sequence: int, record: MessageRecord) -> None:
+        stored = self.messages.get(record.message_id)
+        if stored is None or record.moved:
+            self.messages[record.message_id] = StoredMessage(sequence, record, dict.fromkeys(record.queue_ids, (0, 0)))
+            self._used(record.message_id)
+            if record.body_id is not None:
+                self._used(record.body_id)
+        else:
+            for queue_id in record.queue_ids:
+                stored.references.setdefault(queue_id, (0, 0))
+
+    def _reference(self, record: DeliveryCountRecord | ScheduleRecord) -> None:
+        stored = self.messages.get(record.message_id)
+        if stored is None or record.queue_id not in stored.references:
+            return
+        count, scheduled = stored.references[record.queue_id]
+        if isinstance(record, DeliveryCountRecord):
+            stored.references[record.queue_id] = (record.count, scheduled)
+        else:
+            stored.references[record.queue_id] = (count, record.time_ms)
+
+    def _used(self, number: int) -> None:
+        if number >= self.id_limit:
+            self.id_limit = number + 1
+
+
+@dataclass(slots=True)
+class Images:
+    """Both journals of a folder, with what does not count cut off."""
+
+    messages: LogImage
+    bindings: LogImage
+    mark: int
+    """The highest mark in use, counting those that were cut off."""
+
+
+def find_images(messages: LogImage, bindings: LogImage) -> Images:
+    """Cut off bindings whose other half did not reach the disk (see ``journal``)."""
+    mark = max(messages.mark, bindings.mark)
+    if messages.segments:
+        for offset, mark in bindings.tail_marks:
+            if mark > messages.mark:
+                bindings.cut(offset)
+                break
+    return Images(messages, bindings, mark)
+
+
+def replay(images: Images) -> State:
+    """Everything that the journals of a folder hold."""
+    state = State()
+    for segment, record in images.bindings.records():
+        state.apply(segment.header.sequence, record)
+    for segment, record in images.messages.records():
+        state.apply(segment.header.sequence, record)
+    state.drop_unrouted()
+    return state

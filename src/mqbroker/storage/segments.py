@@ -1,0 +1,182 @@
+"""The segment files of one journal while the broker runs: which there are, what is still needed in each, and how they are written.
+
+A segment gets its final name only when its header and first frames are on the disk, and only after everything in the segment before it
+is: a file with a final name that cannot be read is damage, never the trace of a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from mqbroker.storage.diskwriter import Step
+from mqbroker.storage.filesystem import File, FileSystem, join
+from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, SegmentHeader
+
+PREFIXES = {KIND_MESSAGES: "mqbroker-data", KIND_BINDINGS: "mqbroker-bindings"}
+SUFFIX = ".mqj"
+TEMPORARY = ".tmp"
+
+
+def segment_name(kind: int, sequence: int) -> str:
+    return f"{PREFIXES[kind]}-{sequence:08d}{SUFFIX}"
+
+
+def segment_sequence(kind: int, name: str) -> int | None:
+    """The sequence number in a file name, None when it is not a segment of this kind."""
+    number = name.removeprefix(PREFIXES[kind] + "-").removesuffix(SUFFIX)
+    return int(number) if number.isdecimal() and segment_name(kind, int(number)) == name else None
+
+
+class Segment:
+    """One file of a journal.
+
+    ``end`` is where the next frame goes, ``synced`` how far the file is durable (offsets in bytes).  ``live`` is what of this segment is
+    still needed: a stored message with its references, or the encoded record of a duplicate id or binding under its key.
+    """
+
+    __slots__ = ("before", "begun", "end", "file", "header", "live", "live_bytes", "path", "seed", "sequence", "synced")
+
+    def __init__(self, header: SegmentHeader, path: str, end: int = HEADER_SIZE) -> None:
+        self.header = header
+        self.sequence = header.sequence
+        self.path = path
+        self.seed = header.seed
+        self.end = end
+        self.synced = end
+        self.live: dict[Any, Any] = {}
+        self.live_bytes = 0
+        self.before: Segment | None = None
+        """The segment before this one, until this one is begun."""
+        self.begun = False
+        """Its creation was handed to the disk writer."""
+        self.file: File | None = None
+        """Belongs to the disk writer."""
+
+    def write(self, offset: int, data: bytearray) -> None:
+        assert self.file is not None
+        self.file.write(offset, data)
+
+    def sync(self) -> None:
+        assert self.file is not None
+        self.file.sync()
+
+    def finish(self) -> None:
+        """Everything that was written is durable, and nothing more will be."""
+        if self.file is not None:
+            self.file.sync()
+            self.close()
+
+    def close(self) -> None:
+        if self.file is not None:
+            file, self.file = self.file, None
+            file.close()
+
+
+class SegmentLog:
+    """The segments of one kind in one directory, oldest first; the last one is written to."""
+
+    def __init__(
+        self,
+        file_system: FileSystem,
+        directory: str,
+        kind: int,
+        file_size: int,
+        node_id: bytes,
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self._file_system = file_system
+        self._entropy = entropy
+        self.directory = directory
+        self.kind = kind
+        self.file_size = file_size
+        self.node_id = node_id
+        self.segments: list[Segment] = []
+        self.first = 1
+        """The oldest sequence that is needed, as far as the journal was told."""
+
+    @property
+    def current(self) -> Segment:
+        return self.segments[-1]
+
+    @property
+    def bytes_used(self) -> int:
+        return sum(segment.end for segment in self.segments)
+
+    @property
+    def bytes_live(self) -> int:
+        return sum(segment.live_bytes for segment in self.segments)
+
+    def adopt(self, segments: list[Segment], first: int) -> None:
+        """Continue after the segments that were found, none of which is written to again."""
+        self.segments = segments
+        self.first = first
+
+    def roll(self, mark: int) -> Segment:
+        """Begin the next segment; its file comes into being with the first frame."""
+        previous = self.segments[-1] if self.segments else None
+        sequence = self.first if previous is None else previous.sequence + 1
+        header = SegmentHeader(
+            self.kind,
+            sequence,
+            self.node_id,
+            int.from_bytes(self._entropy(8), "big"),
+            self.first,
+            HEADER_SIZE if previous is None else previous.end,
+            mark,
+        )
+        segment = Segment(header, join(self.directory, segment_name(self.kind, sequence)))
+        segment.before = previous
+        self.segments.append(segment)
+        return segment
+
+    def room(self, size: int, mark: int) -> Segment:
+        """The segment that takes a frame with ``size`` bytes of content: the current one, or a new one when that would grow too large."""
+        current = self.segments[-1]
+        if current.end > HEADER_SIZE and current.end + FRAME_HEADER_SIZE + size > self.file_size:
+            return self.roll(mark)
+        return current
+
+    def cut(self) -> list[Segment]:
+        """Let go the oldest segments in which nothing is needed any more; returns them.  Their files may go once that is recorded."""
+        count = 0
+        while count < len(self.segments) - 1 and not self.segments[count].live:
+            count += 1
+        gone, self.segments = self.segments[:count], self.segments[count:]
+        self.first = self.segments[0].sequence
+        return gone
+
+    def write_steps(self, segment: Segment, frames: list[tuple[int, bytearray]], sync: bool) -> list[Step]:
+        """What the disk writer has to do to write these frames (offset, bytes), all of one segment."""
+        steps: list[Step] = []
+        begins = not segment.begun
+        if begins:
+            segment.begun = True
+            if segment.before is not None:
+                steps.append(segment.before.finish)
+                segment.before = None
+            steps.append(partial(self._create, segment))
+        steps += (partial(segment.write, offset, data) for offset, data in frames)
+        if sync or begins:
+            steps.append(segment.sync)
+        if begins:
+            steps.append(partial(self._publish, segment))
+        return steps
+
+    def remove_steps(self, segments: list[Segment]) -> list[Step]:
+        return [partial(self._file_system.remove, segment.path) for segment in segments]
+
+    def close(self) -> None:
+        """Close the files; a step of the disk writer."""
+        for segment in self.segments:
+            segment.close()
+
+    def _create(self, segment: Segment) -> None:
+        file = segment.file = self._file_system.open(segment.path + TEMPORARY)
+        file.allocate(self.file_size)
+        file.write(0, segment.header.encode())
+
+    def _publish(self, segment: Segment) -> None:
+        self._file_system.rename(segment.path + TEMPORARY, segment.path)
+        self._file_system.sync_directory(self.directory)

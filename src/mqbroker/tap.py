@@ -1,0 +1,172 @@
+"""The ``twistd mqbroker`` command: options, and the service that twistd runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python import usage
+
+from mqbroker.app import Broker, BrokerSettings, StartError
+from mqbroker.config.instance import BasicSecurity, read_instance, resolve_paths
+from mqbroker.config.jaas import JaasError, parse_login_config
+from mqbroker.config.parse import load_configuration
+from mqbroker.config.problems import ConfigurationError, Problem
+
+log = Logger(namespace="mqbroker")
+
+MARKER_CHECK_SECONDS = 0.5
+"""How often an instance folder is looked at for STOP_ME and KILL_ME, as the Artemis commands expect."""
+
+LOGIN_DOMAIN = "activemq"
+"""The entry of login.config that holds without a bootstrap.xml, as in Artemis's own instances."""
+
+
+class Options(usage.Options):
+    synopsis = "twistd [options] mqbroker (--config FILE | --instance DIR)"
+    longdesc = "Runs a message broker that speaks the Artemis CORE protocol, on Artemis's own configuration."
+    optParameters = [
+        ["config", "c", None, "The broker.xml to start with; relative paths in it are taken from the current folder."],
+        ["instance", "i", None, "An instance folder as 'mqbroker create' or 'artemis create' makes it."],
+        ["data", "d", None, "Folder that relative paths of --config are taken from instead of the current one."],
+    ]
+    optFlags = [["allow-kill", None, "Let the file etc/KILL_ME of the instance end the process at once."]]
+
+    def postOptions(self) -> None:
+        if (self["config"] is None) == (self["instance"] is None):
+            raise usage.UsageError("give either --config FILE or --instance DIR")
+        if self["data"] is not None and self["config"] is None:
+            raise usage.UsageError("--data goes with --config")
+
+
+class BrokerService(Service):
+    """The broker as a Twisted service.  ``etc`` is the folder of marker files, None without an instance."""
+
+    def __init__(
+        self, settings: BrokerSettings, reactor: Any, etc: Path | None, allow_kill: bool, announce: Callable[[Broker], None]
+    ) -> None:
+        self.broker = Broker(settings, reactor, self._failed)
+        self._reactor = reactor
+        self._etc = etc
+        self._allow_kill = allow_kill
+        self._announce = announce
+        self._markers: LoopingCall | None = None
+
+    def startService(self) -> None:
+        self.running = 1
+        try:
+            self.broker.start()
+        except StartError as error:
+            sys.stderr.flush()
+            raise SystemExit(f"mqbroker: {error}") from error
+        self._announce(self.broker)
+        if self._etc is not None:
+            for name in ("STOP_ME", "KILL_ME"):
+                (self._etc / name).unlink(missing_ok=True)
+            self._markers = LoopingCall(self._check_markers)
+            self._markers.clock = self._reactor
+            self._markers.start(MARKER_CHECK_SECONDS, now=False)
+
+    def stopService(self) -> Deferred[None]:
+        self.running = 0
+        if self._markers is not None and self._markers.running:
+            self._markers.stop()
+        return self.broker.stop()
+
+    def _check_markers(self) -> None:
+        assert self._etc is not None
+        if (self._etc / "STOP_ME").exists():
+            (self._etc / "STOP_ME").unlink(missing_ok=True)
+            assert self._markers is not None
+            self._markers.stop()
+            self._reactor.callLater(0, self._reactor.stop)
+            self._reactor.addSystemEventTrigger("after", "shutdown", print, "Server stopped!", flush=True)
+        elif self._allow_kill and (self._etc / "KILL_ME").exists():
+            os._exit(0)
+
+    def _failed(self, reason: str) -> None:
+        """The disk can no longer be written: what was not acknowledged must not be, and the process ends."""
+        sys.stderr.write(f"mqbroker: {reason}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def makeService(options: Options) -> BrokerService:
+    """What twistd calls.  A configuration that cannot be used ends the process with one sentence per problem."""
+    from twisted.internet import reactor
+
+    try:
+        if options["instance"] is not None:
+            settings = settings_from_instance(Path(options["instance"]).absolute())
+        else:
+            settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."))
+    except (ConfigurationError, OSError) as error:
+        raise SystemExit(f"mqbroker: {error}") from error
+    etc = settings.etc if options["instance"] is not None else None
+    return BrokerService(settings, reactor, etc, bool(options["allow-kill"]), announce)
+
+
+def settings_from_instance(folder: Path) -> BrokerSettings:
+    """The broker of an instance folder.  Raises :class:`ConfigurationError`."""
+    if not folder.is_dir():
+        raise ConfigurationError([Problem(str(folder), 0, "there is no such instance folder")])
+    instance = read_instance(str(folder), _read, os.environ)
+    loaded = instance.load(_read)
+    security = instance.security
+    warnings = [str(warning) for warning in loaded.warnings]
+    if isinstance(security, BasicSecurity):
+        return BrokerSettings(loaded.configuration, folder, None, None, Path(instance.etc), warnings, security.properties)
+    certificates = security.certificate_domain
+    return BrokerSettings(
+        loaded.configuration,
+        folder,
+        instance.login_config.get(security.domain, ()),
+        None if certificates is None else instance.login_config.get(certificates, ()),
+        Path(instance.etc),
+        warnings,
+    )
+
+
+def settings_from_file(path: Path, base: Path) -> BrokerSettings:
+    """The broker of a single broker.xml; users are those of a login.config beside it.  Raises :class:`ConfigurationError`."""
+    loaded = load_configuration(str(path), _read, os.environ)
+    configuration = loaded.configuration
+    resolve_paths(configuration, str(base.absolute()))
+    etc = path.parent.absolute()
+    login_config = etc / "login.config"
+    modules = None
+    if login_config.exists():
+        try:
+            modules = parse_login_config(login_config.read_text(encoding="utf-8")).get(LOGIN_DOMAIN)
+        except JaasError as error:
+            raise ConfigurationError([Problem(str(login_config), error.line, error.text)]) from error
+    if configuration.security_enabled and not modules:
+        text = (
+            f"security is enabled but there is no entry {LOGIN_DOMAIN!r} in a login.config beside broker.xml; "
+            "add one, or set security-enabled to false"
+        )
+        raise ConfigurationError([Problem(str(path), 0, text)])
+    return BrokerSettings(configuration, base.absolute(), modules, None, etc, [str(warning) for warning in loaded.warnings])
+
+
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def announce(broker: Broker) -> None:
+    """Tell on standard output where the broker is and how to try it."""
+    for url in broker.urls:
+        print(f"listening on {url}")
+    print(f"data folder {broker.data_directory.parent if broker.data_directory else '(none: nothing is kept)'}")
+    print(f"node id {broker.node_id}")
+    if broker.urls:
+        print(
+            f"send a first message with: mqbroker producer --url {broker.urls[0]} --destination queue://first --message-count 1", flush=True
+        )

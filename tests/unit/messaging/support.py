@@ -1,0 +1,278 @@
+"""A messaging core on a clock and a store that the test moves by hand."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mqbroker.config.address_settings import AddressSettings
+from mqbroker.config.configuration import QueueConfiguration
+from mqbroker.config.matching import AddressSettingsRepository, Wildcards
+from mqbroker.messaging.context import OperationContext
+from mqbroker.messaging.core import MessagingOptions
+from mqbroker.messaging.filter import Filter, parse_filter
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.messaging import Messaging
+from mqbroker.messaging.ports import AddressRecord, QueueRecord
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.references import Cursor, Reference
+from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
+from mqclient.wire.properties import BYTE, TypedValue
+
+START_MS = 1_700_000_000_000
+
+
+class _Call:
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FakeClock:
+    """Time stands still until :meth:`advance`."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._calls: list[tuple[float, int, _Call, Callable[..., object], tuple[Any, ...]]] = []
+        self._number = 0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wall_ms(self) -> int:
+        return START_MS + round(self.seconds * 1000)
+
+    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> _Call:
+        call = _Call()
+        self._number += 1
+        heapq.heappush(self._calls, (self.seconds + seconds, self._number, call, function, args))
+        return call
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass; calls happen at their own time, in order."""
+        end = self.seconds + seconds
+        while self._calls and self._calls[0][0] <= end:
+            due, _, call, function, args = heapq.heappop(self._calls)
+            self.seconds = max(self.seconds, due)
+            if not call.cancelled:
+                function(*args)
+        self.seconds = end
+
+    @property
+    def pending(self) -> int:
+        return sum(not entry[2].cancelled for entry in self._calls)
+
+
+class RecordedBatch:
+    """Keeps what it is told as tuples."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Any, ...]] = []
+
+    def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
+        self.entries.append(("message", message.message_id, tuple(queue_ids)))
+
+    def acknowledge(self, queue_id: int, message: Message) -> None:
+        self.entries.append(("ack", queue_id, message.message_id))
+
+    def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
+        self.entries.append(("count", queue_id, message.message_id, count))
+
+    def schedule(self, queue_id: int, message: Message, time_ms: int) -> None:
+        self.entries.append(("schedule", queue_id, message.message_id, time_ms))
+
+    def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None:
+        self.entries.append(("duplicate", cache, duplicate_id))
+
+    def delete_duplicate_id(self, record_id: int) -> None:
+        self.entries.append(("forget duplicate", record_id))
+
+    def put_address(self, record: AddressRecord) -> None:
+        self.entries.append(("address", record.name))
+
+    def delete_address(self, address_id: int) -> None:
+        self.entries.append(("delete address", address_id))
+
+    def put_queue(self, record: QueueRecord) -> None:
+        self.entries.append(("queue", record.name))
+
+    def delete_queue(self, queue_id: int) -> None:
+        self.entries.append(("delete queue", queue_id))
+
+    def put_setting(self, kind: str, key: str, value: str) -> None:
+        self.entries.append(("setting", kind, key, value))
+
+    def delete_setting(self, kind: str, key: str) -> None:
+        self.entries.append(("delete setting", kind, key))
+
+
+class HeldStore:
+    """Hands out tickets; nothing is durable before :meth:`sync` when ``held`` is true."""
+
+    node_id = "node"
+    failed = False
+
+    def __init__(self) -> None:
+        self.synced = 0
+        self.held = False
+        self.log: list[tuple[Any, ...]] = []
+        self.bodies: dict[int, FakeBody] = {}
+        self._last = 0
+        self._ids = 1000
+        self._waiting: list[tuple[int, Callable[..., object], tuple[Any, ...]]] = []
+
+    def next_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def begin(self) -> RecordedBatch:
+        return RecordedBatch()
+
+    def commit(self, batch: Any) -> int:
+        self._last += 1
+        self.log.append(tuple(batch.entries))
+        if not self.held:
+            self.synced = self._last
+        return self._last
+
+    def ticket(self) -> int:
+        return self._last
+
+    def when_synced(self, ticket: int, function: Callable[..., object], *args: Any) -> None:
+        if not self._waiting and ticket <= self.synced:
+            function(*args)
+        else:
+            self._waiting.append((ticket, function, args))
+
+    def sync(self, ticket: int | None = None) -> None:
+        """Everything up to ``ticket`` (None = all) is durable."""
+        self.synced = self._last if ticket is None else ticket
+        while self._waiting and self._waiting[0][0] <= self.synced:
+            _, function, args = self._waiting.pop(0)
+            function(*args)
+
+    def create_large_body(self, body_id: int) -> FakeBody:
+        self.bodies[body_id] = FakeBody(body_id)
+        return self.bodies[body_id]
+
+    def entries(self, kind: str) -> list[tuple[Any, ...]]:
+        return [entry for batch in self.log for entry in batch if entry[0] == kind]
+
+
+class FakeBody:
+    def __init__(self, body_id: int) -> None:
+        self.body_id = body_id
+        self.content = bytearray()
+        self.holders = 1
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+    def append(self, chunk: bytes) -> None:
+        self.content += chunk
+
+    def complete(self) -> None: ...
+
+    def read(self, offset: int, size: int) -> bytes:
+        return bytes(self.content[offset : offset + size])
+
+    def hold(self) -> None:
+        self.holders += 1
+
+    def release(self) -> None:
+        self.holders -= 1
+
+
+class Collector:
+    """A consumer that keeps what it is given.  ``room`` is how many messages it takes."""
+
+    def __init__(self, bench: Bench, queue: Queue, filter_text: str | None = None, priority: int = 0, room: int = 1_000_000) -> None:
+        self.filter: Filter | None = parse_filter(filter_text)
+        self.priority = priority
+        self.cursor: Cursor | None = None
+        self.room = room
+        self.ready = room > 0
+        self.references: list[Reference] = []
+        self.deleted = False
+        self.queue = queue
+        self._bench = bench
+        queue.add_consumer(self)
+        bench.turn()
+
+    def handle(self, reference: Reference) -> None:
+        self.references.append(reference)
+        self.room -= 1
+        self.ready = self.room > 0
+
+    def queue_deleted(self) -> None:
+        self.deleted = True
+
+    def give_room(self, room: int) -> None:
+        self.room += room
+        self.ready = self.room > 0
+        self._bench.messaging.core.turn.mark_queue(self.queue)
+        self._bench.turn()
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [reference.message.decoded().body for reference in self.references]
+
+    def leave(self) -> None:
+        self.queue.remove_consumer(self)
+
+
+class Bench:
+    """Messaging with its store and clock, and shortcuts for tests."""
+
+    def __init__(self, settings: dict[str, dict[str, Any]] | None = None, defaults: AddressSettings | None = None, **options: Any) -> None:
+        self.clock = FakeClock()
+        self.store = HeldStore()
+        self.removed: list[str] = []
+        repository = AddressSettingsRepository(Wildcards(), None, defaults or AddressSettings(), settings or {})
+        self.messaging = Messaging(
+            self.store, self.clock, repository, Wildcards(), MessagingOptions(**options), lambda: 0.5, self.removed.append
+        )
+        self.context = OperationContext(self.store)
+
+    @property
+    def core(self) -> Any:
+        return self.messaging.core
+
+    def turn(self) -> None:
+        self.messaging.core.turn.end()
+
+    def queue(self, name: str, address: str | None = None, routing_type: int = 1, **attributes: Any) -> Queue:
+        configuration = QueueConfiguration(name=name, address=address or name, routing_type=routing_type, **attributes)
+        return self.messaging.administration.create_queue(configuration)
+
+    def message(
+        self,
+        body: bytes = b"",
+        address: str = "q",
+        *,
+        durable: bool = True,
+        priority: int = 4,
+        expiration: int = 0,
+        routing_type: int | None = 1,
+        properties: dict[str, TypedValue] | None = None,
+    ) -> Message:
+        values = dict(properties or {})
+        if routing_type is not None:
+            values[KEY_ROUTING_TYPE] = (BYTE, routing_type)
+        content = CoreMessage(
+            address=address, durable=durable, priority=priority, expiration=expiration, properties=values, body=body, type=4
+        )
+        return Message.received(encode_message(content), self.store.next_id())
+
+    def send(self, body: bytes = b"", address: str = "q", queue: str | None = None, transaction: Any = None, **headers: Any) -> int:
+        message = self.message(body, address, **headers)
+        return self.send_message(message, queue, transaction)
+
+    def send_message(self, message: Message, queue: str | None = None, transaction: Any = None) -> int:
+        ticket = self.messaging.sending.send(message, message.address, queue, message.routing_type, self.context, transaction)
+        self.turn()
+        return ticket

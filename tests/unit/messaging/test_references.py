@@ -1,0 +1,141 @@
+"""The ordered list of waiting references, and cursors on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.messaging.references import Cursor, Reference, ReferenceList
+
+
+class _Message:
+    def __init__(self, priority: int, number: int) -> None:
+        self.priority = priority
+        self.number = number
+
+
+def _reference(priority: int, number: int) -> Reference:
+    return Reference(_Message(priority, number), None)  # type: ignore[arg-type]
+
+
+def _numbers(references: Any) -> list[int]:
+    return [reference.message.number for reference in references]
+
+
+class ReferenceListTests(SynchronousTestCase):
+    def test_highest_priority_first_in_order_within(self) -> None:
+        waiting = ReferenceList()
+        for number, priority in enumerate((4, 9, 4, 0, 9)):
+            waiting.append(_reference(priority, number))
+        self.assertEqual(_numbers(waiting), [1, 4, 0, 2, 3])
+
+    def test_a_returned_reference_goes_to_its_original_place(self) -> None:
+        waiting = ReferenceList()
+        references = [_reference(4, number) for number in range(5)]
+        for reference in references:
+            waiting.append(reference)
+        for index in (3, 0, 1):
+            waiting.remove(references[index])
+        waiting.insert(references[1])
+        waiting.insert(references[3])
+        waiting.insert(references[0])
+        self.assertEqual(_numbers(waiting), [0, 1, 2, 3, 4])
+
+    def test_a_prepended_reference_is_the_first_of_its_priority(self) -> None:
+        waiting = ReferenceList()
+        for number in (1, 2):
+            waiting.append(_reference(4, number))
+        waiting.prepend(_reference(4, 0))
+        waiting.append(_reference(4, 3))
+        self.assertEqual(_numbers(waiting), [0, 1, 2, 3])
+
+    def test_a_browser_sees_nothing_twice(self) -> None:
+        waiting = ReferenceList()
+        references = [_reference(4, number) for number in range(4)]
+        for reference in references:
+            waiting.append(reference)
+        cursor = Cursor(restarts=False)
+        seen = [waiting.search(cursor, lambda reference: True) for _ in range(2)]
+        waiting.remove(references[1])
+        waiting.insert(references[1])
+        while (reference := waiting.search(cursor, lambda reference: True)) is not None:
+            seen.append(reference)
+        self.assertEqual([entry.message.number for entry in seen if entry is not None][:2], [0, 1])
+        self.assertIn(3, [entry.message.number for entry in seen if entry is not None])
+
+
+class _Model(RuleBasedStateMachine):
+    """The list against a plain sorted Python list, and a restarting cursor against a full scan."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = ReferenceList()
+        self.model: list[Reference] = []
+        self.gone: list[Reference] = []
+        self.cursor = Cursor(restarts=True)
+        self.taken: set[int] = set()
+        self.count = 0
+
+    def _sorted(self) -> list[Reference]:
+        return sorted(self.model, key=lambda reference: (-reference.message.priority, reference.order))
+
+    @rule(priority=st.integers(0, 9))
+    def append(self, priority: int) -> None:
+        self.count += 1
+        reference = _reference(priority, self.count)
+        self.waiting.append(reference)
+        self.model.append(reference)
+
+    @rule(priority=st.integers(0, 9))
+    def prepend(self, priority: int) -> None:
+        self.count += 1
+        reference = _reference(priority, self.count)
+        self.waiting.prepend(reference)
+        self.model.append(reference)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        reference = data.draw(st.sampled_from(self.model))
+        self.waiting.remove(reference)
+        self.model.remove(reference)
+        self.gone.append(reference)
+
+    @precondition(lambda self: self.gone)
+    @rule(data=st.data())
+    def put_back(self, data: st.DataObject) -> None:
+        reference = data.draw(st.sampled_from(self.gone))
+        self.gone.remove(reference)
+        self.waiting.insert(reference)
+        self.model.append(reference)
+
+    @rule(modulus=st.integers(2, 3))
+    def search(self, modulus: int) -> None:
+        """Whoever matches and was not taken is found: a cursor never hides a reference from its consumer."""
+
+        def accept(reference: Reference) -> bool:
+            return reference.message.number % 3 == 0
+
+        found = self.waiting.search(self.cursor, accept)
+        matching = [reference for reference in self._sorted() if accept(reference)]
+        if found is None:
+            assert not matching, _numbers(matching)
+        else:
+            self.waiting.remove(found)
+            self.model.remove(found)
+            self.gone.append(found)
+
+    @invariant()
+    def same_order(self) -> None:
+        assert _numbers(self.waiting) == _numbers(self._sorted())
+        assert self.waiting.count == len(self.model)
+        head = self.waiting.head()
+        assert head is (self._sorted()[0] if self.model else None)
+
+
+ReferenceListModel = _Model.TestCase
+ReferenceListModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
