@@ -50,7 +50,9 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     while position < len(text):
         character = text[position]
         if character == "'":
-            end = text.index("'", position + 1)
+            end = text.find("'", position + 1)
+            if end < 0:
+                raise NeedsShellError("a quote has no end")
             result.append(text[position + 1 : end])
             position = end + 1
         elif character == '"':

@@ -136,15 +136,23 @@ class ServerConsumer:
         self.messages_delivered += 1
         self.last_delivered_ms = session.server.clock.wall_ms()
         if session.pre_acknowledge:
-            if message.large is not None:
-                message.large.hold()
-            session.server.messaging.settlement.acknowledge((reference,))
-        else:
-            self.unacknowledged[message.message_id] = reference
-            self.bytes_in_transit += message.memory
-            if session.server.persists_delivery_count:
-                session.server.messaging.settlement.record_delivery(reference)
+            self._handle_acknowledged(reference)
+            return
+        self.unacknowledged[message.message_id] = reference
+        self.bytes_in_transit += message.memory
+        if session.server.persists_delivery_count:
+            session.server.messaging.settlement.record_delivery(reference)
         self.transmit(reference, reference.delivery_count)
+
+    def _handle_acknowledged(self, reference: Reference) -> None:
+        """Pre-acknowledge: the broker is done with the message before it is sent."""
+        body = reference.message.large
+        if body is not None:
+            body.hold()
+        self.session.server.messaging.settlement.acknowledge((reference,))
+        self.transmit(reference, reference.delivery_count)
+        if body is not None:
+            body.release()
 
     def transmit(self, reference: Reference, delivery_count: int) -> None:
         """Write the packets of a message."""
@@ -152,7 +160,7 @@ class ServerConsumer:
         message = reference.message
         if message.large is not None:
             self.ready = False
-            self.large = LargeDelivery(self, message, delivery_count, release=session.pre_acknowledge and not self.browse_only)
+            self.large = LargeDelivery(self, message, delivery_count)
             self.large.advance()
             return
         buffer = message.buffer

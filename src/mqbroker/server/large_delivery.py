@@ -14,18 +14,19 @@ if TYPE_CHECKING:
 
 
 class LargeDelivery:
-    """A large message on its way to a consumer.  ``release`` says whether this delivery holds the body for itself (pre-acknowledged)."""
+    """A large message on its way to a consumer.  It holds the body: the client may acknowledge before it has read everything."""
 
-    __slots__ = ("_consumer", "_delivery_count", "_done", "_message", "_offset", "_release", "_started")
+    __slots__ = ("_consumer", "_delivery_count", "_done", "_message", "_offset", "_started")
 
-    def __init__(self, consumer: ServerConsumer, message: Message, delivery_count: int, *, release: bool) -> None:
+    def __init__(self, consumer: ServerConsumer, message: Message, delivery_count: int) -> None:
         self._consumer = consumer
         self._message = message
         self._delivery_count = delivery_count
         self._offset = 0
         self._started = False
         self._done = False
-        self._release = release
+        if message.large is not None:
+            message.large.hold()
 
     def advance(self) -> None:
         """Write what credits allow.  When the last chunk is out, the consumer is told."""
@@ -58,7 +59,7 @@ class LargeDelivery:
             self._end()
 
     def _end(self) -> None:
-        if self._release and self._message.large is not None:
+        if self._message.large is not None:
             self._message.large.release()
 
     def _write(self, data: bytes) -> None:

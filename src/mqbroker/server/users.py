@@ -149,8 +149,11 @@ class PropertiesText:
             else:
                 kept.append((entries, block))
         if not written:
-            if kept and not _end_of(kept[-1][1]):
-                kept[-1] = kept[-1][0], kept[-1][1] + "\n"
+            if kept:
+                entries, block = kept[-1]
+                last_line = _LINE_END.split(block.removesuffix(_end_of(block)))[-1]
+                unfinished = bool(entries) and _is_continued(last_line)
+                kept[-1] = entries, block + "\n" * ((not _end_of(block)) + unfinished)
             kept.append((parse_properties(line), line + "\n"))
         self._blocks = kept
         self.modified = True
@@ -181,7 +184,7 @@ def _blocks(text: str) -> Iterator[str]:
         end = match.end() if match else len(text)
         line = text[position : match.start() if match else end]
         comment = fresh and line.lstrip(" \t\f")[:1] in ("", "#", "!")
-        continued = not comment and (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        continued = not comment and _is_continued(line)
         position = end
         fresh = not continued
         if fresh:
@@ -189,6 +192,10 @@ def _blocks(text: str) -> Iterator[str]:
             start = position
     if start < len(text):
         yield text[start:]
+
+
+def _is_continued(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _end_of(block: str) -> str:
