@@ -61,9 +61,10 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         if backslashes % 2:
             gathered += line[:-1]
             continue
-        yield start, gathered + line
+        if gathered or line:
+            yield start, gathered + line
         start, gathered = 0, ""
-    if start:
+    if gathered:
         yield start, gathered
 
 

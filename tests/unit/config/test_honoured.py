@@ -1,0 +1,60 @@
+"""An element that the documentation calls honoured must be read by the broker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.schema.address import ADDRESS_SETTING
+from mqbroker.config.schema.blocks import CORE
+from mqbroker.config.schema.model import Item, Support
+from mqbroker.config.schema.transport import ACCEPTOR
+
+SOURCE = Path(__file__).parents[3] / "src" / "mqbroker"
+
+READ_BY_THE_PARSER = {"system-property-prefix", "mask-password", "password-codec", "literal-match-markers", "protocols", "protocol"}
+"""Elements whose whole effect is on how the file itself is read."""
+
+AWAITED = {
+    "internal-naming-prefix",
+    "graceful-shutdown-enabled",
+    "graceful-shutdown-timeout",
+    "reject-empty-validated-user",
+    "uuid-namespace",
+    "min-disk-free",
+    "enable-metrics",
+    "disk-full-policy",
+    "securityDomain",
+    "autoStart",
+    "sniHost",
+    "keyStoreType",
+    "trustStoreType",
+    "verifyHost",
+    "enabledProtocols",
+    "enabledCipherSuites",
+    "tcpSendBufferSize",
+    "tcpReceiveBufferSize",
+    "handshake-timeout",
+}
+"""Not read by anything yet.  Whoever makes the broker read one takes it out; whoever decides against it marks it ignored or refused."""
+
+
+class HonouredTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        paths = [path for path in SOURCE.rglob("*.py") if SOURCE / "config" not in path.parents]
+        self.text = "\n".join(path.read_text() for path in paths)
+
+    def unread(self, items: Iterable[Item], pattern: str) -> set[str]:
+        wanted = {item for item in items if item.support is Support.HONOURED and item.name not in READ_BY_THE_PARSER | AWAITED}
+        return {item.name for item in wanted if not re.search(pattern.format(name=item.name, field=item.target), self.text)}
+
+    def test_elements(self) -> None:
+        pattern = r"""\.{field}\b|"{field}\""""
+        self.assertEqual(self.unread(CORE.items(), pattern), set())
+        self.assertEqual(self.unread(ADDRESS_SETTING, pattern), set())
+
+    def test_parameters_of_acceptors(self) -> None:
+        self.assertEqual(self.unread(ACCEPTOR, '"{name}"'), set())

@@ -1,0 +1,308 @@
+"""Instance folders: login.config, artemis.profile, and folders that ``artemis create`` 2.44.0 made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.instance import BasicSecurity, Instance, JaasSecurity, read_instance
+from mqbroker.config.jaas import JaasError, LoginModule, parse_login_config
+from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration
+from mqbroker.config.profile import read_profile, system_properties
+
+FIXTURES = Path(__file__).parent / "fixtures"
+STANDALONE = Path(__file__).parents[3] / "config" / "standalone"
+PLAIN_ENTRY = 'activemq {\n  a.B required user="u" ;\n};\n'
+
+
+class LoginConfigTests(SynchronousTestCase):
+    def test_modules(self) -> None:
+        text = """
+        /* two
+           entries */
+        activemq {  // the usual one
+           a.Properties SUFFICIENT debug=true reload="true" org.x.user="a \\"b\\" = {;}.properties";
+           a.Guest optional;
+        };
+        "other entry" { b.C required; };
+        """
+        first = LoginModule("a.Properties", "sufficient", {"debug": "true", "reload": "true", "org.x.user": 'a "b" = {;}.properties'}, 5)
+        expected = {"activemq": (first, LoginModule("a.Guest", "optional", {}, 6)), "other entry": (LoginModule("b.C", "required", {}, 8),)}
+        self.assertEqual(parse_login_config(text), expected)
+        self.assertEqual(first.simple_name, "Properties")
+
+    def test_mistakes(self) -> None:
+        for text, line, expected in (
+            ("a {\n b.C requird; };", 2, "did you mean required?"),
+            ("a {\n b.C; };", 2, "expected one of required"),
+            ("a {\n b.C required x; };", 2, "expected '=' after the option x"),
+            ("a {\n b.C required x=; };", 2, "expected the value of x"),
+            ("a {\n b.C required\n", 3, "expected an option, or ';'"),
+            ("a {\n b.C required; }", 2, "expected ';' after the end of a"),
+            ("a { };", 1, "has no login module"),
+            ('a {\n b.C required x="y; };', 2, "has no end"),
+            ("\n/* x", 2, "a comment has no end"),
+            (PLAIN_ENTRY + PLAIN_ENTRY, 4, "second entry activemq"),
+            ("= x", 1, "expected the name of an entry"),
+        ):
+            with self.subTest(text=text):
+                error = self.assertRaises(JaasError, parse_login_config, text)
+                self.assertEqual(error.line, line)
+                self.assertIn(expected, error.text)
+
+    @given(st.text(alphabet='a{};="/*\n ', max_size=30))
+    def test_any_text_is_read_or_refused(self, text: str) -> None:
+        try:
+            parse_login_config(text)
+        except JaasError:
+            pass
+
+
+class ProfileTests(SynchronousTestCase):
+    def read(self, text: str, **variables: str) -> dict[str, str]:
+        self.told: list[tuple[int, str]] = []
+        return read_profile(text, variables, lambda line, told: self.told.append((line, told)))
+
+    def test_assignments(self) -> None:
+        found = self.read("A='x y' # c\nB=\"$A/${A}-${C:-d}\"\nexport E=$B'$A'z\nF=\n# G=1\n")
+        self.assertEqual(found, {"A": "x y", "B": "x y/x y-d", "E": "x y/x y-d$Az", "F": ""})
+        self.assertEqual(self.told, [])
+
+    def test_continued_lines(self) -> None:
+        self.assertEqual(self.read('A="b \\\n c"\nD="e\nf"')["A"].split(), ["b", "c"])
+        self.assertEqual(self.read('D="e\nf"\nG=1'), {"D": "e\nf", "G": "1"})
+
+    def test_conditions(self) -> None:
+        text = 'if [ -z "$A" ]; then\n  A="own"\nelse\n  B=1\nfi\n'
+        text += 'if [ "$1" = "run" ]; then :\n  R=1\nfi\nif [ "$1" != "run" ]\nthen\n R=2\nfi\n'
+        self.assertEqual(self.read(text), {"A": "own", "R": "1"})
+        self.assertEqual(self.read(text, A="given"), {"A": "given", "B": "1", "R": "1"})
+        self.assertEqual(self.told, [])
+
+    def test_what_needs_a_shell_is_told(self) -> None:
+        found = self.read("A=$(hostname)\nB=`id`\nrm -rf /\nif [ -f /x ]; then\n C=1\nfi\nD=1")
+        self.assertEqual(found, {"D": "1"})
+        self.assertEqual([line for line, _ in self.told], [1, 2, 3, 4])
+
+    def test_system_properties(self) -> None:
+        self.assertEqual(system_properties("-Xmx2G -Da=b -Dc -Dd=e=f -D --add-opens x=y"), {"a": "b", "c": "", "d": "e=f"})
+
+    @given(st.text(alphabet="A=\"'$ {}\\\n#;fi", max_size=40))
+    def test_any_text_is_read(self, text: str) -> None:
+        self.read(text)
+
+
+class CreatedFoldersTests(SynchronousTestCase):
+    """Folders of the real tool: each starts, or is refused with a sentence."""
+
+    def load(self, name: str) -> Loaded:
+        return load_configuration(str(FIXTURES / name / "etc" / "broker.xml"), lambda path: Path(path).read_bytes(), {})
+
+    def test_folders_that_start(self) -> None:
+        for name in ("plain", "coreonly", "blocking", "nopersist", "queues", "ports", "nofsync", "ping", "paging"):
+            with self.subTest(name=name):
+                loaded = self.load(name)
+                self.assertEqual(len(loaded.configuration.acceptors), 1)
+                self.assertLessEqual(len(loaded.warnings), 7)
+
+    def test_folders_that_are_refused(self) -> None:
+        for name, expected in (
+            ("clustered", "clusters are not there yet"),
+            ("static", "clusters are not there yet"),
+            ("replicated", "high availability is not there yet"),
+            ("replbackup", "high availability is not there yet"),
+            ("shared", "high availability is not there yet"),
+            ("sharedbackup", "high availability is not there yet"),
+            ("jdbc", "database store is not there yet"),
+            ("retention", "nothing keeps copies of the journal"),
+        ):
+            with self.subTest(name=name):
+                self.assertIn(expected, str(self.assertRaises(ConfigurationError, self.load, name)))
+
+    def test_a_plain_folder(self) -> None:
+        loaded = self.load("plain")
+        found = loaded.configuration
+        self.assertEqual(str(found.acceptors[0]), "tcp://0.0.0.0:61616")
+        queues = {each.name: [queue.name for queue in each.queues] for each in found.addresses}
+        self.assertEqual(queues, {"DLQ": ["DLQ"], "ExpiryQueue": ["ExpiryQueue"]})
+        settings = found.address_settings_repository().lookup("orders")
+        self.assertEqual(
+            (settings.dead_letter_address, settings.expiry_address, settings.auto_delete_queues), ("DLQ", "ExpiryQueue", False)
+        )
+        permissions = found.security_repository().lookup("orders")
+        self.assertEqual((permissions["send"], "view" in permissions), ({"amq"}, False))
+        self.assertEqual((found.max_redelivery_records, found.large_messages_directory), (1, "data/large-messages"))
+        told = " ".join(str(warning) for warning in loaded.warnings)
+        for text in ("critical-analyzer", "only CORE is spoken", "amqp is not opened", "stomp is not", "hornetq is not", "mqtt is not"):
+            self.assertIn(text, told)
+        self.assertEqual(len(loaded.warnings), 6)
+
+    def test_a_folder_for_core_only(self) -> None:
+        """Few words about a folder that asks for little."""
+        self.assertEqual(len(self.load("coreonly").warnings), 2)
+
+    def test_options(self) -> None:
+        self.assertFalse(self.load("nopersist").configuration.persistence_enabled)
+        self.assertFalse(self.load("nofsync").configuration.journal_datasync)
+        blocking = self.load("blocking").configuration
+        self.assertEqual((blocking.global_max_size, blocking.global_max_messages), (100 << 20, 5000))
+        settings = blocking.address_settings_repository().lookup("x")
+        self.assertEqual((settings.address_full_policy, settings.auto_create_queues), ("BLOCK", False))
+        ports = self.load("ports").configuration.acceptors[0]
+        self.assertEqual(str(ports), "tcp://127.0.0.1:61800")
+        names = {each.name: each.routing_types for each in self.load("queues").configuration.addresses}
+        self.assertEqual((names["a"], names["b"], names["c"], names["d"]), ({1}, {0}, {0}, {1}))
+
+    def test_the_standalone_configuration(self) -> None:
+        """What ``make run`` starts loads without a word."""
+        loaded = load_configuration(str(STANDALONE / "broker.xml"), lambda path: Path(path).read_bytes(), {})
+        self.assertEqual(loaded.warnings, [])
+        self.assertEqual(str(loaded.configuration.acceptors[0]), "tcp://127.0.0.1:61616")
+        self.assertTrue(loaded.configuration.journal_directory.startswith("data/"))
+
+
+class InstanceTests(SynchronousTestCase):
+    """An instance in memory, made of the files of the real tool."""
+
+    def setUp(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    def put(self, fixture: str, folder: str) -> None:
+        for path in (FIXTURES / fixture / "etc").iterdir():
+            self.files[f"{folder}/etc/{path.name}"] = path.read_bytes()
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        text = self.files[path].decode()
+        self.assertIn(old, text)
+        self.files[path] = text.replace(old, new).encode()
+
+    def read_file(self, path: str) -> bytes:
+        try:
+            return self.files[path]
+        except KeyError:
+            raise FileNotFoundError(2, "No such file", path) from None
+
+    def instance(self, folder: str = "/opt/brokers/plain", etc: str | None = None, **environment: str) -> Instance:
+        return read_instance(folder, self.read_file, environment, etc=etc)
+
+    def errors(self, folder: str = "/opt/brokers/plain") -> str:
+        return str(self.assertRaises(ConfigurationError, self.instance, folder))
+
+    def test_plain(self) -> None:
+        self.put("plain", "/opt/brokers/plain")
+        found = self.instance()
+        self.assertEqual(found.security, JaasSecurity("activemq"))
+        (module,) = found.login_config["activemq"]
+        self.assertEqual((module.simple_name, module.flag), ("PropertiesLoginModule", "required"))
+        self.assertEqual(module.options["org.apache.activemq.jaas.properties.user"], "artemis-users.properties")
+        self.assertEqual((found.broker_xml, found.data), ("/opt/brokers/plain/etc/broker.xml", "/opt/brokers/plain/data"))
+        self.assertEqual(found.web_bindings, ("http://localhost:8161",))
+        self.assertIn("<web>", str(found.warnings[0]))
+        loaded = found.load(self.read_file)
+        self.assertEqual(loaded.configuration.journal_directory, "/opt/brokers/plain/data/journal")
+        self.assertEqual(len(loaded.warnings), 7)
+
+    def test_anonymous_access(self) -> None:
+        self.put("plain", "/opt/brokers/plain")
+        self.put("anon", "/opt/brokers/plain")
+        modules = self.instance().login_config["activemq"]
+        self.assertEqual(
+            [(each.simple_name, each.flag) for each in modules],
+            [("PropertiesLoginModule", "sufficient"), ("GuestLoginModule", "sufficient")],
+        )
+        self.assertEqual(modules[1].options["org.apache.activemq.jaas.guest.role"], "amq")
+
+    def test_basic_security(self) -> None:
+        self.put("plain", "/opt/brokers/basic")
+        self.put("basic", "/opt/brokers/basic")
+        security = self.instance("/opt/brokers/basic").security
+        assert isinstance(security, BasicSecurity)
+        self.assertEqual((security.properties["bootstrapUser"], security.properties["bootstrapRole"]), ("admin", "amq"))
+
+    def test_a_moved_folder(self) -> None:
+        """The absolute paths of the old place are taken to be below the new one, even if the old one is still there."""
+        self.put("plain", "/new/place")
+        self.put("coreonly", "/opt/brokers/plain")
+        found = self.instance("/new/place")
+        self.assertEqual((found.broker_xml, found.data), ("/new/place/etc/broker.xml", "/new/place/data"))
+        self.assertIn("was moved from /opt/brokers/plain", str(found.warnings[0]))
+        self.assertEqual(found.load(self.read_file).configuration.journal_directory, "/new/place/data/journal")
+
+    def test_a_configuration_that_is_gone(self) -> None:
+        self.put("plain", "/opt/brokers/plain")
+        self.edit("/opt/brokers/plain/etc/bootstrap.xml", "file:/opt/brokers/plain/etc//broker.xml", "file:/gone/broker.xml")
+        found = self.instance()
+        self.assertEqual(found.broker_xml, "/opt/brokers/plain/etc/broker.xml")
+        self.assertIn("there is no /gone/broker.xml", " ".join(map(str, found.warnings)))
+
+    def test_a_configuration_elsewhere(self) -> None:
+        self.put("plain", "/opt/brokers/plain")
+        self.files["/else where/b.xml"] = self.files["/opt/brokers/plain/etc/broker.xml"]
+        for url in ("file:/else%20where/b.xml", "file:///else%20where/b.xml", "${place}/b.xml"):
+            self.edit("/opt/brokers/plain/etc/bootstrap.xml", 'configuration="', f'configuration="{url}" was="')
+            self.assertEqual(self.instance(place="/else where").broker_xml, "/else where/b.xml")
+            self.put("plain", "/opt/brokers/plain")
+
+    def test_system_properties_of_the_profile(self) -> None:
+        """``${…}`` in broker.xml is what JAVA_ARGS says."""
+        self.put("nofsync", "/opt/brokers/nofsync")
+        found = self.instance("/opt/brokers/nofsync")
+        self.assertEqual(found.system_properties["udp-address"], "231.8.8.8")
+        self.assertEqual(found.substitutions()["artemis.instance"], "/opt/brokers/nofsync")
+        self.edit("/opt/brokers/nofsync/etc/broker.xml", "<name>0.0.0.0</name>", "<name>${udp-address:x}-${WHO}-${data.dir}</name>")
+        found = self.instance("/opt/brokers/nofsync", WHO="me")
+        self.assertEqual(found.load(self.read_file).configuration.name, "231.8.8.8-me-/opt/brokers/nofsync-data")
+
+    def test_java_arguments_from_the_environment(self) -> None:
+        self.put("plain", "/opt/brokers/plain")
+        found = self.instance(JAVA_ARGS="-Da=1", JAVA_ARGS_APPEND="-Db=2")
+        self.assertEqual((found.system_properties["a"], found.system_properties["b"]), ("1", "2"))
+        self.assertNotIn("hawtio.realm", found.system_properties)
+
+    def test_broker_properties(self) -> None:
+        self.put("plain", "/opt/brokers/plain")
+        self.files["/opt/brokers/plain/etc/broker.properties"] = b"name=over\nacceptorConfigurations.artemis.params.port=7\n"
+        found = self.instance().load(self.read_file).configuration
+        self.assertEqual((found.name, found.acceptors[0].port), ("over", 7))
+
+    def test_key_stores_are_below_the_instance(self) -> None:
+        self.put("plain", "/opt/brokers/plain")
+        self.edit(
+            "/opt/brokers/plain/etc/broker.xml", "useEpoll=true;amqpCredits", "keyStorePath=etc/k.p12;trustStorePath=/t.p12;amqpCredits"
+        )
+        parameters = self.instance().load(self.read_file).configuration.acceptors[0].parameters
+        self.assertEqual((parameters["keyStorePath"], parameters["trustStorePath"]), ("/opt/brokers/plain/etc/k.p12", "/t.p12"))
+
+    def test_a_configuration_folder_elsewhere(self) -> None:
+        self.put("plain", "/opt/brokers/plain")
+        self.files = {path.replace("/opt/brokers/plain/etc/", "/etc/b/"): data for path, data in self.files.items()}
+        self.edit("/etc/b/bootstrap.xml", "/opt/brokers/plain/etc//", "/etc/b//")
+        self.files["/opt/brokers/plain/bin/artemis"] = b"#!/bin/sh\nARTEMIS_INSTANCE_ETC='/etc/b'\n"
+        self.assertEqual(self.instance().broker_xml, "/etc/b/broker.xml")
+        self.assertEqual(self.instance(etc="/etc/b").etc, "/etc/b")
+
+    def test_no_instance(self) -> None:
+        self.assertIn("this is no instance folder", self.errors("/nowhere"))
+
+    def test_mistakes(self) -> None:
+        bootstrap, login = "/opt/brokers/plain/etc/bootstrap.xml", "/opt/brokers/plain/etc/login.config"
+        for path, old, new, expected in (
+            (bootstrap, 'domain="activemq"', 'domain="activmq"', "login.config has no entry activmq; did you mean activemq?"),
+            (bootstrap, '<jaas-security domain="activemq"/>', "", "nothing says how users log in"),
+            (bootstrap, '<jaas-security domain="activemq"/>', '<security-manager class-name="a.B"/>', "a.B is a Java class"),
+            (bootstrap, "<broker ", "<broker><", "not well-formed"),
+            (bootstrap, "file:/opt/brokers/plain/etc//broker.xml", "http://h/broker.xml", "expected file:/path/to/broker.xml"),
+            (login, "required", "requird", "did you mean required?"),
+        ):
+            with self.subTest(new=new):
+                self.put("plain", "/opt/brokers/plain")
+                self.edit(path, old, new)
+                self.assertIn(expected, self.errors())
+
+    def test_misspelt_elements_are_told(self) -> None:
+        self.put("plain", "/opt/brokers/plain")
+        self.edit("/opt/brokers/plain/etc/bootstrap.xml", "<server ", "<sever ")
+        self.assertIn("did you mean server?", " ".join(map(str, self.instance().warnings)))

@@ -1,0 +1,147 @@
+"""Properties that override broker.xml."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration, ResourceLimit
+from mqbroker.config.entries import split_key
+from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration
+from tests.unit.config.test_parse import document
+
+XML = document(
+    """<name>b</name><acceptors><acceptor name="a">tcp://h:1?tcpNoDelay=false</acceptor></acceptors>
+    <addresses><address name="A"><anycast><queue name="A"/></anycast></address></addresses>
+    <security-settings><security-setting match="#"><permission type="send" roles="x,y"/></security-setting></security-settings>
+    <address-settings><address-setting match="#"><no-expiry>true</no-expiry></address-setting></address-settings>"""
+)
+
+
+class OverrideTests(SynchronousTestCase):
+    def load(self, *lines: str, name: str = "/b.properties", system: dict[str, str] | None = None) -> Loaded:
+        files = {"/broker.xml": XML, name: "\n".join(lines)}
+        return load_configuration("/broker.xml", lambda path: files[path].encode(), system or {}, [name])
+
+    def configured(self, *lines: str) -> Configuration:
+        return self.load(*lines).configuration
+
+    def errors(self, *lines: str, name: str = "/b.properties", system: dict[str, str] | None = None) -> list[str]:
+        error = self.assertRaises(ConfigurationError, self.load, *lines, name=name, system=system)
+        return [str(problem) for problem in error.problems]
+
+    def test_plain_elements(self) -> None:
+        found = self.configured("globalMaxMessages=5", "journalFileSize = 1M", "IDCacheSize=7", "networkCheckPeriod=9", "clusterPassword=p")
+        self.assertEqual(
+            (found.global_max_messages, found.journal_file_size, found.id_cache_size, found.network_check_period, found.cluster_password),
+            (5, 1 << 20, 7, 9, "p"),
+        )
+
+    def test_placeholders_and_masked_passwords(self) -> None:
+        found = self.load("name=${who:x}-1", "clusterPassword=ENC(-41e444c3ed07d6dd)", system={"who": "me"}).configuration
+        self.assertEqual((found.name, found.cluster_password), ("me-1", "secret"))
+
+    def test_address_settings(self) -> None:
+        found = self.configured(
+            'addressSettings."a.b".maxDeliveryAttempts=3',
+            'addressSettings."a.b".addressFullMessagePolicy=FAIL',
+            "addressSettings.#.redeliveryMultiplier=2",
+        )
+        expected = {
+            "#": {"no_expiry": True, "redelivery_delay_multiplier": 2.0},
+            "a.b": {"max_delivery_attempts": 3, "address_full_policy": "FAIL"},
+        }
+        self.assertEqual(found.address_settings, expected)
+        self.assertEqual(self.configured("addressSettings.#=-").address_settings, {})
+
+    def test_addresses(self) -> None:
+        found = self.configured(
+            "addressConfigurations.B.routingTypes=ANYCAST,MULTICAST",
+            "addressConfigurations.B.queueConfigs.Q.routingType=ANYCAST",
+            "addressConfigurations.B.queueConfigs.Q.filterString=x=1",
+            "addressConfigurations.B.queueConfigs.Q.maxConsumers=4",
+            "addressConfigurations.A.queueConfigs.A=-",
+        )
+        queue = QueueConfiguration("Q", "B", 1, "x=1", max_consumers=4)
+        queue.purge_on_no_consumers, queue.ring_size, queue.configuration_managed = False, -1, True
+        expected = [AddressConfiguration("A", frozenset({1})), AddressConfiguration("B", frozenset({0, 1}), [queue])]
+        self.assertEqual(found.addresses, expected)
+        self.assertEqual(self.configured("addressConfigurations.A=-").addresses, [])
+
+    def test_security_and_limits(self) -> None:
+        found = self.configured(
+            "securityRoles.#.z.send=true",
+            "securityRoles.#.x.send=false",
+            "securityRoles.a.x.createTempQueue=true",
+            "resourceLimitSettings.u.maxQueues=2",
+        )
+        self.assertEqual(found.security_settings, {"#": {"send": {"y", "z"}}, "a": {"createNonDurableQueue": {"x"}}})
+        self.assertEqual(found.resource_limits, {"u": ResourceLimit(-1, 2)})
+
+    def test_transports(self) -> None:
+        found = self.configured(
+            "acceptorConfigurations.a.params.port=7",
+            "acceptorConfigurations.c.factoryClassName=netty",
+            "acceptorConfigurations.c.params.HOST=g",
+            "acceptorConfigurations.c.extraParams.protocols=CORE",
+            "connectorConfigurations.d=tcp://k:9?sslEnabled=true",
+        )
+        self.assertEqual([(uri.name, str(uri)) for uri in found.acceptors], [("a", "tcp://h:7"), ("c", "tcp://g:61616")])
+        self.assertEqual(found.acceptors[0].parameters, {"tcpNoDelay": "false"})
+        self.assertEqual(found.connectors["d"].parameters, {"sslEnabled": "true"})
+        self.assertEqual(self.configured("acceptorConfigurations.a=-").acceptors, [])
+
+    def test_system_properties_win(self) -> None:
+        found = self.load("name=file", system={"brokerconfig.name": "property", "name": "other"}).configuration
+        self.assertEqual(found.name, "property")
+
+    def test_json(self) -> None:
+        text = json.dumps({"name": "j", "persistIDCache": False, "addressSettings": {"a.b": {"maxDeliveryAttempts": 3}}})
+        found = self.load(text, name="/b.json").configuration
+        self.assertEqual((found.name, found.persist_id_cache, found.address_settings["a.b"]), ("j", False, {"max_delivery_attempts": 3}))
+
+    def test_other_quotes_and_removals(self) -> None:
+        found = self.configured("key.surround=$", "remove.value=!", "addressSettings.$a.b$.noExpiry=true", "addressSettings.#=!")
+        self.assertEqual(found.address_settings, {"a.b": {"no_expiry": True}})
+
+    def test_mistakes_have_file_and_line(self) -> None:
+        for line, expected in (
+            ("globalMaxSze=1", "there is no property globalMaxSze; did you mean globalMaxSize?"),
+            ("globalMaxSize=1X", "globalMaxSize: '1X' is not valid: expected a number of bytes"),
+            ("addressSetting.a.noExpiry=true", "did you mean addressSettings?"),
+            ("addressSettings.a.noExpir=true", "did you mean noExpiry?"),
+            ("addressSettings.a=1", "expected addressSettings.match.name"),
+            ("addressSettings.#a.noExpiry=true", "AMQ229071"),
+            ("addressSettings.a.defaultRingSize=4", "cannot be used"),
+            ("divertConfigurations.d.address=x", "diverts are not there yet"),
+            ("HAPolicyConfiguration=PRIMARY_ONLY", "high availability"),
+            ("securityRoles.a.r.snd=true", "did you mean send?"),
+            ("securityRoles.a.r=true", "expected securityRoles.match.role.permission"),
+            ("addressConfigurations.X.name=X", "AMQ229247"),
+            ("addressConfigurations.A.queueConfigs.A.address=other", "the queue is on the address A"),
+            ("addressConfigurations.A.queueConfigs.A.ringSize=1", "cannot be used"),
+            ("acceptorConfigurations.a.parms.port=1", "did you mean params?"),
+            ("acceptorConfigurations.a.params.port=x", "not a number from 0 to 65535"),
+            ('addressSettings."a.noExpiry=true', 'expected " and a dot'),
+            ("name=${x", "without '}'"),
+            ("name=\\u00zz", "four hexadecimal digits"),
+        ):
+            with self.subTest(line=line):
+                found = self.errors("# comment", line)
+                self.assertEqual(len(found), 1, found)
+                self.assertTrue(found[0].startswith("/b.properties:2: "), found)
+                self.assertIn(expected, found[0])
+
+    def test_mistakes_elsewhere(self) -> None:
+        self.assertIn("-Dbrokerconfig.nam: ", self.errors("", system={"brokerconfig.nam": "x"})[0])
+        self.assertIn("-Dbrokerconfig.a..b: ", self.errors("", system={"brokerconfig.a..b": "x"})[0])
+        self.assertIn("/b.json", self.errors("{", name="/b.json")[0])
+        self.assertIn("/b.json", self.errors('{"name": null}', name="/b.json")[0])
+
+    @given(st.lists(st.text(alphabet="ab.#*:", min_size=1), min_size=1, max_size=4))
+    def test_keys_survive_quoting(self, names: list[str]) -> None:
+        key = ".".join(f'"{name}"' if "." in name else name for name in names)
+        self.assertEqual(split_key(key, '"'), tuple(names))

@@ -1,0 +1,379 @@
+"""broker.xml: what it means, what is wrong with it, and what the broker cannot do."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration, ResourceLimit
+from mqbroker.config.matching import Wildcards
+from mqbroker.config.parse import ConfigurationError, Loaded, parse_configuration
+
+
+def document(core: str, more: str = "") -> str:
+    return f'<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">\n{core}\n</core>{more}</configuration>'
+
+
+class ConfigurationTestCase(SynchronousTestCase):
+    def load(self, core: str, more: str = "", **properties: str) -> Loaded:
+        return parse_configuration(document(core, more), substitutions=properties)
+
+    def configured(self, core: str, more: str = "") -> Configuration:
+        """The configuration of ``core``, which must cause no warning."""
+        loaded = self.load(core, more)
+        self.assertEqual(loaded.warnings, [])
+        return loaded.configuration
+
+    def errors(self, core: str, more: str = "", **properties: str) -> list[str]:
+        return [str(problem) for problem in self.assertRaises(ConfigurationError, self.load, core, more, **properties).problems]
+
+    def warnings(self, core: str, more: str = "") -> list[str]:
+        return [str(problem) for problem in self.load(core, more).warnings]
+
+    def assert_error(self, core: str, *expected: str) -> None:
+        """Exactly one error, on line 2, with each of ``expected`` in it."""
+        found = self.errors(core)
+        self.assertEqual(len(found), 1, found)
+        for text in ("broker.xml:2: ", *expected):
+            self.assertIn(text, found[0])
+
+    def assert_warning(self, core: str, *expected: str) -> None:
+        """Exactly one warning, on line 2, with each of ``expected`` in it."""
+        found = self.warnings(core)
+        self.assertEqual(len(found), 1, found)
+        for text in ("broker.xml:2: ", *expected):
+            self.assertIn(text, found[0])
+
+
+class MeaningTests(ConfigurationTestCase):
+    def test_an_empty_core_is_the_default(self) -> None:
+        self.assertEqual(self.configured(""), Configuration())
+
+    def test_plain_elements(self) -> None:
+        found = self.configured(
+            "<name>b</name><persistence-enabled>false</persistence-enabled><global-max-messages>-1</global-max-messages>"
+            "<journal-file-size>1M</journal-file-size><id-cache-size>5</id-cache-size><max-disk-usage>-1</max-disk-usage>"
+        )
+        expected = Configuration(name="b", persistence_enabled=False, journal_file_size=1 << 20, id_cache_size=5, max_disk_usage=-1)
+        self.assertEqual(found, expected)
+        self.assertEqual(found.address_settings_repository().lookup("x").id_cache_size, 5)
+
+    def test_addresses_and_queues(self) -> None:
+        found = self.configured(
+            """<addresses>
+            <address name="a"><anycast><queue name="q" max-consumers="2" enabled="false"><filter string="x > 1"/><durable>false</durable>
+            <user>u</user></queue></anycast><multicast/></address>
+            <address name="b"><multicast><queue name="s" purge-on-no-consumers="true"/></multicast></address>
+            </addresses>"""
+        )
+        queue = QueueConfiguration(
+            "q", "a", 1, "x > 1", False, "u", 2, purge_on_no_consumers=False, ring_size=-1, enabled=False, configuration_managed=True
+        )
+        subscription = QueueConfiguration("s", "b", 0, purge_on_no_consumers=True, ring_size=-1, configuration_managed=True)
+        expected = [AddressConfiguration("a", frozenset({0, 1}), [queue]), AddressConfiguration("b", frozenset({0}), [subscription])]
+        self.assertEqual(found.addresses, expected)
+
+    def test_address_settings(self) -> None:
+        found = self.configured(
+            """<address-settings>
+            <address-setting match="#"><dead-letter-address/><expiry-address>E</expiry-address><page-limit-bytes>-1</page-limit-bytes>
+            </address-setting>
+            <address-setting match="a.*"><max-size-bytes>10M</max-size-bytes><address-full-policy>FAIL</address-full-policy>
+            <default-queue-routing-type>ANYCAST</default-queue-routing-type><redelivery-delay-multiplier>1.5</redelivery-delay-multiplier>
+            </address-setting></address-settings>"""
+        )
+        specific = {
+            "max_size_bytes": 10 << 20,
+            "address_full_policy": "FAIL",
+            "default_queue_routing_type": 1,
+            "redelivery_delay_multiplier": 1.5,
+        }
+        self.assertEqual(found.address_settings, {"#": {"expiry_address": "E"}, "a.*": specific})
+
+    def test_security(self) -> None:
+        found = self.configured(
+            """<security-settings>
+            <security-setting match="a"><permission type="send" roles="x, y"/><permission type="send" roles="z"/></security-setting>
+            <security-setting match="a::q"><permission type="consume" roles=""/></security-setting>
+            <role-mapping from="cn=x" to="x,y"/></security-settings>"""
+        )
+        self.assertEqual(found.security_settings, {"a": {"send": {"x", "y", "z"}}, "a::q": {"consume": frozenset()}})
+        self.assertEqual(found.role_mapping, {"cn=x": {"x", "y"}})
+
+    def test_resource_limits_wildcards_and_metrics(self) -> None:
+        found = self.configured(
+            """<resource-limit-settings><resource-limit-setting match="u"><max-connections>3</max-connections></resource-limit-setting>
+            </resource-limit-settings>
+            <wildcard-addresses><routing-enabled>false</routing-enabled><delimiter>/</delimiter><any-words>></any-words></wildcard-addresses>
+            <metrics><jvm-memory>false</jvm-memory>
+            <plugin class-name="x.ArtemisPrometheusMetricsPlugin"><property key="port" value="9"/></plugin></metrics>"""
+        )
+        self.assertEqual(found.resource_limits, {"u": ResourceLimit(3, -1)})
+        self.assertEqual(found.wildcards, Wildcards("/", ">", "*", False))
+        assert found.metrics is not None
+        self.assertEqual((found.metrics.plugin_properties, found.metrics.jvm_memory), ({"port": "9"}, False))
+
+    def test_matches_use_the_configured_characters(self) -> None:
+        """Whatever the order of the elements."""
+        settings = (
+            '<address-settings><address-setting match="{}"><redelivery-delay>1</redelivery-delay></address-setting></address-settings>'
+        )
+        wildcards = "<wildcard-addresses><delimiter>/</delimiter><any-words>></any-words></wildcard-addresses>"
+        found = self.configured(settings.format("a/>") + wildcards)
+        self.assertEqual(found.address_settings_repository().lookup("a/b").redelivery_delay, 1)
+        self.assert_error(settings.format("a/>/b") + wildcards, "AMQ229071")
+        literal = self.configured(settings.format("(a.#.b)") + "<literal-match-markers>()</literal-match-markers>")
+        self.assertEqual(literal.address_settings_repository().lookup("a.#.b").redelivery_delay, 1)
+
+    def test_masked_passwords(self) -> None:
+        found = self.configured(
+            """<cluster-password>ENC(-41e444c3ed07d6dd)</cluster-password>
+            <acceptors><acceptor name="a">tcp://h:1?sslEnabled=true;keyStorePassword=ENC(-41e444c3ed07d6dd)</acceptor></acceptors>"""
+        )
+        self.assertEqual((found.cluster_password, found.acceptors[0].parameters["keyStorePassword"]), ("secret", "secret"))
+        self.assertNotIn("secret", repr(found))
+
+    def test_masked_with_a_key(self) -> None:
+        password = "<cluster-password>ENC(-6b1a20b785246e71)</cluster-password>"
+        codec = "<password-codec>org.apache.activemq.artemis.utils.DefaultSensitiveStringCodec;key=fortyTwo</password-codec>"
+        self.assertEqual(self.configured(password + codec).cluster_password, "secret")
+        for name in ("artemis.default.sensitive.string.codec.key", "ARTEMIS_DEFAULT_SENSITIVE_STRING_CODEC_KEY"):
+            self.assertEqual(self.load(password, **{name: "fortyTwo"}).configuration.cluster_password, "secret")
+        self.assert_error(password, "does not fit the key")
+        self.assert_error("<cluster-password>ENC(xyz)</cluster-password>", "hexadecimal")
+        self.assert_error("<password-codec>com.example.Codec</password-codec>", "com.example.Codec is a Java class")
+
+    def test_mask_password_masks_all(self) -> None:
+        masked = "<mask-password>true</mask-password>"
+        self.assertEqual(self.configured(f"{masked}<cluster-password>-41e444c3ed07d6dd</cluster-password>").cluster_password, "secret")
+        self.assertEqual(self.configured(masked).cluster_password, "CHANGE ME!!")
+
+
+class MistakeTests(ConfigurationTestCase):
+    def test_misspelt_names(self) -> None:
+        for core, expected in (
+            ("<max-disk-usag>1</max-disk-usag>", ("<max-disk-usag> is not an element of <core>", "did you mean max-disk-usage?")),
+            ("<Name>x</Name>", ("<Name>", "did you mean name?")),
+            ("<zzz/>", ("<zzz> is not an element of <core>",)),
+            ('<addresses><address nam="a"><anycast/></address></addresses>', ("no attribute nam; did you mean name?",)),
+            ('<addresses><address name="a"><anycst/></address></addresses>', ("did you mean anycast?",)),
+            (
+                '<addresses><address name="a"><anycast><queue name="q" max-consumer="1"/></anycast></address></addresses>',
+                ("max-consumers?",),
+            ),
+            ('<address-settings><address-setting match="a"><expiry-adress/></address-setting></address-settings>', ("expiry-address?",)),
+            (
+                '<security-settings><security-setting match="a"><permission type="snd" roles="r"/></security-setting></security-settings>',
+                ("send?",),
+            ),
+            ("<wildcard-addresses><delimeter>/</delimeter></wildcard-addresses>", ("did you mean delimiter?",)),
+        ):
+            with self.subTest(core=core):
+                found = self.errors(core)
+                for text in expected:
+                    self.assertIn(text, found[0])
+
+    def test_bad_values(self) -> None:
+        for core, expected in (
+            ("<persistence-enabled>1</persistence-enabled>", "expected true or false"),
+            ("<persistence-enabled>ture</persistence-enabled>", "did you mean true?"),
+            ("<journal-file-size>10X</journal-file-size>", "expected a number of bytes of at least 1"),
+            ("<max-disk-usage>101</max-disk-usage>", "expected a whole number from 0 to 100, or -1"),
+            ("<journal-type>ASYNCOI</journal-type>", "did you mean ASYNCIO?"),
+            ("<literal-match-markers>(</literal-match-markers>", "exactly 2 characters"),
+            ("<view-permission-method-match-pattern>(</view-permission-method-match-pattern>", "a regular expression"),
+            ("<name></name>", "not empty"),
+        ):
+            with self.subTest(core=core):
+                self.assert_error(core, "is not valid", expected)
+
+    def test_missing_attributes(self) -> None:
+        self.assert_error(
+            '<addresses><address><anycast><queue name="q"/></anycast></address></addresses>', "<address> lacks the attribute name"
+        )
+        self.assert_error("<address-settings><address-setting/></address-settings>", "lacks the attribute match")
+
+    def test_repeated_elements(self) -> None:
+        self.assert_error("<name>a</name><name>b</name>", "<name> is here a second time (first on line 2)")
+        self.assert_error("<addresses/><addresses/>", "<addresses> is here a second time")
+
+    def test_text_where_none_belongs(self) -> None:
+        self.assert_error("<addresses>orders</addresses>", "must not hold text", "orders")
+        self.assert_error("<name>a<b/></name>", "<b> is not allowed here")
+
+    def test_addresses(self) -> None:
+        self.assert_error('<addresses><address name="a"/></addresses>', "AMQ229247", "address a has no routing type")
+        twice = '<address name="{}"><anycast><queue name="q"/></anycast></address>'
+        self.assert_error(f"<addresses>{twice.format('a')}{twice.format('b')}</addresses>", "second queue q", "on the address a")
+
+    def test_wildcard_characters_must_differ(self) -> None:
+        self.assert_error("<wildcard-addresses><delimiter>#</delimiter></wildcard-addresses>", "three different characters")
+
+    def test_all_problems_are_reported_in_order(self) -> None:
+        found = self.errors(
+            "<nam/>\n<journal-min-files>x</journal-min-files>\n<zzz/>\n<max-disk-usage>-5</max-disk-usage>\n<diverts><divert/></diverts>"
+        )
+        self.assertEqual([text.split(":")[1] for text in found], ["2", "3", "4", "5", "6"])
+
+    def test_the_first_problem_stands_for_the_error(self) -> None:
+        error = self.assertRaises(ConfigurationError, parse_configuration, document("<nam/>"), "conf/broker.xml")
+        self.assertEqual((error.file, error.line), ("conf/broker.xml", 2))
+        self.assertIn(error.text, str(error))
+
+    def test_roots_and_namespaces(self) -> None:
+        for text, expected in (
+            ("<broker/>", "the root element is <broker>"),
+            ("<configuration/>", 'expected xmlns="urn:activemq"'),
+            ('<configuration xmlns="urn:hornetq"/>', "urn:hornetq"),
+            ('<configuration xmlns="urn:activemq"/>', "has no <core"),
+            ('<configuration xmlns="urn:activemq"><core/></configuration>', 'expected xmlns="urn:activemq:core"'),
+            ('<configuration xmlns="urn:activemq"><corre/></configuration>', "expected core"),
+            (document("").replace("</core>", '</core><core xmlns="urn:activemq:core"/>'), "second time"),
+            (document('<x:name xmlns:x="urn:x">a</x:name>'), "namespace urn:x"),
+        ):
+            with self.subTest(text=text):
+                self.assertIn(expected, str(self.assertRaises(ConfigurationError, parse_configuration, text)))
+
+
+class HonestyTests(ConfigurationTestCase):
+    """What the broker does not do is said: by an error when messages would go elsewhere or be lost, else by a warning."""
+
+    def test_refused_blocks(self) -> None:
+        for name in (
+            "diverts",
+            "bridges",
+            "broadcast-groups",
+            "discovery-groups",
+            "cluster-connections",
+            "ha-policy",
+            "federations",
+            "broker-connections",
+            "connection-routers",
+            "connector-services",
+        ):
+            with self.subTest(name=name):
+                self.assert_error(f'<{name}><anything name="x"/></{name}>', f"<{name}> cannot be used: ")
+                self.assertEqual(self.configured(f"<{name}/>"), Configuration())
+
+    def test_other_refused_things(self) -> None:
+        for core in (
+            '<grouping-handler name="g"><type>LOCAL</type></grouping-handler>',
+            "<ha-policy><primary-only><scale-down/></primary-only></ha-policy>",
+            "<store><database-store><jdbc-user>u</jdbc-user></database-store></store>",
+            "<journal-retention-directory>data/retention</journal-retention-directory>",
+            "<remoting-incoming-interceptors><class-name>a.B</class-name></remoting-incoming-interceptors>",
+            '<broker-plugins><broker-plugin class-name="a.B"/></broker-plugins>',
+            '<security-settings><security-setting-plugin class-name="a.B"/></security-settings>',
+        ):
+            with self.subTest(core=core):
+                self.assert_error(core, "cannot be ")
+
+    def test_the_default_may_be_said(self) -> None:
+        self.configured("<ha-policy><live-only/></ha-policy><store><file-store/></store>")
+
+    def test_queue_kinds(self) -> None:
+        queue = '<addresses><address name="a"><anycast><queue name="q" {}/></anycast></address></addresses>'
+        for attribute in (
+            'exclusive="true"',
+            'last-value="true"',
+            'last-value-key="k"',
+            'non-destructive="true"',
+            'ring-size="10"',
+            'group-rebalance="true"',
+            'group-buckets="4"',
+            'group-first-key="k"',
+        ):
+            with self.subTest(attribute=attribute):
+                self.assert_error(queue.format(attribute), "cannot be used")
+        self.configured(queue.format('exclusive="false" last-value="false" ring-size="-1" group-buckets="-1" non-destructive="false"'))
+
+    def test_address_setting_kinds(self) -> None:
+        settings = '<address-settings><address-setting match="a"><{0}>{1}</{0}></address-setting></address-settings>'
+        for name, bad, good in (
+            ("default-exclusive-queue", "true", "false"),
+            ("default-last-value-queue", "true", "false"),
+            ("last-value-queue", "true", None),
+            ("default-last-value-key", "k", ""),
+            ("default-non-destructive", "true", "false"),
+            ("default-ring-size", "10", "-1"),
+            ("default-group-rebalance", "true", "false"),
+            ("default-group-buckets", "8", "0"),
+            ("retroactive-message-count", "10", "0"),
+            ("slow-consumer-policy", "KILL", "NOTIFY"),
+        ):
+            with self.subTest(name=name):
+                self.assert_error(settings.format(name, bad), f"<{name}> ({bad}) cannot be used")
+                if good is not None:
+                    self.configured(settings.format(name, good))
+
+    def test_ignored_things_are_told_when_they_were_asked_for(self) -> None:
+        for asking, silent in (
+            ("<critical-analyzer>true</critical-analyzer>", "<critical-analyzer>false</critical-analyzer>"),
+            ("<network-check-list>10.0.0.1</network-check-list>", "<network-check-list/>"),
+            ("<jmx-management-enabled>true</jmx-management-enabled>", "<jmx-management-enabled>false</jmx-management-enabled>"),
+            ("<journal-sync-transactional>false</journal-sync-transactional>", "<journal-type>MAPPED</journal-type>"),
+            (
+                "<configuration-file-refresh-period>1000</configuration-file-refresh-period>",
+                "<configuration-file-refresh-period>-1</configuration-file-refresh-period>",
+            ),
+            ('<broker-plugins><broker-plugin class-name="x.LoggingActiveMQServerPlugin"/></broker-plugins>', "<broker-plugins/>"),
+            ('<metrics><plugin class-name="x.Other"/></metrics>', "<metrics/>"),
+        ):
+            with self.subTest(asking=asking):
+                self.assertEqual(len(self.warnings(asking)), 1)
+                self.assertEqual(self.warnings(silent), [])
+
+    def test_paging_is_told_when_there_is_a_limit(self) -> None:
+        settings = '<address-settings><address-setting match="{}">{}</address-setting></address-settings>'
+        limit, policy = "<max-size-bytes>1M</max-size-bytes>", "<address-full-policy>{}</address-full-policy>"
+        self.assert_warning(settings.format("a", limit), "paging is not there yet", "(a)")
+        self.assert_warning(settings.format("a", limit + policy.format("PAGE")), "producers are blocked")
+        self.assert_warning("<global-max-size>10M</global-max-size>", "<global-max-size>", "paging is not there yet")
+        for quiet in (
+            settings.format("a", policy.format("PAGE")),
+            settings.format("a", limit + policy.format("BLOCK")),
+            settings.format("a", "<max-size-bytes>-1</max-size-bytes>"),
+            settings.format("#", policy.format("BLOCK")) + "<global-max-size>10M</global-max-size>",
+        ):
+            self.assertEqual(self.warnings(quiet), [])
+
+    def test_a_pattern_that_is_none(self) -> None:
+        self.assert_warning('<address-settings><address-setting match="(a|b).#"/></address-settings>', "no regular expression")
+
+
+class OldSpellingTests(ConfigurationTestCase):
+    def test_queues(self) -> None:
+        loaded = self.load('<queues><queue name="q"><address>a</address><filter string="x=1"/><durable>false</durable></queue></queues>')
+        queue = QueueConfiguration("q", "a", 0, "x=1", False, purge_on_no_consumers=False, ring_size=-1, configuration_managed=True)
+        self.assertEqual(loaded.configuration.addresses, [AddressConfiguration("a", frozenset({0}), [queue])])
+        self.assertTrue(any("AMQ222307" in str(each) for each in loaded.warnings))
+
+    def test_jms_section(self) -> None:
+        jms = (
+            '<jms xmlns="urn:activemq:jms"><queue name="q"><selector string="x=1"/><durable>false</durable></queue><topic name="t"/></jms>'
+        )
+        loaded = self.load("", jms)
+        queue = QueueConfiguration("q", "q", 1, "x=1", False, purge_on_no_consumers=False, ring_size=-1, configuration_managed=True)
+        expected = [AddressConfiguration("t", frozenset({0})), AddressConfiguration("q", frozenset({1}), [queue])]
+        self.assertEqual(loaded.configuration.addresses, expected)
+        self.assertIn("AMQ221038", str(loaded.warnings[0]))
+        self.assertIn("did you mean topic?", self.errors("", '<jms xmlns="urn:activemq:jms"><topik name="t"/></jms>')[0])
+
+    def test_permissions(self) -> None:
+        permission = '<permission type="createTempQueue" roles="r"/>'
+        core = f'<security-settings><security-setting match="a">{permission}</security-setting></security-settings>'
+        loaded = self.load(core)
+        self.assertEqual(loaded.configuration.security_settings, {"a": {"createNonDurableQueue": {"r"}}})
+        self.assert_warning(core, "AMQ221038", "createNonDurableQueue")
+
+    def test_elements_that_moved(self) -> None:
+        for name in ("backup", "shared-store", "failover-on-shutdown", "allow-failback"):
+            self.assert_error(f"<{name}>true</{name}>", f"<{name}> is not an element of <core>", "ha-policy")
+        self.assert_error("<remoting-interceptors/>", "remoting-incoming-interceptors")
+
+    def test_second_settings_of_a_match_are_left_out(self) -> None:
+        """As in Artemis, where the first one counts."""
+        first = '<address-setting match="a"><no-expiry>true</no-expiry></address-setting>'
+        twice = f'<address-settings>{first}<address-setting match="a"/></address-settings>'
+        loaded = self.load(twice)
+        self.assertEqual(loaded.configuration.address_settings, {"a": {"no_expiry": True}})
+        self.assert_warning(twice, "AMQ222301")
