@@ -142,7 +142,7 @@ class Broker:
         """Start, and listen.  Raises :class:`StartError`; nothing is left open then."""
         configuration = self.configuration
         for warning in self.settings.warnings:
-            log.warn("{warning}", warning=warning)
+            log.warn("{text}", text=warning)
         try:
             recovered = self._open_store()
         except (StorageError, OSError) as error:

@@ -24,17 +24,25 @@ def config(file: Path | None, instance: Path | None, property_files: tuple[str, 
 
     Every error and warning is printed with file and line. The exit status is 0 when a broker would start with it, warnings or not.
     """
+    from mqbroker.config.instance import read_instance
     from mqbroker.config.parse import ConfigurationError, load_configuration
 
-    if file is None:
-        if instance is None:
-            raise BadUsage("which file? Give FILE or --instance DIR")
-        file = instance / "etc" / "broker.xml"
+    if file is None and instance is None:
+        raise BadUsage("which file? Give FILE or --instance DIR")
+    given = _definitions(definitions)
     try:
-        loaded = load_configuration(str(file), lambda path: Path(path).read_bytes(), _substitutions(definitions, instance), property_files)
+        if file is not None:
+            loaded = load_configuration(str(file), _read, dict(os.environ) | given, property_files)
+        else:
+            assert instance is not None
+            found = read_instance(str(instance.absolute()), _read, os.environ, given)
+            file = Path(found.broker_xml)
+            loaded = found.load(_read)
     except ConfigurationError as error:
         if as_json:
-            print_json({"file": str(file), "valid": False, "errors": [_json(problem) for problem in error.problems], "warnings": []})
+            print_json(
+                {"file": str(file or instance), "valid": False, "errors": [_json(problem) for problem in error.problems], "warnings": []}
+            )
             raise CommandError(f"{len(error.problems)} error(s)") from error
         raise CommandError("\n".join(f"ERROR {problem}" for problem in error.problems)) from error
     if as_json:
@@ -49,13 +57,15 @@ def _json(problem: Any) -> dict[str, object]:
     return {"file": problem.file, "line": problem.line, "text": problem.text}
 
 
-def _substitutions(definitions: tuple[str, ...], instance: Path | None) -> dict[str, str]:
-    found = dict(os.environ)
-    if instance is not None:
-        found |= {"artemis.instance": str(instance), "data.dir": str(instance / "data")}
-    for definition in definitions:
-        name, separator, value = definition.partition("=")
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def _definitions(texts: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
         if not separator or not name:
-            raise BadUsage(f"-D {definition}: expected NAME=VALUE")
+            raise BadUsage(f"-D {text}: expected NAME=VALUE")
         found[name] = value
     return found

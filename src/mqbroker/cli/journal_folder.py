@@ -38,10 +38,9 @@ def find_folders(
     elif journal is not None and bindings is not None:
         found = DataFolders(journal, bindings, journal.parent / "large-messages")
     else:
-        file = broker or (instance / "etc" / "broker.xml" if instance is not None else None)
-        if file is None:
+        if broker is None and instance is None:
             raise BadUsage("which data? Give --instance DIR, --data DIR, or --journal, --bindings and --large-messages")
-        found = _folders_of(file, instance)
+        found = _folders_of(broker, None if instance is None else instance.absolute())
     found.journal = journal or found.journal
     found.bindings = bindings or found.bindings
     found.large_messages = large_messages or found.large_messages
@@ -51,21 +50,26 @@ def find_folders(
     return found
 
 
-def _folders_of(file: Path, instance: Path | None) -> DataFolders:
+def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
     import os
 
+    from mqbroker.config.instance import read_instance, resolve_paths
     from mqbroker.config.parse import ConfigurationError, load_configuration
 
-    substitutions = dict(os.environ)
-    if instance is not None:
-        substitutions |= {"artemis.instance": str(instance), "data.dir": str(instance / "data")}
+    def read(path: str) -> bytes:
+        return Path(path).read_bytes()
+
     try:
-        configuration = load_configuration(str(file), lambda path: Path(path).read_bytes(), substitutions).configuration
-    except ConfigurationError as error:
+        if file is None:
+            configuration = read_instance(str(instance), read, os.environ).load(read).configuration
+        else:
+            configuration = load_configuration(str(file), read, os.environ).configuration
+            resolve_paths(configuration, str((instance or Path()).absolute()))
+    except (ConfigurationError, OSError) as error:
         raise CommandError(str(error)) from error
-    base = instance or Path()
-    storage = configuration
-    return DataFolders(base / storage.journal_directory, base / storage.bindings_directory, base / storage.large_messages_directory)
+    return DataFolders(
+        *map(Path, (configuration.journal_directory, configuration.bindings_directory, configuration.large_messages_directory))
+    )
 
 
 @contextmanager

@@ -160,7 +160,17 @@ def _description(text: str) -> str:
         return text
     if not isinstance(settings, dict):
         return text
-    shown = ("name", "address", "routing-type", "filter-string", "durable", "max-consumers", "purge-on-no-consumers", "exclusive", "last-value")
+    shown = (
+        "name",
+        "address",
+        "routing-type",
+        "filter-string",
+        "durable",
+        "max-consumers",
+        "purge-on-no-consumers",
+        "exclusive",
+        "last-value",
+    )
     words = []
     for key in (key for key in shown if settings.get(key) is not None):
         first, *rest = key.split("-")

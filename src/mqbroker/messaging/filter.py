@@ -1,7 +1,8 @@
 """Filters of queues, consumers and diverts: SQL-92-like conditions on a message's headers and properties.
 
-Source: the Artemis manual, "Filter Expressions", and ``docs/`` for where this broker says more than that.  A filter has three truth
-values; only "true" is a match.
+Source: the Artemis manual, "Filter Expressions", and how an Artemis 2.44 broker evaluates.  A filter has three truth values; only "true"
+is a match.  Other than there, a whole number of more than 64 bits is refused (there it never matches), ``L`` may follow any whole number,
+and quoted names may follow ``hyphenated_props:``.
 """
 
 from __future__ import annotations

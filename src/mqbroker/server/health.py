@@ -11,6 +11,7 @@ from typing import Any
 from twisted.internet.interfaces import IPullProducer
 from twisted.logger import Logger
 from twisted.web.http import INTERNAL_SERVER_ERROR, OK, SERVICE_UNAVAILABLE
+from twisted.web.pages import notFound
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
@@ -104,10 +105,20 @@ class _Writer:
         self._request.finish()
 
 
+class _Folder(Resource):
+    """Holds other resources and is nothing itself."""
+
+    def render(self, request: Any) -> Any:
+        nothing: Any = notFound()
+        return nothing.render(request)
+
+    def getChild(self, path: bytes, request: Any) -> Any:
+        return notFound()
+
+
 def health_root(live: Check, ready: Check, metrics: Callable[[], Iterator[bytes]] | None = None) -> Resource:
     """The root of a ``twisted.web.server.Site``.  Without ``metrics`` there is no ``/metrics``."""
-    root = Resource()  # type: ignore[no-untyped-call]
-    health = Resource()  # type: ignore[no-untyped-call]
+    root, health = _Folder(), _Folder()  # type: ignore[no-untyped-call]
     health.putChild(b"live", CheckResource(live))
     health.putChild(b"ready", CheckResource(ready))
     root.putChild(b"health", health)

@@ -313,7 +313,7 @@ def _steps(login: Iterable[ModuleConfiguration | LoginStep] | None, folder: str,
             built, warnings = login_steps([entry], folder, read_file)
             steps += built
             for warning in warnings:
-                log.warn("{warning}", warning=warning)
+                log.warn("{text}", text=warning)
     return steps
 
 

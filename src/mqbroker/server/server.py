@@ -67,6 +67,7 @@ class Server:
         self.sessions = Sessions(self)
         self.limits = ResourceLimits(configuration.resource_limits, messaging.core.queues.values)
         self.notifications = Notifications(self)
+        security.on_denied = self.notifications.permission_denied
         self.management: ManagementHandler | None = None
         self._new_id = new_id
         self._checker: Cancellable | None = None

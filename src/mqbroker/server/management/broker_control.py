@@ -322,6 +322,10 @@ BrokerControl.ATTRIBUTES = {
     "Acceptors": BrokerControl.acceptor_names,
     "AcceptorsAsJSON": lambda control: json.dumps([{"name": name} for name in control.acceptor_names()]),
     "SecurityEnabled": _configured("security_enabled"),
+    "AuthenticationSuccessCount": lambda control: control.server.security.authentication_successes,
+    "AuthenticationFailureCount": lambda control: control.server.security.authentication_failures,
+    "AuthorizationSuccessCount": lambda control: control.server.security.authorization_successes,
+    "AuthorizationFailureCount": lambda control: control.server.security.authorization_failures,
     "SecurityInvalidationInterval": _configured("security_invalidation_interval"),
     "PersistenceEnabled": _configured("persistence_enabled"),
     "BindingsDirectory": _configured("bindings_directory"),
@@ -415,6 +419,7 @@ BrokerControl.OPERATIONS = {
     ),
     "closeSessionWithID": Operation(BrokerControl.close_session, 2, 3),
     "closeConsumerWithID": Operation(BrokerControl.close_consumer, 2),
+    "clearAuthenticationCache": Operation(lambda control: control.server.security.forget_logins()),
     "getRolesAsJSON": Operation(lambda control, match: roles_as_json(control.server.security.permissions_of(as_text(match))), 1),
     "addUser": Operation(
         lambda control, name, password, roles, plaintext=False: control.users().add(

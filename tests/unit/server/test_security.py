@@ -1,0 +1,428 @@
+"""Authentication with its cache, cluster credentials, permission checks, the audit log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from twisted.internet.defer import Deferred, fail
+from twisted.logger import ILogObserver, globalLogPublisher
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
+from mqbroker.config.jaas import LoginModule as ModuleConfiguration
+from mqbroker.server.login import Credentials, Identity, LoginBrokenError, LoginFailedError, LoginStep
+from mqbroker.server.security import REPORT_INTERVAL_SECONDS, REPORTED_MAX, SecurityManager, Subject
+from mqbroker.server.users import KeptUsers, KeptUsersLoginModule, PropertiesUsers
+from mqclient.errors import ClusterSecurityError, MQError, SecurityError
+
+VECTORS = Path(__file__).parents[3] / "protocol-spec" / "vectors"
+REMOTE = "127.0.0.1:5000"
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wall_ms(self) -> int:
+        raise AssertionError("the wall clock is not used")
+
+    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> Any:
+        raise AssertionError("nothing is scheduled")
+
+
+class Threads:
+    """Work that was given to a thread, done when the test says so; ``eager`` does it at once."""
+
+    def __init__(self, eager: bool = True) -> None:
+        self.eager = eager
+        self.started = 0
+        self._work: list[tuple[Deferred[Any], Callable[..., Any], tuple[Any, ...]]] = []
+
+    def __call__(self, function: Callable[..., Any], *args: Any) -> Deferred[Any]:
+        self.started += 1
+        done: Deferred[Any] = Deferred()
+        self._work.append((done, function, args))
+        if self.eager:
+            self.run()
+        return done
+
+    def run(self) -> None:
+        work, self._work = self._work, []
+        for done, function, args in work:
+            try:
+                result = function(*args)
+            except Exception:
+                done.errback()
+            else:
+                done.callback(result)
+
+
+class Passwords:
+    """A login module: a user's password is the name twice, roles as given."""
+
+    def __init__(self, **roles: str) -> None:
+        self.roles = roles
+        self.broken = False
+
+    def login(self, credentials: Credentials) -> Identity | None:
+        if self.broken:
+            raise LoginBrokenError("users.properties cannot be read")
+        user = credentials.user
+        if user == "bug":
+            raise ZeroDivisionError
+        if user is None or user not in self.roles or credentials.password != user * 2:
+            raise LoginFailedError("wrong")
+        return Identity(user, frozenset(self.roles[user].split(",")))
+
+
+class SecurityTestCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = FakeClock()
+        self.threads = Threads()
+        self.module = Passwords(admin="amq", nobody="none")
+        self.events: list[dict[str, Any]] = []
+        observer = cast(ILogObserver, self.events.append)
+        globalLogPublisher.addObserver(observer)
+        self.addCleanup(globalLogPublisher.removeObserver, observer)
+
+    def manager(self, configuration: Configuration | None = None, **keywords: Any) -> SecurityManager:
+        steps = [LoginStep("required", self.module)]
+        return SecurityManager(configuration or Configuration(), steps, self.threads, self.clock, Path.read_bytes, **keywords)  # type: ignore[arg-type]
+
+    def outcome(self, deferred: Deferred[Subject]) -> Subject | MQError | None:
+        """The result of a login; None while there is none."""
+        found: list[Any] = []
+        deferred.addCallbacks(found.append, lambda failure: found.append(failure.value))
+        return found[0] if found else None
+
+    def accepted(self, deferred: Deferred[Subject]) -> Subject:
+        outcome = self.outcome(deferred)
+        assert isinstance(outcome, Subject), outcome
+        return outcome
+
+    def refused(self, deferred: Deferred[Subject]) -> MQError:
+        outcome = self.outcome(deferred)
+        assert isinstance(outcome, MQError), outcome
+        return outcome
+
+    def audit(self) -> list[str]:
+        return [event["log_format"].format(**event) for event in self.events if event["log_namespace"] == "mqbroker.audit"]
+
+
+class AuthenticationTests(SecurityTestCase):
+    def test_subject(self) -> None:
+        subject = self.accepted(self.manager().authenticate("admin", "adminadmin", REMOTE, None))
+        self.assertEqual((subject.name, subject.roles, subject.is_cluster_user), ("admin", frozenset({"amq"}), False))
+
+    def test_refusals_read_like_the_recorded_ones(self) -> None:
+        manager = self.manager()
+        recorded = {
+            error["message"]
+            for file in VECTORS.glob("*/wrong-password.json")
+            for error in json.loads(file.read_text(encoding="utf-8"))["expect"]["errors"]
+        }
+        self.assertTrue(recorded)
+        mine = set()
+        for text in recorded:
+            remote = text.split("from ")[1].split(". ")[0]
+            user = text.split("Username: ")[1].split(";")[0]
+            error = self.refused(manager.authenticate(None if user == "null" else user, "wrong", remote, None))
+            self.assertIsInstance(error, SecurityError)
+            mine.add(str(error))
+        self.assertEqual(mine, recorded)
+
+    def test_results_are_kept_for_the_interval(self) -> None:
+        manager = self.manager(Configuration(security_invalidation_interval=10_000))
+        for _ in range(3):
+            self.accepted(manager.authenticate("admin", "adminadmin", REMOTE))
+            self.refused(manager.authenticate("admin", "wrong", REMOTE))
+            self.refused(manager.authenticate("admin", None, REMOTE))
+        self.assertEqual(self.threads.started, 3)
+        del self.module.roles["admin"]
+        self.clock.seconds += 9.9
+        self.accepted(manager.authenticate("admin", "adminadmin", REMOTE))
+        self.clock.seconds += 0.1
+        self.refused(manager.authenticate("admin", "adminadmin", REMOTE))
+        self.assertEqual((manager.authentication_successes, manager.authentication_failures), (4, 7))
+
+    def test_nothing_is_kept_when_that_is_switched_off(self) -> None:
+        for configuration in (Configuration(security_invalidation_interval=0), Configuration(authentication_cache_size=0)):
+            manager = self.manager(configuration)
+            started = self.threads.started
+            for _ in range(3):
+                self.accepted(manager.authenticate("admin", "adminadmin", REMOTE))
+            self.assertEqual(self.threads.started, started + 3)
+
+    def test_the_cache_is_bounded(self) -> None:
+        manager = self.manager(Configuration(authentication_cache_size=2))
+        for password in ("a", "b", "c", "b", "c", "a"):
+            self.refused(manager.authenticate("admin", password, REMOTE))
+        self.assertEqual(self.threads.started, 4)
+
+    def test_logins_that_come_together_are_checked_once(self) -> None:
+        self.threads.eager = False
+        manager = self.manager()
+        together = [manager.authenticate("admin", "adminadmin", REMOTE) for _ in range(5)]
+        other = manager.authenticate("admin", "wrong", REMOTE)
+        self.assertIsNone(self.outcome(other))
+        self.threads.run()
+        self.assertEqual([self.accepted(each).name for each in together], ["admin"] * 5)
+        self.assertEqual(self.threads.started, 2)
+
+    def test_a_result_from_before_a_change_is_not_kept(self) -> None:
+        self.threads.eager = False
+        manager = self.manager()
+        early = manager.authenticate("admin", "adminadmin", REMOTE)
+        manager.forget_logins()
+        self.threads.run()
+        self.accepted(early)
+        manager.authenticate("admin", "adminadmin", REMOTE)
+        self.assertEqual(self.threads.started, 2)
+
+    def test_what_cannot_be_checked_is_refused_and_told_and_not_kept(self) -> None:
+        manager = self.manager()
+        self.module.broken = True
+        error = self.refused(manager.authenticate("admin", "adminadmin", REMOTE))
+        self.assertNotIn("users.properties", str(error))
+        self.assertIn("users.properties cannot be read", str([event.get("reason") for event in self.events]))
+        self.module.broken = False
+        self.accepted(manager.authenticate("admin", "adminadmin", REMOTE))
+        self.assertIsInstance(self.refused(manager.authenticate("bug", "x", REMOTE)), SecurityError)
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+
+    def test_without_login_entry_nobody_gets_in(self) -> None:
+        manager = SecurityManager(Configuration(), None, self.threads, self.clock, Path.read_bytes)  # type: ignore[arg-type]
+        self.refused(manager.authenticate("admin", "adminadmin", REMOTE))
+        self.assertIsNone(manager.users())
+
+    def test_security_switched_off(self) -> None:
+        manager = self.manager(Configuration(security_enabled=False))
+        subject = self.accepted(manager.authenticate("anyone", "wrong", REMOTE))
+        self.assertEqual((subject.name, self.threads.started), ("anyone", 0))
+        manager.check(subject, "manage", "activemq.management")
+        manager.check(self.accepted(manager.authenticate(None, None, REMOTE)), "send", "a", "q")
+
+    def test_certificate_domain(self) -> None:
+        names: list[str | None] = []
+
+        class Certificates:
+            def login(self, credentials: Credentials) -> Identity | None:
+                names.append(credentials.certificate_name)
+                return Identity("by-certificate", frozenset())
+
+        certificate = SimpleNamespace(subject=[SimpleNamespace(oid=SimpleNamespace(dotted_string="2.5.4.3"), value="client")])
+        manager = self.manager(certificate_login=[LoginStep("required", Certificates())])
+        self.assertEqual(self.accepted(manager.authenticate(None, None, REMOTE, certificate)).name, "by-certificate")
+        self.assertEqual(names, ["CN=client"])
+        self.assertEqual(self.accepted(manager.authenticate("admin", "adminadmin", REMOTE, lambda: None)).name, "admin")
+        plain = self.manager()
+        self.assertIn("subject DN: CN=client", str(self.refused(plain.authenticate("x", "y", REMOTE, certificate))))
+
+    def test_role_mapping_adds_roles(self) -> None:
+        configuration = Configuration(role_mapping={"amq": frozenset({"sender", "reader"}), "other": frozenset({"x"})})
+        self.assertEqual(
+            self.accepted(self.manager(configuration).authenticate("admin", "adminadmin", REMOTE)).roles, {"amq", "sender", "reader"}
+        )
+
+    def test_modules_from_the_configuration(self) -> None:
+        files = {"/etc/u": b"bob = pw", "/etc/r": b"amq = bob"}
+        options = {"org.apache.activemq.jaas.properties.user": "u", "org.apache.activemq.jaas.properties.role": "r", "odd": "1"}
+        written: dict[str, bytes] = {}
+        manager = SecurityManager(
+            Configuration(),
+            [ModuleConfiguration("PropertiesLoginModule", "required", options)],
+            self.threads,
+            self.clock,
+            files.__getitem__,
+            Path("/etc"),
+            write_file=written.__setitem__,
+            entropy=bytes,
+        )
+        self.assertEqual(self.accepted(manager.authenticate("bob", "pw", REMOTE)).roles, {"amq"})
+        self.assertIn("odd", str([event.get("text") for event in self.events]))
+        users = manager.users()
+        assert isinstance(users, PropertiesUsers)
+        users.reset("bob", "new", None, True)
+        self.assertEqual(written, {"/etc/u": b"bob = new"})
+
+    def test_kept_users(self) -> None:
+        kept = KeptUsers({"bob": json.dumps({"password": "pw", "roles": ["amq"]})}, self.Store(), bytes)
+        self.module = KeptUsersLoginModule(kept)  # type: ignore[assignment]
+        manager = self.manager()
+        self.assertIs(manager.users(), kept)
+        self.assertEqual(self.accepted(manager.authenticate("bob", "pw", REMOTE)).roles, {"amq"})
+        kept.remove("bob")
+        self.refused(manager.authenticate("bob", "pw", REMOTE))
+        self.refused(manager.authenticate(None, "pw", REMOTE))
+
+    class Store:
+        def put(self, name: str, record: str) -> None:
+            raise AssertionError("nothing is put")
+
+        def delete(self, name: str) -> None:
+            pass
+
+
+class ClusterUserTests(SecurityTestCase):
+    CONFIGURATION = Configuration(cluster_user="cluster", cluster_password="cluster-secret")
+
+    def test_passes_every_check_with_the_right_password(self) -> None:
+        manager = self.manager(self.CONFIGURATION)
+        subject = self.accepted(manager.authenticate("cluster", "cluster-secret", REMOTE))
+        self.assertTrue(subject.is_cluster_user)
+        manager.check(subject, "manage", "activemq.management")
+        self.assertEqual(self.threads.started, 0)
+
+    def test_a_wrong_password_is_a_cluster_error(self) -> None:
+        self.module.roles["cluster"] = "amq"
+        for password in ("clustercluster", "", None, "cluster-secret\ud800"):
+            error = self.refused(self.manager(self.CONFIGURATION).authenticate("cluster", password, REMOTE))
+            self.assertIsInstance(error, ClusterSecurityError)
+            self.assertIn("AMQ229099", str(error))
+
+    def test_default_password_counts_only_in_a_cluster(self) -> None:
+        for configuration in (Configuration(), Configuration(cluster_user="renamed")):
+            user = configuration.cluster_user
+            error = self.refused(self.manager(configuration).authenticate(user, DEFAULT_CLUSTER_PASSWORD, REMOTE))
+            self.assertIn("AMQ229031", str(error))
+            self.accepted(self.manager(configuration, clustered=True).authenticate(user, DEFAULT_CLUSTER_PASSWORD, REMOTE))
+        changed = Configuration(cluster_password="changed")
+        self.accepted(self.manager(changed).authenticate(DEFAULT_CLUSTER_USER, "changed", REMOTE))
+
+
+class PermissionTests(SecurityTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.configuration = Configuration(
+            security_settings={
+                "#": {"send": frozenset({"amq"}), "consume": frozenset({"amq"}), "createAddress": frozenset({"amq"})},
+                "orders.#": {"send": frozenset({"sales", "amq"})},
+                "orders.eu::audit": {"consume": frozenset({"auditor"})},
+            }
+        )
+
+    def test_only_the_most_specific_match(self) -> None:
+        manager = self.manager(self.configuration)
+        amq, sales = Subject("a", frozenset({"amq"})), Subject("s", frozenset({"sales", "x"}))
+        manager.check(amq, "consume", "other")
+        manager.check(sales, "send", "orders.eu")
+        manager.check(sales, "send", "orders.eu", "anything")
+        for subject, permission, address, queue in (
+            (amq, "consume", "orders.eu", None),
+            (sales, "send", "other", None),
+            (amq, "consume", "orders.eu", "audit"),
+            (Subject(None), "send", "other", None),
+            (amq, "nonsense", "other", None),
+        ):
+            with self.assertRaises(SecurityError):
+                manager.check(subject, permission, address, queue)
+        manager.check(Subject("x", frozenset({"auditor"})), "consume", "orders.eu", "audit")
+        self.assertEqual((manager.authorization_successes, manager.authorization_failures), (4, 5))
+        self.assertEqual(manager.permissions_of("orders.x"), {"send": frozenset({"sales", "amq"})})
+
+    def test_denials_read_like_the_recorded_ones(self) -> None:
+        manager = self.manager()
+        found: list[str] = []
+        for permission, address, queue in (
+            ("createAddress", "denied.q", None),
+            ("consume", "ExpiryQueue", "ExpiryQueue"),
+            ("send", "ExpiryQueue", None),
+        ):
+            with self.assertRaises(SecurityError) as caught:
+                manager.check(Subject("nobody"), permission, address, queue)
+            found.append(str(caught.exception))
+        recorded = [
+            (VECTORS / name / "permission-denied.json").read_text(encoding="utf-8") for name in ("jms-2.44.0", "jms-2.19.1", "jms-2.6.4")
+        ]
+        for text in recorded:
+            frames = [frame["hex"] for connection in json.loads(text)["connections"] for frame in connection["frames"]]
+            for message in found:
+                self.assertTrue(any(message.encode().hex() in frame for frame in frames), message)
+        with self.assertRaises(SecurityError) as caught:
+            manager.check(Subject(None), "deleteNonDurableQueue", "a", "q")
+        self.assertEqual(
+            str(caught.exception), "AMQ229213: User: null does not have permission='DELETE_NON_DURABLE_QUEUE' for queue q on address a"
+        )
+
+    def test_changed_settings_count_at_once(self) -> None:
+        manager = self.manager(self.configuration)
+        version = manager.version
+        amq = Subject("a", frozenset({"amq"}))
+        manager.check(amq, "send", "news")
+        manager.repository.set("news", {"send": frozenset({"editor"})})
+        self.assertNotEqual(manager.version, version)
+        with self.assertRaises(SecurityError):
+            manager.check(amq, "send", "news")
+        manager.repository.remove("news")
+        manager.check(amq, "send", "news")
+
+    def test_cache_sizes(self) -> None:
+        for size in (0, 1, 2, 1000):
+            self.configuration.authorization_cache_size = size
+            manager = self.manager(self.configuration)
+            for _ in range(2):
+                for number in range(5):
+                    self.assertTrue(manager.allows(frozenset({"amq"}), "send", f"a{number}"))
+                    self.assertFalse(manager.allows(frozenset({"x"}), "send", f"a{number}"))
+
+    def test_denials_are_told(self) -> None:
+        told: list[tuple[str, str, str | None]] = []
+        manager = self.manager()
+        manager.on_denied = lambda *denied: told.append(denied)
+        for _ in range(2):
+            with self.assertRaises(SecurityError):
+                manager.check(Subject("u"), "createDurableQueue", "a", "q")
+        self.assertEqual(told, [("a", "CREATE_DURABLE_QUEUE", "u")] * 2)
+
+
+class AuditTests(SecurityTestCase):
+    def test_logins_and_denials_without_secrets(self) -> None:
+        manager = self.manager()
+        subject = self.accepted(manager.authenticate("admin", "adminadmin", REMOTE))
+        self.refused(manager.authenticate("admin\nforged line", "hunter2", REMOTE))
+        with self.assertRaises(SecurityError):
+            manager.check(subject, "send", "a\nb", None)
+        lines = self.audit()
+        self.assertEqual(len(lines), 3)
+        self.assertIn("'admin'", lines[0])
+        self.assertIn(REMOTE, lines[0])
+        self.assertIn("accepted", lines[0])
+        self.assertIn("amq", lines[0])
+        self.assertIn("refused, wrong", lines[1])
+        self.assertIn("SEND", lines[2])
+        self.assertIn("denied", lines[2])
+        self.assertNotIn("\n", "".join(lines))
+        self.assertNotIn("adminadmin", repr(self.events))
+        self.assertNotIn("hunter2", repr(self.events))
+
+    def test_a_loop_of_refusals_fills_no_log(self) -> None:
+        manager = self.manager()
+        for number in range(100):
+            self.refused(manager.authenticate("admin", f"guess{number}", f"127.0.0.1:{number}"))
+            self.refused(manager.authenticate("admin", "same", f"127.0.0.2:{number}"))
+        self.assertEqual(len(self.audit()), 2)
+        self.clock.seconds += REPORT_INTERVAL_SECONDS
+        self.refused(manager.authenticate("admin", "again", "127.0.0.1:1"))
+        self.assertIn("(99 more since the last such line)", self.audit()[-1])
+
+    def test_what_is_remembered_is_bounded(self) -> None:
+        manager = self.manager()
+        for number in (*range(REPORTED_MAX + 1), 0):
+            with self.assertRaises(SecurityError):
+                manager.check(Subject("u"), "send", f"a{number}", None)
+        self.assertEqual(len(self.audit()), REPORTED_MAX + 2)
+
+
+class DeferredsTests(SecurityTestCase):
+    def test_a_thread_pool_that_fails(self) -> None:
+        """The pool itself refuses the work: that is a refused login, not a client that waits for ever."""
+        manager = SecurityManager(Configuration(), [], lambda function, *args: fail(RuntimeError("stopped")), self.clock, Path.read_bytes)  # type: ignore[arg-type]
+        self.refused(manager.authenticate("a", "b", REMOTE))
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
