@@ -275,7 +275,7 @@ class Broker:
                 continue
             acceptor = Acceptor(self.server, uri, self._reactor, self._read_bytes)
             try:
-                _now(acceptor.start())
+                acceptor.start()
             except (CannotListenError, TlsConfigurationError) as error:
                 self._close_acceptors()
                 raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {_reason(error, uri)}") from error
@@ -357,19 +357,6 @@ class Broker:
         log.critical("AMQ222010: Critical IO Error, shutting down the server: {reason}", reason=reason)
         if self._on_failure is not None:
             self._on_failure(reason)
-
-
-def _now(result: Deferred[T]) -> T:
-    """The result of a Deferred that has fired already, as listening does."""
-    values: list[Any] = []
-    errors: list[Any] = []
-    result.addCallbacks(values.append, errors.append)
-    if errors:
-        errors[0].raiseException()
-    if not values:
-        raise StartError("the acceptor did not open at once")
-    opened: T = values[0]
-    return opened
 
 
 def _reason(error: Exception, uri: TransportUri) -> str:

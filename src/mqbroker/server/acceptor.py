@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.defer import gatherResults, maybeDeferred
-from twisted.internet.endpoints import TCP4ServerEndpoint, TCP6ServerEndpoint
 from twisted.internet.interfaces import IListeningPort, IPushProducer
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.logger import Logger
-from twisted.protocols.tls import TLSMemoryBIOFactory
 from zope.interface import implementer
 
 from mqbroker.server.connection import ServerConnection
@@ -116,9 +114,7 @@ class Acceptor:
     ``resolve_path`` finds key stores; ``reactor`` listens.
     """
 
-    def __init__(
-        self, server: Server, uri: TransportUri, reactor: Any, read_file: Callable[[str], bytes], codec_key: str | None = None
-    ) -> None:
+    def __init__(self, server: Server, uri: TransportUri, reactor: Any, read_file: Callable[[str], bytes]) -> None:
         self.server = server
         self.uri = uri
         self.naming = naming_of(uri)
@@ -130,7 +126,6 @@ class Acceptor:
         self._open = 0
         self._ports: list[IListeningPort] = []
         self._last_refusal = -REFUSALS_LOGGED_SECONDS
-        self._codec_key = codec_key
 
     @property
     def name(self) -> str:
@@ -145,32 +140,30 @@ class Acceptor:
         """Where it listens."""
         return [port.getHost() for port in self._ports]  # type: ignore[misc]
 
-    def start(self) -> Deferred[list[IListeningPort]]:
-        """Listen.  Fails with :class:`~twisted.internet.error.CannotListenError` when a port is taken."""
+    def start(self) -> None:
+        """Listen.  Raises :class:`~twisted.internet.error.CannotListenError` when a port is taken, TlsConfigurationError."""
         factory: Any = BrokerFactory(self)
         if self.secure:
-            factory = TLSMemoryBIOFactory(server_context(self.uri.parameters, self._read_file, self._codec_key), False, factory)
+            # Imported here: what TLS needs costs a broker without it a third of its start-up time.
+            from twisted.protocols.tls import TLSMemoryBIOFactory
+
+            factory = TLSMemoryBIOFactory(server_context(self.uri.parameters, self._read_file), False, factory)
         backlog = int(self.uri.parameters.get("backlog", "-1"))
-        listening = []
-        for host in self.uri.hosts:
-            kind = TCP6ServerEndpoint if ":" in host else TCP4ServerEndpoint
-            interface = "" if host in ("0.0.0.0", "::") else "127.0.0.1" if host == "localhost" else host
-            endpoint: Any = kind(self._reactor, self.uri.port, backlog if backlog > 0 else BACKLOG_DEFAULT, interface)
-            listening.append(endpoint.listen(factory))
-        result: Deferred[list[IListeningPort]] = gatherResults(listening, consumeErrors=True)
-
-        def remember(ports: list[IListeningPort]) -> list[IListeningPort]:
-            self._ports = ports
-            for address in self.addresses:
-                log.info(
-                    "AMQ221020: Started {scheme} Acceptor at {host}:{port} for protocols [CORE]",
-                    scheme="TLS" if self.secure else "TCP",
-                    host=address.host,
-                    port=address.port,
-                )
-            return ports
-
-        return result.addCallback(remember)
+        try:
+            for host in self.uri.hosts:
+                interface = {"0.0.0.0": "", "localhost": "127.0.0.1"}.get(host, host)
+                port = self._reactor.listenTCP(self.uri.port, factory, backlog if backlog > 0 else BACKLOG_DEFAULT, interface)
+                self._ports.append(port)
+        except BaseException:
+            self.stop()
+            raise
+        for address in self.addresses:
+            log.info(
+                "AMQ221020: Started {scheme} Acceptor at {host}:{port} for protocols [CORE]",
+                scheme="TLS" if self.secure else "TCP",
+                host=address.host,
+                port=address.port,
+            )
 
     def stop(self) -> Deferred[list[None]]:
         """Listen no more; connections stay."""

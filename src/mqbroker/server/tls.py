@@ -14,14 +14,12 @@ class TlsConfigurationError(ValueError):
     """The TLS parameters of an acceptor cannot be used; says which one and why."""
 
 
-def server_context(
-    parameters: Mapping[str, str], read_file: Callable[[str], bytes], codec_key: str | None = None
-) -> IOpenSSLServerConnectionCreator:
+def server_context(parameters: Mapping[str, str], read_file: Callable[[str], bytes]) -> IOpenSSLServerConnectionCreator:
     """Build the TLS side of an acceptor.  Raises :class:`TlsConfigurationError`."""
     from twisted.internet.ssl import CertificateOptions
 
-    key, certificate, chain = _key_store(parameters, read_file, codec_key)
-    authorities = _trust_store(parameters, read_file, codec_key)
+    key, certificate, chain = _key_store(parameters, read_file)
+    authorities = _trust_store(parameters, read_file)
     need, want = _flag(parameters, "needClientAuth"), _flag(parameters, "wantClientAuth")
     if (need or want) and not authorities:
         raise TlsConfigurationError("needClientAuth and wantClientAuth need a trustStorePath to check client certificates against")
@@ -39,14 +37,11 @@ def _flag(parameters: Mapping[str, str], name: str) -> bool:
     return parameters.get(name, "").lower() == "true"
 
 
-def _password(parameters: Mapping[str, str], name: str, codec_key: str | None) -> bytes | None:
+def _password(parameters: Mapping[str, str], name: str) -> bytes | None:
+    """A store's password; masked ones are plain already."""
     text = parameters.get(name)
     if text is None:
         return None
-    if text.startswith("ENC(") and text.endswith(")"):
-        from mqbroker.config.masking import decode_masked
-
-        text = decode_masked(text) if codec_key is None else decode_masked(text, codec_key)
     return text.encode()
 
 
@@ -78,14 +73,14 @@ def _read(parameters: Mapping[str, str], name: str, read_file: Callable[[str], b
         raise TlsConfigurationError(f"{name}={path} cannot be read: {error.strerror}") from error
 
 
-def _key_store(parameters: Mapping[str, str], read_file: Callable[[str], bytes], codec_key: str | None) -> tuple[PKey, X509, list[X509]]:
+def _key_store(parameters: Mapping[str, str], read_file: Callable[[str], bytes]) -> tuple[PKey, X509, list[X509]]:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
     from cryptography.x509 import load_pem_x509_certificates
     from OpenSSL.crypto import X509, PKey
 
     key: Any
     data = _read(parameters, "keyStorePath", read_file)
-    password = _password(parameters, "keyStorePassword", codec_key)
+    password = _password(parameters, "keyStorePassword")
     path = parameters["keyStorePath"]
     try:
         if _kind(parameters, "keyStore") == "PKCS12":
@@ -104,7 +99,7 @@ def _key_store(parameters: Mapping[str, str], read_file: Callable[[str], bytes],
     return PKey.from_cryptography_key(key), first, rest
 
 
-def _trust_store(parameters: Mapping[str, str], read_file: Callable[[str], bytes], codec_key: str | None) -> list[X509]:
+def _trust_store(parameters: Mapping[str, str], read_file: Callable[[str], bytes]) -> list[X509]:
     from cryptography.hazmat.primitives.serialization import pkcs12
     from cryptography.x509 import load_pem_x509_certificates
     from OpenSSL.crypto import X509
@@ -115,7 +110,7 @@ def _trust_store(parameters: Mapping[str, str], read_file: Callable[[str], bytes
     path = parameters["trustStorePath"]
     try:
         if _kind(parameters, "trustStore") == "PKCS12":
-            store = pkcs12.load_pkcs12(data, _password(parameters, "trustStorePassword", codec_key))
+            store = pkcs12.load_pkcs12(data, _password(parameters, "trustStorePassword"))
             certificates = [entry.certificate for entry in store.additional_certs]
         else:
             certificates = list(load_pem_x509_certificates(data))

@@ -52,6 +52,8 @@ class Compactor:
         self._addresses = addresses
         self._running: dict[SegmentLog, int] = {}
         """Journals under compaction, with the sequence at which it ends."""
+        self._rest: dict[SegmentLog, int] = {}
+        """After all of a journal was written anew: the sequence before which doing it again would gain nothing."""
         if self._min_files:
             journal.on_roll = self._rolled
             self._rolled()
@@ -61,7 +63,8 @@ class Compactor:
 
     def _consider(self) -> None:
         for log in (self._journal.messages, self._journal.bindings):
-            if log not in self._running and self._worthwhile(log):
+            rested = log.current.sequence >= self._rest.get(log, 0)
+            if rested and log not in self._running and self._worthwhile(log):
                 self._running[log] = log.current.sequence
                 self._step(log)
 
@@ -74,7 +77,11 @@ class Compactor:
         if not log.segments[0].live:
             self._maintenance.trim()
         oldest = log.segments[0]
-        if oldest.sequence >= self._running[log] or not self._worthwhile(log):
+        if oldest.sequence >= self._running[log]:
+            self._rest[log] = log.current.sequence + len(log.segments)
+            del self._running[log]
+            return
+        if not self._worthwhile(log):
             del self._running[log]
             return
         ticket = self._move_messages(oldest) if log is self._journal.messages else self._move_bindings(oldest)
