@@ -1,0 +1,89 @@
+"""A blocking client in the shape of JMS 2.0.
+
+::
+
+    from mqclient.jms import ConnectionFactory
+
+    with ConnectionFactory("tcp://localhost:61616").create_context() as context:
+        context.create_producer().send("queue://greetings", "Hello")
+        print(context.create_consumer("queue://greetings").receive_body(timeout=1000))
+
+What differs from Java is in ``docs/client-guide.md``: names are in snake case, getters and setters are attributes, everything that can be
+closed is a context manager, timeouts are ms with None for "for ever" and 0 for "do not wait".
+"""
+
+from mqclient.core.api import FailoverEvent
+from mqclient.jms.bytes_message import BytesMessage
+from mqclient.jms.connection import Connection, ConnectionMetaData
+from mqclient.jms.consumer import MessageConsumer, QueueBrowser
+from mqclient.jms.context import JMSConsumer, JMSContext, JMSProducer
+from mqclient.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mqclient.jms.exceptions import (
+    IllegalStateException,
+    InvalidClientIDException,
+    InvalidDestinationException,
+    InvalidSelectorException,
+    JMSException,
+    JMSSecurityException,
+    MessageEOFException,
+    MessageFormatException,
+    MessageNotReadableException,
+    MessageNotWriteableException,
+    TransactionRolledBackException,
+)
+from mqclient.jms.factory import ConnectionFactory
+from mqclient.jms.map_message import MapMessage
+from mqclient.jms.message import DeliveryMode, Message
+from mqclient.jms.modes import AcknowledgeMode
+from mqclient.jms.producer import CompletionListener, MessageProducer
+from mqclient.jms.session import Session
+from mqclient.jms.settings import FactorySettings
+from mqclient.jms.simple_messages import JavaSerialized, ObjectMessage, TextMessage
+from mqclient.jms.stream_message import StreamMessage
+from mqclient.jms.values import Byte, Char, Float, Long, Short
+
+__all__ = [
+    "AcknowledgeMode",
+    "Byte",
+    "BytesMessage",
+    "Char",
+    "CompletionListener",
+    "Connection",
+    "ConnectionFactory",
+    "ConnectionMetaData",
+    "DeliveryMode",
+    "Destination",
+    "FactorySettings",
+    "FailoverEvent",
+    "Float",
+    "IllegalStateException",
+    "InvalidClientIDException",
+    "InvalidDestinationException",
+    "InvalidSelectorException",
+    "JMSConsumer",
+    "JMSContext",
+    "JMSException",
+    "JMSProducer",
+    "JMSSecurityException",
+    "JavaSerialized",
+    "Long",
+    "MapMessage",
+    "Message",
+    "MessageConsumer",
+    "MessageEOFException",
+    "MessageFormatException",
+    "MessageNotReadableException",
+    "MessageNotWriteableException",
+    "MessageProducer",
+    "ObjectMessage",
+    "Queue",
+    "QueueBrowser",
+    "Session",
+    "Short",
+    "StreamMessage",
+    "TemporaryQueue",
+    "TemporaryTopic",
+    "TextMessage",
+    "Topic",
+    "TransactionRolledBackException",
+]

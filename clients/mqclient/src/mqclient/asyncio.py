@@ -1,0 +1,228 @@
+"""The core client under asyncio: awaitables are tasks.
+
+::
+
+    locator = server_locator("tcp://localhost:61616")
+    factory = await locator.create_session_factory()
+    session = await factory.create_session("user", "password")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import ssl
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import txaio.aio
+
+from mqclient.core.api import LocatorSettings
+from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url
+from mqclient.core.connection import describe
+from mqclient.core.locator import Locator
+from mqclient.core.runtime import Link, LinkHandler
+from mqclient.errors import NotConnectedError
+from mqclient.invm import SERVERS, server_number
+from mqclient.tls import TlsSettings, flag, tls_settings
+from mqclient.wire.primitives import TransportConfiguration
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+def server_locator(
+    brokers: str | Sequence[TransportConfiguration],
+    settings: LocatorSettings | None = None,
+    *,
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> Locator:
+    """A locator for a connection URL, or for connectors and settings.  ``loop``: None takes the running one.
+
+    Raises ``ValueError`` for a URL or a setting that cannot be used; a URL together with settings is refused.
+    """
+    runtime = AsyncioRuntime(loop if loop is not None else asyncio.get_running_loop())
+    if not isinstance(brokers, str):
+        return Locator(runtime, brokers, settings)
+    if settings is not None:
+        raise ValueError("the URL holds the settings; give connectors together with settings")
+    configuration = configuration_from_url(brokers)
+    for warning in configuration.warnings:
+        runtime.log_warning(warning)
+    return Locator(runtime, configuration.connectors, configuration.settings)
+
+
+class AsyncioRuntime:
+    """Implements :class:`mqclient.core.runtime.Runtime`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._framework = txaio.aio.with_config(loop=loop)  # type: ignore[no-untyped-call]
+        # The loop itself keeps weak references only.
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def now(self) -> float:
+        return self.loop.time()
+
+    def wall_clock_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def call_later(self, seconds: float, function: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
+        return self.loop.call_later(max(seconds, 0.0), function, *args)
+
+    def call_soon(self, function: Callable[..., Any], *args: Any) -> None:
+        self.loop.call_soon(function, *args)
+
+    def create_future(self) -> Any:
+        return self._framework.create_future()
+
+    def resolve(self, future: Any, value: Any) -> None:
+        if not future.done():
+            self._framework.resolve(future, value)
+
+    def reject(self, future: Any, error: BaseException) -> None:
+        if not future.done():
+            future.set_exception(error)
+
+    def is_done(self, future: Any) -> bool:
+        return bool(future.done())
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = self.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
+        return self.spawn(self._connect(connector, handler, timeout))
+
+    def random_bytes(self, size: int) -> bytes:
+        return os.urandom(size)
+
+    def random_below(self, limit: int) -> int:
+        return random.randrange(limit)
+
+    def log_failure(self, text: str, error: BaseException) -> None:
+        _log.error("%s", text, exc_info=error)
+
+    def log_warning(self, text: str) -> None:
+        _log.warning("%s", text)
+
+    def _enter(self, function: Callable[..., object], *args: object) -> None:
+        """Call in the loop's thread, from any."""
+        try:
+            self.loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            if not self.loop.is_closed():
+                raise
+
+    async def _connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Link:
+        parameters = dict(connector.parameters)
+        if connector.factory_class_name == IN_VM_CONNECTOR:
+            return SERVERS.connect(server_number(connector.parameters), self._enter, handler)
+        limit = int(parameters.get("connect-timeout-millis", -1))
+        local = parameters.get("localAddress")
+        tls = tls_settings(connector, lambda path: Path(path).read_bytes())
+        try:
+            async with asyncio.timeout(limit / 1000 if limit > 0 else timeout):
+                _, protocol = await self.loop.create_connection(
+                    lambda: _LinkProtocol(self.loop, handler, flag(parameters, "tcpNoDelay", True)),
+                    str(parameters.get("host", "localhost")),
+                    int(parameters.get("port", 61616)),
+                    ssl=ssl_context(tls) if tls is not None else None,
+                    server_hostname=tls.host if tls is not None else None,
+                    local_addr=(str(local), int(parameters.get("localPort", 0))) if local else None,
+                )
+        except TimeoutError as error:
+            raise NotConnectedError(f"{describe(connector)} cannot be reached: no answer in time") from error
+        except OSError as error:
+            raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}") from error
+        return AsyncioLink(protocol, describe(connector))
+
+
+class AsyncioLink:
+    """Implements :class:`mqclient.core.runtime.Link`; all that is written in one turn of the loop leaves together."""
+
+    __slots__ = ("_protocol", "peer")
+
+    def __init__(self, protocol: _LinkProtocol, peer: str) -> None:
+        self._protocol = protocol
+        self.peer = peer
+
+    def write(self, data: bytes) -> None:
+        self._protocol.write(data)
+
+    def close(self) -> None:
+        self._protocol.flush()
+        self._protocol.transport.close()
+
+    def abort(self) -> None:
+        self._protocol.transport.abort()
+
+
+class _LinkProtocol(asyncio.Protocol):
+    transport: asyncio.Transport
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, handler: LinkHandler, no_delay: bool) -> None:
+        self._loop = loop
+        self._handler = handler
+        self._no_delay = no_delay
+        self._pending: list[bytes] = []
+        self._lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        if not self._no_delay:
+            import socket
+
+            # asyncio itself switches the delay off.
+            self.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+
+    def data_received(self, data: bytes) -> None:
+        self._handler.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = True
+        self._handler.link_lost(str(exc) if exc is not None else "the connection was closed")
+
+    def pause_writing(self) -> None:
+        self._handler.link_paused()
+
+    def resume_writing(self) -> None:
+        self._handler.link_resumed()
+
+    def write(self, data: bytes) -> None:
+        if self._lost:
+            return
+        if not self._pending:
+            self._loop.call_soon(self.flush)
+        self._pending.append(data)
+
+    def flush(self) -> None:
+        pending, self._pending = self._pending, []
+        if pending and not self._lost:
+            self.transport.write(b"".join(pending))
+
+
+def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
+    """The TLS context that ``settings`` describe."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = settings.verify_host and not settings.trust_all
+    if settings.trust_all:
+        context.verify_mode = ssl.CERT_NONE
+    elif settings.trusted:
+        context.load_verify_locations(cadata=b"".join(settings.trusted).decode("ascii"))
+    else:
+        context.load_default_certs()
+    if settings.private_key is not None:
+        # The ssl module reads keys from files only.
+        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+            file.write(settings.private_key + b"".join(settings.certificates))
+            file.flush()
+            context.load_cert_chain(file.name)
+    return context

@@ -1,0 +1,388 @@
+"""The core client for programs with threads: calls that wait.
+
+The reactor runs in a thread of its own, or is the process's reactor if that runs already.  Messages that have arrived wait in a buffer that
+application threads read directly; what has to be told to the broker about them is posted to the reactor in batches.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from inspect import isawaitable
+from typing import Any, BinaryIO, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.python import threadable
+from twisted.python.failure import Failure
+from twisted.python.threadpool import ThreadPool
+
+from mqclient.core.api import ClientConsumer, ClientSession, LocatorSettings, SessionDispatcher
+from mqclient.core.locator import Locator
+from mqclient.core.message import ClientMessage
+from mqclient.errors import IllegalStateError, MQError, NotConnectedError, ObjectClosedError, OperationTimeoutError
+from mqclient.protocol.retry import RateLimiter
+from mqclient.threads import Dispatcher, SharedBuffer
+from mqclient.twisted import TwistedRuntime
+from mqclient.wire.primitives import TransportConfiguration
+
+T = TypeVar("T")
+_START_TIMEOUT_SECONDS = 10.0
+
+
+class _Process:
+    """The one thing that belongs to the process and not to a connection: which reactor runs in it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.runner: Runner | None = None
+
+
+_process = _Process()
+
+
+def get_runner() -> Runner:
+    """The process's runner: on the process's reactor while that runs, else on a reactor of its own in a daemon thread.
+
+    After a fork a new one is made.
+    """
+    with _process.lock:
+        runner = _process.runner
+        if runner is None or not runner.usable:
+            module = sys.modules.get("twisted.internet.reactor")
+            runner = Runner(module) if module is not None and getattr(module, "running", False) else Runner(None)
+            _process.runner = runner
+        return runner
+
+
+class Runner:
+    """Implements :class:`mqclient.core.api.BlockingRunner`.  ``reactor``: a running one, None starts one in a daemon thread."""
+
+    def __init__(self, reactor: Any) -> None:
+        self._pid = os.getpid()
+        self._ended = False
+        self._own = reactor is None
+        self._lock = threading.Lock()
+        self._jobs: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._scheduled = False
+        self._outcomes: set[_Outcome] = set()
+        self._thread_id: int | None = None
+        self.reactor: Any = _start_reactor() if reactor is None else reactor
+        self.reactor.callFromThread(self._watch_shutdown)
+        self.runtime = TwistedRuntime(self.reactor)
+
+    @property
+    def usable(self) -> bool:
+        return not self._ended and self._pid == os.getpid()
+
+    def locator(self, connectors: Sequence[TransportConfiguration], settings: LocatorSettings | None = None) -> Locator:
+        return Locator(self.runtime, connectors, settings)
+
+    def call(self, function: Callable[..., Any], *args: Any, timeout: int | None = None, **kwargs: Any) -> Any:
+        self._check()
+        outcome = _Outcome()
+        self._submit(self._run, (outcome, function, args, kwargs))
+        try:
+            finished = outcome.done.wait(None if timeout is None else timeout / 1000)
+        except BaseException:
+            self._submit(outcome.cancel, ())
+            raise
+        if not finished:
+            self._submit(outcome.cancel, ())
+            raise OperationTimeoutError(f"the call was not finished within {timeout} ms")
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.result
+
+    def post(self, function: Callable[..., Any], *args: Any) -> None:
+        self._check_process()
+        self._submit(self._run_posted, (function, args))
+
+    def create_consumer(
+        self,
+        session: ClientSession,
+        queue_name: str,
+        filter_string: str | None = None,
+        *,
+        priority: int = 0,
+        browse_only: bool = False,
+        window_size: int | None = None,
+        max_rate: int | None = None,
+    ) -> Consumer:
+        settings = session.factory.settings
+        rate = settings.consumer_max_rate if max_rate is None else max_rate
+        buffer = SharedBuffer()
+        consumer = self.call(
+            session.create_consumer,
+            queue_name,
+            filter_string,
+            priority=priority,
+            browse_only=browse_only,
+            window_size=window_size,
+            max_rate=-1,
+            buffer=buffer,
+        )
+        return Consumer(self, consumer, buffer, rate, settings.block_on_acknowledge)
+
+    def dispatcher(self, session: ClientSession) -> Dispatcher:
+        return Dispatcher()
+
+    def read_body(self, message: ClientMessage, timeout: int | None = None) -> bytes:
+        if message.large is None:
+            return message.plain_body()
+        body: bytes = self.call(message.large.read, timeout=timeout)
+        return body
+
+    def save_body(self, message: ClientMessage, file: BinaryIO, timeout: int | None = None) -> None:
+        if message.large is None:
+            file.write(message.plain_body())
+        else:
+            self.call(message.large.save_to, file, timeout=timeout)
+
+    def in_reactor_thread(self) -> bool:
+        """Is the calling thread the reactor's?"""
+        if self._thread_id is not None:
+            return threading.get_ident() == self._thread_id
+        return not self._own and bool(threadable.isInIOThread())  # type: ignore[no-untyped-call]
+
+    # --- inside ---
+
+    def _check(self) -> None:
+        self._check_process()
+        if self.in_reactor_thread():
+            raise IllegalStateError(
+                "a blocking call in the reactor's thread would wait for itself; use mqclient.twisted there, or deferToThread"
+            )
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise IllegalStateError("the connection was opened before the process forked; open a new one in the child process")
+        if self._ended:
+            raise NotConnectedError("the reactor of this process has stopped")
+
+    def _submit(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        with self._lock:
+            self._jobs.append((function, args))
+            if self._scheduled:
+                return
+            self._scheduled = True
+        self.reactor.callFromThread(self._drain)
+
+    def _drain(self) -> None:
+        with self._lock:
+            jobs, self._jobs = self._jobs, deque()
+            self._scheduled = False
+        for function, args in jobs:
+            function(*args)
+
+    def _run(self, outcome: _Outcome, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if outcome.cancelled:
+            return
+        self._outcomes.add(outcome)
+        try:
+            result = function(*args, **kwargs)
+        except Exception as error:  # whatever it is, it belongs to the caller
+            self._finish(outcome, None, error)
+            return
+        if isawaitable(result) and not isinstance(result, Deferred):
+            result = Deferred.fromCoroutine(_awaited(result))
+        if not isinstance(result, Deferred):
+            self._finish(outcome, result, None)
+            return
+        outcome.deferred = result
+        result.addCallbacks(
+            lambda value: self._finish(outcome, value, None),
+            lambda failure: self._finish(outcome, None, failure.value),
+        )
+
+    def _finish(self, outcome: _Outcome, result: Any, error: BaseException | None) -> None:
+        self._outcomes.discard(outcome)
+        outcome.finish(result, error)
+
+    def _run_posted(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        try:
+            result = function(*args)
+        except Exception as error:  # nobody waits for it
+            self.runtime.log_failure("a posted call failed", error)
+        else:
+            if isinstance(result, Deferred):
+                result.addErrback(self._posted_failed)
+
+    def _posted_failed(self, failure: Failure) -> None:
+        assert failure.value is not None
+        self.runtime.log_failure("a posted call failed", failure.value)
+
+    def _watch_shutdown(self) -> None:
+        self._thread_id = threading.get_ident()
+        self.reactor.addSystemEventTrigger("after", "shutdown", self._shut_down)
+
+    def _shut_down(self) -> None:
+        self._ended = True
+        for outcome in list(self._outcomes):
+            self._finish(outcome, None, NotConnectedError("the reactor of this process has stopped"))
+
+
+class _Outcome:
+    """The result of a call, between the threads."""
+
+    __slots__ = ("cancelled", "deferred", "done", "error", "result")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.deferred: Deferred[Any] | None = None
+        self.cancelled = False
+
+    def finish(self, result: Any, error: BaseException | None) -> None:
+        self.result = result
+        self.error = error
+        self.done.set()
+
+    def cancel(self) -> None:
+        """In the reactor's thread: nobody waits any more."""
+        self.cancelled = True
+        if self.deferred is not None and not self.done.is_set():
+            self.deferred.cancel()
+
+
+class Consumer:
+    """Implements :class:`mqclient.core.api.BlockingConsumer`."""
+
+    def __init__(self, runner: Runner, consumer: ClientConsumer, buffer: SharedBuffer, max_rate: int, block_on_acknowledge: bool) -> None:
+        self._runner = runner
+        self._consumer = consumer
+        self._buffer = buffer
+        self._limiter = RateLimiter(max_rate) if max_rate > 0 else None
+        self._block_on_acknowledge = block_on_acknowledge
+        self._handled = False
+
+    @property
+    def consumer(self) -> ClientConsumer:
+        return self._consumer
+
+    @property
+    def closed(self) -> bool:
+        return self._buffer.closed
+
+    def receive(self, timeout: int | None = None) -> ClientMessage | None:
+        if self._handled:
+            raise IllegalStateError("a consumer with a message handler cannot be asked to receive")
+        if self._buffer.closed:
+            raise ObjectClosedError(f"the consumer of {self._consumer.queue_name} is closed")
+        deadline = None if timeout is None else time.monotonic() + timeout / 1000
+        asked = False
+        while True:
+            message = self._buffer.pop()
+            if message is None and not asked:
+                self._runner._check()
+                self._runner.post(self._consumer.prepare_receive)
+                left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                message = self._buffer.wait(left)
+                if message is None and not self._buffer.closed and not self._buffer.paused:
+                    asked = True
+                    message = self._ask_broker()
+                if message is None and deadline is None and not self._buffer.closed:
+                    asked = False  # another thread was quicker
+                    continue
+            if message is None or self._give_out(message):
+                return message
+
+    def receive_immediate(self) -> ClientMessage | None:
+        return self.receive(0)
+
+    def acknowledge(self, message: ClientMessage) -> None:
+        self._acknowledge(self._consumer.acknowledge, message)
+
+    def individual_acknowledge(self, message: ClientMessage) -> None:
+        self._acknowledge(self._consumer.individual_acknowledge, message)
+
+    def set_message_handler(self, handler: Callable[[ClientMessage], None] | None, dispatcher: SessionDispatcher) -> None:
+        if handler is None:
+            self._buffer.arrived = None
+            self._handled = False
+            return
+        chosen = handler
+        self._handled = True
+        self._buffer.arrived = lambda: dispatcher.submit(self._deliver, chosen)
+        for _ in range(len(self._buffer)):
+            dispatcher.submit(self._deliver, chosen)
+        self._runner.post(self._consumer.prepare_receive)
+
+    def close(self) -> None:
+        self._runner.call(self._consumer.close)
+
+    def _ask_broker(self) -> ClientMessage | None:
+        try:
+            self._runner.call(self._consumer.force_delivery)
+        except ObjectClosedError:
+            return None
+        return self._buffer.pop()
+
+    def _give_out(self, message: ClientMessage) -> bool:
+        expired = message.expiration != 0 and self._runner.runtime.wall_clock_ms() >= message.expiration
+        self._runner.post(self._consumer.consumed, message, expired)
+        if expired:
+            return False
+        if self._limiter is not None:
+            while delay := self._limiter.delay(time.monotonic()):
+                time.sleep(delay)
+        return True
+
+    def _deliver(self, handler: Callable[[ClientMessage], None]) -> None:
+        if not self._handled:
+            return
+        message = self._buffer.pop()
+        try:
+            if message is not None and self._give_out(message):
+                handler(message)
+        finally:
+            if message is not None and self._runner.usable:
+                self._runner.post(self._consumer.prepare_receive)
+
+    def _acknowledge(self, function: Callable[..., Any], message: ClientMessage) -> None:
+        if self._block_on_acknowledge:
+            self._runner.call(function, message)
+        else:
+            self._runner.post(function, message)
+
+
+class _DaemonPool(ThreadPool):
+    """Threads (for name look-ups) that do not keep the process from ending."""
+
+    threadFactory = functools.partial(threading.Thread, daemon=True)  # type: ignore[assignment]
+
+
+def _start_reactor() -> Any:
+    reactor = _new_reactor()
+    # Connections must not drop when the wall clock is set.
+    reactor.seconds = time.monotonic
+    pool = _DaemonPool(0, 4, "mqclient-names")
+    reactor.threadpool = pool
+    pool.start()
+    started = threading.Event()
+    reactor.callWhenRunning(started.set)
+    threading.Thread(target=lambda: reactor.run(installSignalHandlers=False), name="mqclient-reactor", daemon=True).start()
+    if not started.wait(_START_TIMEOUT_SECONDS):
+        raise MQError(f"the reactor's thread did not start within {_START_TIMEOUT_SECONDS:g} s")
+    return reactor
+
+
+def _new_reactor() -> Any:
+    # An object of its own, not the process's: it is not installed, and a forked child can make another.
+    try:
+        from twisted.internet.epollreactor import EPollReactor
+
+        return EPollReactor()  # type: ignore[no-untyped-call]
+    except ImportError:
+        from twisted.internet.selectreactor import SelectReactor
+
+        return SelectReactor()
+
+
+async def _awaited(awaitable: Any) -> Any:
+    return await awaitable

@@ -1,0 +1,660 @@
+"""What the core client offers: protocols of its objects, settings, listeners.
+
+The classes that implement the protocols are made by a shell: :mod:`mqclient.twisted` (awaitables are Deferreds),
+:mod:`mqclient.asyncio` (awaitables are tasks and futures) and :mod:`mqclient.blocking` (calls that wait in the caller's thread).
+The names are those of the Java core API in Python spelling.
+
+Rules that hold for every object here:
+
+* All methods must be called in the thread of the reactor or loop; only :mod:`mqclient.blocking` may be used from others.
+* A method that returns an ``Awaitable`` starts by itself, also when nobody awaits it: at once under Twisted, in the loop's next turn under
+  asyncio, in the order of the calls.
+* Every call to the broker is bounded by ``call_timeout``; while a reconnect runs, by ``call_failover_timeout``.
+  Exceptions: ``ClientConsumer.receive()`` without a timeout and sends to a full address with the BLOCK policy.
+* Errors are the classes of :mod:`mqclient.errors`.  After a connection failure a call that waited raises ``UnblockedError``;
+  a call on a closed object raises ``ObjectClosedError``.
+* Times are milliseconds, sizes are bytes, unless a name says otherwise.
+
+The wide file holds one set of interfaces on purpose: it is the contract that other packages are written against.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, BinaryIO, Protocol, TypeVar
+
+from mqclient.core.message import ClientMessage, LargeBody
+from mqclient.errors import MQError
+from mqclient.protocol.topology import Topology
+from mqclient.wire.packets import ROUTING_ANYCAST, ROUTING_MULTICAST
+from mqclient.wire.primitives import TransportConfiguration
+
+__all__ = [
+    "ROUTING_ANYCAST",
+    "ROUTING_MULTICAST",
+    "WITHOUT_EFFECT",
+    "AddressQueryResult",
+    "BlockingConsumer",
+    "BlockingRunner",
+    "ClientConsumer",
+    "ClientMessage",
+    "ClientProducer",
+    "ClientSession",
+    "ClientSessionFactory",
+    "FailoverEvent",
+    "FailoverEventListener",
+    "LargeBody",
+    "LocatorSettings",
+    "QueueConfiguration",
+    "QueueQueryResult",
+    "SendAcknowledgementHandler",
+    "ServerLocator",
+    "SessionDispatcher",
+    "SessionFailureListener",
+    "TransportConfiguration",
+    "url_parameter_names",
+]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+DEFAULT_LOAD_BALANCING_POLICY = "org.apache.activemq.artemis.api.core.client.loadbalance.RoundRobinConnectionLoadBalancingPolicy"
+
+
+def _url(name: str, default: Any) -> Any:
+    return field(default=default, metadata={"url": name})
+
+
+@dataclass(slots=True, kw_only=True)
+class LocatorSettings:
+    """Everything that can be set on a connection, with the Artemis client's defaults.
+
+    Each field's URL parameter is in its metadata (``url``); :func:`url_parameter_names` gives the table.  A parameter of the
+    Artemis client that is not here is in :data:`WITHOUT_EFFECT`, or belongs to the transport (TLS, sockets) or to JMS.
+    """
+
+    ha: bool = _url("ha", False)
+    """On failure also try the backup that the topology names for the broker."""
+    use_topology_for_load_balancing: bool = _url("useTopologyForLoadBalancing", True)
+    """New session factories rotate over the topology once it is known; otherwise over the given connectors."""
+    connection_load_balancing_policy_class_name: str = _url("connectionLoadBalancingPolicyClassName", DEFAULT_LOAD_BALANCING_POLICY)
+    """Full Java class name of one of the four policies: RoundRobin, Random, RandomSticky, FirstElement (…ConnectionLoadBalancingPolicy)."""
+    user: str | None = _url("user", None)
+    """Used when ``create_session`` gets no user name."""
+    password: str | None = field(default=None, repr=False, metadata={"url": "password"})
+    client_id: str | None = _url("clientID", None)
+    """Client id sent with CREATESESSION_V2; JMS also makes it unique by metadata."""
+    call_timeout: int = _url("callTimeout", 30_000)
+    """ms to wait for the answer to a call; then ``ConnectionTimedOutError``, and the connection counts as failed."""
+    call_failover_timeout: int = _url("callFailoverTimeout", 30_000)
+    """ms a call waits for a running reconnect; -1: for ever."""
+    client_failure_check_period: int = _url("clientFailureCheckPeriod", 30_000)
+    """ms between pings and checks of the peer; -1: no checks."""
+    connection_ttl: int = _url("connectionTTL", 60_000)
+    """ms after which broker and client give up a silent peer; -1: never."""
+    retry_interval: int = _url("retryInterval", 2_000)
+    """ms to wait after a round of attempts that failed."""
+    retry_interval_multiplier: float = _url("retryIntervalMultiplier", 1.0)
+    max_retry_interval: int = _url("maxRetryInterval", 2_000)
+    """ms: upper bound of the growing interval."""
+    reconnect_attempts: int = _url("reconnectAttempts", 0)
+    """Rounds of attempts to reach the current broker or its backup again after a failure; -1: for ever; 0: sessions fail at once."""
+    initial_connect_attempts: int = _url("initialConnectAttempts", 1)
+    """Rounds over the connectors for the first connection; -1: for ever; 0 counts as 1."""
+    failover_attempts: int = _url("failoverAttempts", 0)
+    """Rounds over all other known brokers when the reconnect attempts are used up; -1: for ever."""
+    confirmation_window_size: int = _url("confirmationWindowSize", -1)
+    """Bytes after which packets are confirmed; from 0 on sessions reattach without loss and asynchronous sends are acknowledged."""
+    consumer_window_size: int = _url("consumerWindowSize", 1024 * 1024)
+    """Bytes of frames that a consumer buffers; -1: unlimited; 0: nothing is buffered."""
+    consumer_max_rate: int = _url("consumerMaxRate", -1)
+    """Messages per second that a consumer takes; -1: no limit."""
+    producer_window_size: int = _url("producerWindowSize", 64 * 1024)
+    """Bytes of credits per address; -1: no flow control."""
+    producer_max_rate: int = _url("producerMaxRate", -1)
+    """Messages per second that a producer sends; -1: no limit."""
+    block_on_durable_send: bool = _url("blockOnDurableSend", True)
+    block_on_non_durable_send: bool = _url("blockOnNonDurableSend", False)
+    block_on_acknowledge: bool = _url("blockOnAcknowledge", False)
+    pre_acknowledge: bool = _url("preAcknowledge", False)
+    """The broker acknowledges before it delivers."""
+    ack_batch_size: int = _url("ackBatchSize", 1024 * 1024)
+    """Bytes of messages that one acknowledgement covers."""
+    auto_group: bool = _url("autoGroup", False)
+    """Every message of a producer gets the same generated group id."""
+    group_id: str | None = _url("groupID", None)
+    """Group id of every message of every producer."""
+    min_large_message_size: int = _url("minLargeMessageSize", 100 * 1024)
+    """Bytes: a larger body (with its leading length) is sent in chunks of this size."""
+    compress_large_message: bool = _url("compressLargeMessage", False)
+    compression_level: int = _url("compressionLevel", -1)
+    """0 to 9; -1: zlib's default."""
+    on_message_close_timeout: int = _url("onMessageCloseTimeout", 10_000)
+    """ms that closing waits for a running message handler."""
+    discovery_initial_wait_timeout: int = _url("discoveryInitialWaitTimeout", 10_000)
+    refresh_timeout: int = _url("refreshTimeout", 10_000)
+    dups_ok_batch_size: int = _url("dupsOKBatchSize", 1024 * 1024)
+    """Bytes per acknowledgement in JMS DUPS_OK sessions (JMS passes it to ``create_session``)."""
+    transaction_batch_size: int = _url("transactionBatchSize", 1024 * 1024)
+    """Bytes per acknowledgement in JMS transacted sessions (JMS passes it to ``create_session``)."""
+
+
+def url_parameter_names() -> dict[str, str]:
+    """URL parameter name -> field of :class:`LocatorSettings`."""
+    return {entry.metadata["url"]: entry.name for entry in fields(LocatorSettings)}
+
+
+WITHOUT_EFFECT: dict[str, str] = {
+    "cacheLargeMessagesClient": "large messages are always streamed",
+    "initialMessagePacketSize": "buffers need no initial size in Python",
+    "useGlobalPools": "there are no thread pools",
+    "threadPoolMaxSize": "there are no thread pools",
+    "scheduledThreadPoolMaxSize": "there are no thread pools",
+    "flowControlThreadPoolMaxSize": "there are no thread pools",
+    "ignoreJTA": "there is no JTA in Python",
+    "incomingInterceptorList": "Java classes cannot be loaded",
+    "outgoingInterceptorList": "Java classes cannot be loaded",
+    "protocolManagerFactoryStr": "only the CORE protocol is spoken",
+    "deserializationDenyList": "Java objects are never deserialised",
+    "deserializationAllowList": "Java objects are never deserialised",
+    "deserializationBlackList": "Java objects are never deserialised",
+    "deserializationWhiteList": "Java objects are never deserialised",
+}
+"""URL parameters that are accepted as in Java and change nothing, with the reason."""
+
+
+class SessionFailureListener(Protocol):
+    """Told of every connection failure, also when the reconnect succeeds."""
+
+    def before_reconnect(self, error: MQError) -> None:
+        """The connection failed with ``error``; attempts to reconnect follow."""
+
+    def connection_failed(self, error: MQError, failed_over: bool) -> None:
+        """The failure has been dealt with: ``failed_over`` is true when the sessions live on, false when they are closed now."""
+
+
+class FailoverEvent(enum.Enum):
+    FAILURE_DETECTED = 0
+    FAILOVER_COMPLETED = 1
+    FAILOVER_FAILED = 2
+
+
+FailoverEventListener = Callable[[FailoverEvent], None]
+"""Called with FAILURE_DETECTED and later with one of the other two."""
+
+
+class SendAcknowledgementHandler(Protocol):
+    """Told what became of asynchronous sends.  Needs a confirmation window; without one it is called right after the write."""
+
+    def send_acknowledged(self, message: ClientMessage) -> None:
+        """The broker has the message (a durable one is stored)."""
+
+    def send_failed(self, message: ClientMessage, error: MQError) -> None:
+        """The broker refused the message, or the session ended before its answer came."""
+
+
+@dataclass(slots=True, kw_only=True)
+class QueueConfiguration:
+    """A queue to create.  ``None`` takes the default of the matching address settings."""
+
+    name: str
+    address: str | None = None
+    """None: the same as ``name``.  A fully qualified ``address::queue`` in ``name`` is split."""
+    routing_type: int | None = ROUTING_ANYCAST
+    """ROUTING_ANYCAST, ROUTING_MULTICAST or None (the broker's default)."""
+    filter_string: str | None = None
+    durable: bool = True
+    temporary: bool = False
+    auto_created: bool = False
+    max_consumers: int | None = None
+    purge_on_no_consumers: bool | None = None
+    exclusive: bool | None = None
+    last_value: bool | None = None
+    last_value_key: str | None = None
+    non_destructive: bool | None = None
+    consumers_before_dispatch: int | None = None
+    delay_before_dispatch: int | None = None
+    group_rebalance: bool | None = None
+    group_rebalance_pause_dispatch: bool | None = None
+    group_buckets: int | None = None
+    group_first_key: str | None = None
+    auto_delete: bool | None = None
+    auto_delete_delay: int | None = None
+    auto_delete_message_count: int | None = None
+    ring_size: int | None = None
+    enabled: bool | None = None
+
+
+class QueueQueryResult(Protocol):
+    """Answer to ``queue_query``: the fields of SESS_QUEUEQUERY_RESP (see :class:`mqclient.wire.packets.QueueQueryResponseV3`)."""
+
+    exists: bool
+    durable: bool
+    temporary: bool
+    consumer_count: int
+    message_count: int
+    filter_string: str | None
+    address: str | None
+    name: str | None
+    auto_create_queues: bool
+    auto_created: bool
+    purge_on_no_consumers: bool
+    routing_type: int
+    max_consumers: int
+    exclusive: bool | None
+    last_value: bool | None
+    default_consumer_window_size: int | None
+    configuration_managed: bool | None
+
+
+class AddressQueryResult(Protocol):
+    """Answer to ``address_query``: the fields of SESS_BINDINGQUERY_RESP (see :class:`mqclient.wire.packets.BindingQueryResponseV5`)."""
+
+    exists: bool
+    queue_names: tuple[str, ...]
+    auto_create_queues: bool
+    auto_create_addresses: bool
+    default_purge_on_no_consumers: bool
+    default_max_consumers: int
+    supports_multicast: bool
+    supports_anycast: bool
+
+
+class ServerLocator(Protocol):
+    """Knows the connectors, keeps the topology that brokers announce, and opens connections."""
+
+    @property
+    def settings(self) -> LocatorSettings: ...
+
+    @property
+    def connectors(self) -> Sequence[TransportConfiguration]:
+        """The connectors that were given, in their order."""
+
+    @property
+    def topology(self) -> Topology:
+        """What brokers have announced so far."""
+
+    def create_session_factory(self, node_id: str | None = None) -> Awaitable[ClientSessionFactory]:
+        """Connect: to the member ``node_id`` of the topology, or to the broker that the load-balancing policy picks.
+
+        Makes ``initial_connect_attempts`` rounds.  Raises ``NotConnectedError`` when no broker can be reached, ``ConnectionTimedOutError``
+        when one does not answer.
+        """
+
+    def close(self) -> Awaitable[None]:
+        """Close every session factory that was made."""
+
+
+class ClientSessionFactory(Protocol):
+    """One connection to a broker, kept alive and re-established, and the sessions on it."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def settings(self) -> LocatorSettings:
+        """The settings of the locator that made it."""
+
+    @property
+    def connector(self) -> TransportConfiguration:
+        """The connector in use, or the one used last."""
+
+    @property
+    def node_id(self) -> str | None:
+        """Node id of the broker, once it is known from the topology."""
+
+    @property
+    def server_version(self) -> int:
+        """Protocol version of the broker; 0 before it is known."""
+
+    @property
+    def sessions(self) -> Sequence[ClientSession]: ...
+
+    def create_session(
+        self,
+        username: str | None = None,
+        password: str | None = None,
+        *,
+        auto_commit_sends: bool = True,
+        auto_commit_acks: bool = True,
+        pre_acknowledge: bool | None = None,
+        ack_batch_size: int | None = None,
+        client_id: str | None = None,
+        name: str | None = None,
+    ) -> Awaitable[ClientSession]:
+        """Open a session; None takes the locator's setting.
+
+        Raises ``SecurityError`` (credentials), ``SessionCreationRejectedError`` (broker not ready, limits), ``IncompatibleVersionsError``.
+        """
+
+    def add_failure_listener(self, listener: SessionFailureListener) -> None: ...
+
+    def remove_failure_listener(self, listener: SessionFailureListener) -> bool: ...
+
+    def add_failover_listener(self, listener: FailoverEventListener) -> None: ...
+
+    def remove_failover_listener(self, listener: FailoverEventListener) -> bool: ...
+
+    def close(self) -> Awaitable[None]:
+        """Close the sessions in an orderly way, then the connection.  Never raises for reasons of the network; safe to call twice."""
+
+
+class ClientSession(Protocol):
+    """A single context of work on a connection: its packets are processed by the broker in their order.
+
+    With ``auto_commit_sends``/``auto_commit_acks`` off, sends/acknowledgements take effect with :meth:`commit`.  After a failover
+    that could not reattach, a transaction with work in it is rollback-only: :meth:`commit` raises ``TransactionRolledBackError``
+    (already rolled back, work can start anew); a commit that was waiting raises ``TransactionOutcomeUnknownError``.
+    """
+
+    @property
+    def name(self) -> str:
+        """Session name on the broker (a UUID); changes when the session is created anew after a failure."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def started(self) -> bool: ...
+
+    @property
+    def auto_commit_sends(self) -> bool: ...
+
+    @property
+    def auto_commit_acks(self) -> bool: ...
+
+    @property
+    def rollback_only(self) -> bool:
+        """The open transaction was hit by a connection failure and cannot be committed."""
+
+    @property
+    def version(self) -> int:
+        """Protocol version in use."""
+
+    @property
+    def factory(self) -> ClientSessionFactory: ...
+
+    @property
+    def consumers(self) -> Sequence[ClientConsumer]: ...
+
+    @property
+    def producers(self) -> Sequence[ClientProducer]: ...
+
+    def start(self) -> Awaitable[None]:
+        """Let messages be delivered to the consumers.  Does nothing on a started session."""
+
+    def stop(self) -> Awaitable[None]:
+        """Pause delivery; waits for the broker, and for running message handlers at most ``on_message_close_timeout``."""
+
+    def commit(self, block: bool = True) -> Awaitable[None]:
+        """Flush acknowledgements and commit.  With ``block`` false the broker's answer is not awaited (JMS acknowledge)."""
+
+    def rollback(self, consider_last_message_as_delivered: bool = False) -> Awaitable[None]:
+        """Undo sends and acknowledgements since the last commit; delivered messages come again.
+
+        With ``consider_last_message_as_delivered`` the oldest message of each consumer keeps its delivery count (JMS recover).
+        """
+
+    def flush_acknowledgements(self) -> Awaitable[None]:
+        """Send acknowledgements that wait for their batch to fill."""
+
+    def create_message(self, type: int = 0, *, durable: bool = True, priority: int = 4) -> ClientMessage:
+        """A new message with a timestamp; ``type`` is one of ``mqclient.wire.message.TYPE_*``."""
+
+    def create_producer(self, address: str | None = None, *, max_rate: int | None = None) -> Awaitable[ClientProducer]:
+        """A producer for ``address``, or an anonymous one.  ``max_rate`` in messages per second, -1 none, None the locator's setting."""
+
+    def create_consumer(
+        self,
+        queue_name: str,
+        filter_string: str | None = None,
+        *,
+        priority: int = 0,
+        browse_only: bool = False,
+        window_size: int | None = None,
+        max_rate: int | None = None,
+        buffer: MessageBuffer | None = None,
+    ) -> Awaitable[ClientConsumer]:
+        """A consumer on an existing queue (``address::queue`` is allowed).  ``buffer`` is for shells.
+
+        Raises ``QueueDoesNotExistError``, ``InvalidFilterExpressionError``, ``SecurityError``, ``MaxConsumerLimitExceededError``.
+        """
+
+    def address_query(self, address: str) -> Awaitable[AddressQueryResult]: ...
+
+    def queue_query(self, queue_name: str) -> Awaitable[QueueQueryResult]: ...
+
+    def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool = False) -> Awaitable[None]: ...
+
+    def create_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
+        """Raises ``QueueExistsError``, ``AddressDoesNotExistError``, ``SecurityError``, ``InvalidQueueConfigurationError``."""
+
+    def create_shared_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
+        """Create the queue unless the same one exists; raises ``InvalidTransientQueueUseError`` when address or filter differ."""
+
+    def delete_queue(self, queue_name: str) -> Awaitable[None]:
+        """Raises ``QueueDoesNotExistError``, and ``IllegalStateError`` while the queue has consumers."""
+
+    def add_metadata(self, key: str, data: str) -> Awaitable[None]: ...
+
+    def add_unique_metadata(self, key: str, data: str) -> Awaitable[None]:
+        """Raises ``DuplicateMetadataError`` when another live session of the broker holds the same pair."""
+
+    def set_send_acknowledgement_handler(self, handler: SendAcknowledgementHandler | None) -> None:
+        """With a handler no send of this session blocks; the handler is told the outcome."""
+
+    def add_failure_listener(self, listener: SessionFailureListener) -> None: ...
+
+    def remove_failure_listener(self, listener: SessionFailureListener) -> bool: ...
+
+    def add_failover_listener(self, listener: FailoverEventListener) -> None: ...
+
+    def remove_failover_listener(self, listener: FailoverEventListener) -> bool: ...
+
+    def close(self) -> Awaitable[None]:
+        """Close consumers, producers and the session; an open transaction is rolled back.  Never raises for reasons of the network."""
+
+
+class ClientProducer(Protocol):
+    @property
+    def address(self) -> str | None: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    def send(
+        self, message: ClientMessage, address: str | None = None, *, acknowledgement_handler: SendAcknowledgementHandler | None = None
+    ) -> Awaitable[None]:
+        """Send ``message`` to ``address`` (needed by an anonymous producer, refused with ``ValueError`` by one with an address).
+
+        The result comes when the broker has the message, if the send blocks (``block_on_durable_send``, ``block_on_non_durable_send``,
+        only in sessions with ``auto_commit_sends``); otherwise when it is written.  It waits for credits (a full BLOCK address) without
+        limit.  With an ``acknowledgement_handler`` the send never blocks.  Raises ``AddressFullError``, ``SecurityError``,
+        ``AddressDoesNotExistError``, ``DuplicateIdRejectedError``.  The message's address is set; its body is not touched.
+        """
+
+    def close(self) -> Awaitable[None]: ...
+
+
+MessageHandler = Callable[[ClientMessage], "Awaitable[Any] | None"]
+
+
+class ClientConsumer(Protocol):
+    """Receives from one queue.  Messages must be acknowledged by the caller, unless the session pre-acknowledges."""
+
+    @property
+    def queue_name(self) -> str: ...
+
+    @property
+    def filter_string(self) -> str | None: ...
+
+    @property
+    def browse_only(self) -> bool: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def queue_info(self) -> QueueQueryResult:
+        """What the broker said of the queue when the consumer was created."""
+
+    def receive(self, timeout: int | None = None) -> Awaitable[ClientMessage | None]:
+        """The next message.  ``timeout`` in ms: None waits for ever, 0 is :meth:`receive_immediate`.
+
+        None is returned after the timeout, and when the consumer is closed meanwhile.  When the time is over the broker is asked once more
+        whether it has a message.  Cancelling the result ends the wait and loses no message.
+        """
+
+    def receive_immediate(self) -> Awaitable[ClientMessage | None]:
+        """A message if the queue has one now; asks the broker when nothing is buffered."""
+
+    def set_message_handler(self, handler: MessageHandler | None) -> None:
+        """Call ``handler`` for each message, one after the other; one that returns an awaitable is awaited before the next message.
+
+        An exception of the handler is logged, and delivery goes on.  While a handler is set, ``receive`` raises ``IllegalStateError``.
+        """
+
+    def acknowledge(self, message: ClientMessage) -> Awaitable[None]:
+        """Acknowledge all messages of this consumer up to ``message``; waits only with ``block_on_acknowledge``.
+
+        Sent when ``ack_batch_size`` bytes have gathered.  Once a message with a priority other than 4 was received, each message is
+        acknowledged individually (delivery order then differs from the broker's).
+        A message that a failed connection has returned to its queue is not acknowledged: it will come again.
+        """
+
+    def individual_acknowledge(self, message: ClientMessage) -> Awaitable[None]:
+        """Acknowledge just ``message``, at once."""
+
+    def close(self) -> Awaitable[None]: ...
+
+    # For shells that keep the buffer in another thread:
+
+    def consumed(self, message: ClientMessage, expired: bool | None = None) -> bool:
+        """A message was taken out of the consumer's buffer by a shell: returns its credits.
+
+        ``expired`` is what the shell has found, None: look now.  False is returned for an expired message: the broker has been told, and
+        the application must not get it.
+        """
+
+    def prepare_receive(self) -> None:
+        """A shell is about to wait for a message: grants the one credit of a consumer without window."""
+
+    def force_delivery(self) -> Awaitable[None]:
+        """Completes when the broker has delivered all that it can deliver now; withdraws the credit of a consumer without window."""
+
+    def __aiter__(self) -> AsyncIterator[ClientMessage]:
+        """Messages until the consumer is closed."""
+
+
+class MessageBuffer(Protocol):
+    """Where a consumer keeps what has arrived, ordered by priority (9 first) and arrival."""
+
+    def put(self, message: ClientMessage) -> None: ...
+
+    def pop(self) -> ClientMessage | None:
+        """The next message, None when there is none.  Does not wait."""
+
+    def clear(self) -> list[ClientMessage]:
+        """Take everything out."""
+
+    def close(self) -> None:
+        """The consumer was closed: nothing comes any more."""
+
+    def pause(self) -> None:
+        """The session was stopped: ``pop`` gives nothing until :meth:`resume`."""
+
+    def resume(self) -> None: ...
+
+    def __len__(self) -> int: ...
+
+
+# --- mqclient.blocking ------------------------------------------------------------------------------------------------
+
+
+class BlockingRunner(Protocol):
+    """Runs core calls in the thread of a reactor and waits for them; made by ``mqclient.blocking.get_runner()``.
+
+    It uses the process's reactor while that runs, else a reactor of its own in a daemon thread without signal handlers.
+    Every method raises ``IllegalStateError`` in the reactor's own thread (it would wait for itself) and in a process forked since.
+    """
+
+    def locator(self, connectors: Sequence[TransportConfiguration], settings: LocatorSettings | None = None) -> ServerLocator:
+        """A locator whose awaitables belong to this runner: use them only through :meth:`call` and :meth:`post`."""
+
+    def call(self, function: Callable[..., Awaitable[T] | T], *args: Any, timeout: int | None = None, **kwargs: Any) -> T:
+        """Run ``function(*args, **kwargs)`` in the reactor's thread, wait for its result and return it, or raise what it raised.
+
+        ``timeout`` in ms, None: no limit beyond the core's own; when it is over the call is cancelled and ``OperationTimeoutError`` is
+        raised.  KeyboardInterrupt in the waiting thread cancels the call.
+        """
+
+    def post(self, function: Callable[..., Any], *args: Any) -> None:
+        """Run ``function(*args)`` in the reactor's thread soon, in the order of posts and calls; exceptions are logged."""
+
+    def create_consumer(
+        self,
+        session: ClientSession,
+        queue_name: str,
+        filter_string: str | None = None,
+        *,
+        priority: int = 0,
+        browse_only: bool = False,
+        window_size: int | None = None,
+        max_rate: int | None = None,
+    ) -> BlockingConsumer: ...
+
+    def dispatcher(self, session: ClientSession) -> SessionDispatcher:
+        """A dispatcher for the listeners of ``session``; its thread starts with the first one.
+
+        To be closed by the caller, who keeps one per session.
+        """
+
+    def read_body(self, message: ClientMessage, timeout: int | None = None) -> bytes:
+        """The whole plain body of a received message, large or not; ``timeout`` as in :meth:`call`."""
+
+    def save_body(self, message: ClientMessage, file: BinaryIO, timeout: int | None = None) -> None:
+        """Write the plain body of a received message to ``file``."""
+
+
+class BlockingConsumer(Protocol):
+    """A consumer whose buffer is read by application threads directly: a buffered message needs no switch of threads."""
+
+    @property
+    def consumer(self) -> ClientConsumer:
+        """The core consumer; use it only through the runner."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def receive(self, timeout: int | None = None) -> ClientMessage | None:
+        """As :meth:`ClientConsumer.receive`; wakes with None when the consumer, session or connection is closed by another thread."""
+
+    def receive_immediate(self) -> ClientMessage | None: ...
+
+    def acknowledge(self, message: ClientMessage) -> None:
+        """Cumulative; waits only with ``block_on_acknowledge``.  The order with later sends, commits and closes is kept."""
+
+    def individual_acknowledge(self, message: ClientMessage) -> None: ...
+
+    def set_message_handler(self, handler: Callable[[ClientMessage], None] | None, dispatcher: SessionDispatcher) -> None:
+        """Have ``dispatcher``'s thread call ``handler`` for each message; exceptions are logged."""
+
+    def close(self) -> None: ...
+
+
+class SessionDispatcher(Protocol):
+    """One thread that runs all listeners of a session, one message at a time."""
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> None:
+        """Run ``function(*args)`` in the dispatcher's thread, in order (completion listeners, exception listeners)."""
+
+    def in_thread(self) -> bool:
+        """Is the calling thread the dispatcher's?"""
+
+    def wait_idle(self, timeout: int) -> bool:
+        """Wait at most ``timeout`` ms until no listener runs; False when one still does.  In the dispatcher's own thread: True at once."""
+
+    def close(self, timeout: int) -> bool:
+        """Stop; waits at most ``timeout`` ms for a running listener.  False when it still runs."""

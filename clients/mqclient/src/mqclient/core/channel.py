@@ -1,0 +1,287 @@
+"""A session's channel in use: one call at a time, what waits for its turn, and what happens while the connection is away.
+
+Packets leave in the order in which they were handed in: what comes while a call waits for its turn queues up behind it.
+While the connection is away the channel is locked; calls and sends wait for its return, at most ``call_failover_timeout``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from mqclient.core.runtime import Runtime, Timer, wait_at_most
+from mqclient.errors import ConnectionTimedOutError, MQError, ObjectClosedError, UnblockedError, error_for_code
+from mqclient.protocol.channel import NO_CORRELATION, SessionChannel
+from mqclient.wire.hot import VERSION_COMMIT_CORRELATION
+from mqclient.wire.packets import Commit, ExceptionResponse, Packet, SessionSend, SessionSendContinuation
+
+
+class Call:
+    """A request and whoever waits for its answer."""
+
+    __slots__ = ("expects", "future", "packet", "timer")
+
+    def __init__(self, packet: Packet, expects: tuple[type[Packet], ...], future: Any) -> None:
+        self.packet = packet
+        self.expects = expects
+        self.future = future
+        self.timer: Timer | None = None
+
+
+class Channel:
+    """``timed_out(error)`` is told when a call was not answered within ``call_timeout``: the connection has failed then."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        protocol: SessionChannel,
+        call_timeout_ms: int,
+        call_failover_timeout_ms: int,
+        timed_out: Callable[[MQError], None],
+    ) -> None:
+        self.runtime = runtime
+        self.protocol = protocol
+        self.incarnation = 0
+        """How often the other end was created anew."""
+        self.locked = True
+        self.error: MQError | None = None
+        """Why the channel is closed; None while it is not."""
+        self._call_timeout = call_timeout_ms / 1000
+        self._failover_timeout = None if call_failover_timeout_ms < 0 else call_failover_timeout_ms / 1000
+        self._timed_out = timed_out
+        self._transmit: Callable[[bytes], None] | None = None
+        self._current: Call | None = None
+        self._queue: deque[Call | Packet] = deque()
+        self._waiters: list[Any] = []
+        self._paused = False
+
+    # --- sending ---
+
+    def send(self, packet: Packet, tag: int = 0) -> None:
+        """Send without waiting for an answer.  Dropped when the channel is closed; ``tag``: see :meth:`SessionChannel.frame`."""
+        if self.error is not None:
+            return
+        if self.locked or self._queue:
+            self._queue.append(packet)
+        else:
+            self._write(self.protocol.frame(packet, tag=tag))
+
+    def send_at_once(self, packet: Packet, *, remember: bool = True) -> None:
+        """As :meth:`send`, but not behind waiting calls: for credits."""
+        if self.error is not None:
+            return
+        if self.locked:
+            self._queue.append(packet)
+        else:
+            self._write(self.protocol.frame(packet, remember=remember))
+
+    def call(self, packet: Packet, *expects: type[Packet]) -> Any:
+        """Send a request; the future gives the answer, one of ``expects``, or fails with what an EXCEPTION says."""
+        future = self.runtime.create_future()
+        if self.error is not None:
+            self.runtime.reject(future, self.error)
+            return future
+        call = Call(packet, expects, future)
+        if self.locked:
+            self._limit_wait(call)
+        self._queue.append(call)
+        self._drain()
+        return future
+
+    async def ready(self, writable: bool = False) -> None:
+        """Wait until the channel is usable, with ``writable`` also until the peer reads.  Raises why it is closed."""
+        while True:
+            if self.error is not None:
+                raise self.error
+            if not (self.locked or (writable and self._paused)):
+                return
+            future = self.runtime.create_future()
+            self._waiters.append(future)
+            await wait_at_most(self.runtime, future, self._failover_timeout if self.locked else None, self._failover_error())
+
+    # --- receiving ---
+
+    def answered(self, packet: Packet) -> bool:
+        """A response came in; False when it does not answer the call in progress."""
+        call = self._current
+        if call is None or not self.protocol.completes_call(packet):
+            return False
+        self._finish(call)
+        if isinstance(packet, ExceptionResponse):
+            self.runtime.reject(call.future, error_for_code(packet.error_code, packet.message))
+        else:
+            self.runtime.resolve(call.future, packet)
+        self._drain()
+        return True
+
+    # --- connection ---
+
+    def attach(self, transmit: Callable[[bytes], None]) -> None:
+        """There is a connection; the channel stays locked until :meth:`unlock`."""
+        self._transmit = transmit
+        self._paused = False
+
+    def lock(self) -> None:
+        """The connection is lost."""
+        self._transmit = None
+        self.locked = True
+        if self._current is not None:
+            self._stop_timer(self._current)
+            self._limit_wait(self._current)
+        for item in self._queue:
+            if isinstance(item, Call) and item.timer is None:
+                self._limit_wait(item)
+        self._wake()
+
+    def replay(self) -> None:
+        """The session was reattached: send again what the broker has not seen."""
+        for data in self.protocol.replay():
+            self._write(data)
+        if self._current is not None:
+            self._stop_timer(self._current)
+            self._start_timer(self._current)
+
+    def restart(self, version: int) -> None:
+        """The session was created anew: the call in progress fails with ``UnblockedError``.
+
+        Packets that waited without anybody waiting for an answer are forgotten.
+        """
+        self.incarnation += 1
+        self.protocol.restart(version)
+        call, self._current = self._current, None
+        self._queue = deque(item for item in self._queue if isinstance(item, Call))
+        if call is not None:
+            self._stop_timer(call)
+            self.runtime.reject(call.future, unblocked(call.packet.NAME, None))
+
+    def unlock(self) -> None:
+        """The session is there again: let everything go on."""
+        self.locked = False
+        for item in self._queue:
+            if isinstance(item, Call):
+                self._stop_timer(item)
+        self._drain()
+        self._wake()
+
+    def pause(self) -> None:
+        """The peer does not read."""
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        self._wake()
+
+    def write_raw(self, data: bytes) -> None:
+        """Write a frame made by :attr:`protocol`."""
+        self._write(data)
+
+    def close(self, error: MQError, cause: MQError | None = None) -> None:
+        """Nothing can be sent any more: calls raise ``error`` from now on.
+
+        ``cause`` is the failure that ended the channel: calls that wait for their turn fail with it, the one that was sent fails with
+        ``UnblockedError``.
+        """
+        if self.error is not None:
+            return
+        self.error = error
+        self._transmit = None
+        call, self._current = self._current, None
+        waiting = [item for item in self._queue if isinstance(item, Call)]
+        self._queue.clear()
+        for item in waiting:
+            self._stop_timer(item)
+            self.runtime.reject(item.future, cause or error)
+        if call is not None:
+            self._stop_timer(call)
+            self.runtime.reject(call.future, error if cause is None else unblocked(call.packet.NAME, cause))
+        self._wake()
+
+    # --- inside ---
+
+    def _drain(self) -> None:
+        while self._queue and not self.locked and self.error is None:
+            item = self._queue[0]
+            if isinstance(item, Call):
+                if self._current is not None:
+                    return
+                self._queue.popleft()
+                if not self.runtime.is_done(item.future):  # else it was cancelled before its turn came
+                    self._begin(item)
+            else:
+                self._queue.popleft()
+                self._write(self.protocol.frame(item))
+
+    def _begin(self, call: Call) -> None:
+        packet = call.packet
+        correlation = self.protocol.next_blocking_correlation()
+        if isinstance(packet, (SessionSend, SessionSendContinuation)) or (
+            isinstance(packet, Commit) and self.protocol.version >= VERSION_COMMIT_CORRELATION
+        ):
+            packet.correlation_id = correlation
+        else:
+            correlation = NO_CORRELATION
+        self._current = call
+        self.protocol.begin_call(call.expects, correlation)
+        self._start_timer(call)
+        self._write(self.protocol.frame(packet))
+
+    def _finish(self, call: Call) -> None:
+        self._stop_timer(call)
+        self._current = None
+        self.protocol.end_call()
+
+    def _write(self, data: bytes) -> None:
+        if self._transmit is not None:
+            self._transmit(data)
+
+    def _start_timer(self, call: Call) -> None:
+        call.timer = self.runtime.call_later(self._call_timeout, self._unanswered, call)
+
+    def _stop_timer(self, call: Call) -> None:
+        if call.timer is not None:
+            call.timer.cancel()
+            call.timer = None
+
+    def _limit_wait(self, call: Call) -> None:
+        if self._failover_timeout is not None:
+            call.timer = self.runtime.call_later(self._failover_timeout, self._waited_too_long, call)
+
+    def _unanswered(self, call: Call) -> None:
+        call.timer = None
+        error = ConnectionTimedOutError(
+            f"{call.packet.NAME} was not answered within {self._call_timeout:g} s; the connection is given up (callTimeout sets the limit)"
+        )
+        self.runtime.reject(call.future, error)
+        self._timed_out(error)
+
+    def _waited_too_long(self, call: Call) -> None:
+        # A call that has been sent keeps its place: its answer may still come with a reattachment.
+        call.timer = None
+        if call is self._current:
+            error: MQError = unblocked(call.packet.NAME, None)
+        else:
+            self._queue.remove(call)
+            error = self._failover_error()
+        self.runtime.reject(call.future, error)
+
+    def _failover_error(self) -> ConnectionTimedOutError:
+        return ConnectionTimedOutError(
+            f"the connection did not come back within {self._failover_timeout or 0:g} s (callFailoverTimeout sets the limit)"
+        )
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            self.runtime.resolve(waiter, None)
+
+
+def unblocked(what: str, cause: MQError | None) -> UnblockedError:
+    """For a call that was sent and whose answer will not come."""
+    error = UnblockedError(f"{what} was interrupted by a connection failure, its outcome is unknown" + (f": {cause}" if cause else ""))
+    error.__cause__ = cause
+    return error
+
+
+def closed_error(what: str) -> ObjectClosedError:
+    return ObjectClosedError(f"the {what} is closed")

@@ -1,0 +1,170 @@
+"""From a connection URL to connectors and settings.
+
+Source: the Artemis manual, chapter "Configuring Core"; names are case-sensitive, an unknown one is no error there, and a warning here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from mqclient.core.api import WITHOUT_EFFECT, LocatorSettings, url_parameter_names
+from mqclient.urls import ConnectionUrl, parse_connection_url
+from mqclient.wire.primitives import TransportConfiguration
+
+NETTY_CONNECTOR = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
+"""Java class name that connectors over TCP carry on the wire."""
+
+IN_VM_CONNECTOR = "org.apache.activemq.artemis.core.remoting.impl.invm.InVMConnectorFactory"
+"""Java class name of connectors to a broker in the same process (``vm://0``)."""
+
+_IN_VM_DEFAULTS = {"clientFailureCheckPeriod": "-1", "connectionTTL": "-1"}
+"""Within a process nothing falls silent."""
+
+TRANSPORT_PARAMETERS = frozenset(
+    {
+        "name",
+        "sslEnabled",
+        "trustStorePath",
+        "trustStorePassword",
+        "trustStoreType",
+        "keyStorePath",
+        "keyStorePassword",
+        "keyStoreType",
+        "verifyHost",
+        "trustAll",
+        "sniHost",
+        "enabledCipherSuites",
+        "enabledProtocols",
+        "tcpNoDelay",
+        "connect-timeout-millis",
+        "localAddress",
+        "localPort",
+    }
+)
+"""Connector parameters that the transports of this client honour."""
+
+TRANSPORT_WITHOUT_EFFECT = frozenset(
+    {
+        "protocols",
+        "trustStoreProvider",
+        "keyStoreProvider",
+        "keyStoreAlias",
+        "sslProvider",
+        "trustManagerFactoryPlugin",
+        "forceSSLParameters",
+        "useDefaultSslContext",
+        "sslContext",
+        "crlPath",
+        "tcpSendBufferSize",
+        "tcpReceiveBufferSize",
+        "writeBufferLowWaterMark",
+        "writeBufferHighWaterMark",
+        "remotingThreads",
+        "nioRemotingThreads",
+        "batchDelay",
+        "directDeliver",
+        "handshake-timeout",
+        "useEpoll",
+        "useKQueue",
+        "useNio",
+        "useGlobalWorkerPool",
+        "activemqServerName",
+    }
+)
+"""Connector parameters that are accepted and change nothing."""
+
+REFUSED_WHEN_TRUE = {
+    "socksEnabled": "SOCKS proxies are not supported",
+    "httpEnabled": "HTTP tunnelling is not supported",
+    "httpUpgradeEnabled": "HTTP tunnelling is not supported",
+    "useServlet": "HTTP tunnelling is not supported",
+    "proxyProtocolEnabled": "the PROXY protocol is not supported",
+}
+"""Ignoring these would connect in another way than was asked for: ValueError."""
+
+_RELATED = ("socks", "http", "udp", "jgroups", "localBind")
+_TRUE = {"true": True, "false": False}
+
+
+@dataclass(slots=True)
+class Configuration:
+    """What a URL says.  ``warnings`` are sentences for the log."""
+
+    connectors: tuple[TransportConfiguration, ...]
+    settings: LocatorSettings
+    warnings: list[str] = field(default_factory=list)
+
+
+def configuration_from_url(url: str | ConnectionUrl, known: frozenset[str] = frozenset()) -> Configuration:
+    """Read a URL.  ``known`` are further parameter names that the caller deals with (those of JMS).
+
+    Raises ``ValueError`` (:class:`mqclient.urls.UrlError`) for a text that is no URL, a scheme that cannot be used, a bad value.
+    """
+    parsed = parse_connection_url(url) if isinstance(url, str) else url
+    if parsed.scheme not in ("tcp", "vm"):
+        raise ValueError(f"a connection over {parsed.scheme}:// is not supported; list the brokers as (tcp://host:port,tcp://host:port)")
+    warnings: list[str] = []
+    everything = dict(_IN_VM_DEFAULTS) if parsed.scheme == "vm" else {}
+    everything.update(parsed.parameters)
+    for endpoint in parsed.endpoints:
+        everything.update(endpoint.parameters)
+    settings = settings_from_parameters(everything)
+    warnings += _unknown(everything, known)
+    connectors = []
+    for number, endpoint in enumerate(parsed.endpoints):
+        if endpoint.scheme == "vm":
+            connectors.append(TransportConfiguration(f"connector-{number}", IN_VM_CONNECTOR, (("serverId", endpoint.host),)))
+            continue
+        parameters = {"host": endpoint.host, "port": str(endpoint.port)}
+        for name, value in endpoint.parameters.items():
+            if name in TRANSPORT_PARAMETERS and name != "name":
+                parameters[name] = value
+            if name in REFUSED_WHEN_TRUE and value.lower() == "true":
+                raise ValueError(f"{name}=true: {REFUSED_WHEN_TRUE[name]}")
+        name = endpoint.parameters.get("name", f"connector-{number}")
+        connectors.append(TransportConfiguration(name, NETTY_CONNECTOR, tuple(parameters.items())))
+    return Configuration(tuple(connectors), settings, warnings)
+
+
+def settings_from_parameters(parameters: Mapping[str, str]) -> LocatorSettings:
+    """The settings among ``parameters``; the others are passed over.  Raises ValueError naming parameter, value and what was expected."""
+    settings = LocatorSettings()
+    kinds = {entry.name: str(entry.type) for entry in fields(LocatorSettings)}
+    names = url_parameter_names()
+    names["initialWaitTimeout"] = names["discoveryInitialWaitTimeout"]
+    for name, value in parameters.items():
+        attribute = names.get(name)
+        if attribute is not None:
+            setattr(settings, attribute, _converted(name, value, kinds[attribute]))
+    return settings
+
+
+def _converted(name: str, value: str, kind: str) -> object:
+    if kind == "bool":
+        found = _TRUE.get(value.strip().lower())
+        if found is None:
+            raise ValueError(f"{name}={value!r}: expected true or false")
+        return found
+    try:
+        if kind == "int":
+            return int(value)
+        if kind == "float":
+            return float(value)
+    except ValueError:
+        raise ValueError(f"{name}={value!r}: expected {'a whole number' if kind == 'int' else 'a number'}") from None
+    return value
+
+
+def _unknown(parameters: Mapping[str, str], known: frozenset[str]) -> list[str]:
+    names = {*url_parameter_names(), *WITHOUT_EFFECT, *TRANSPORT_PARAMETERS, *TRANSPORT_WITHOUT_EFFECT, *REFUSED_WHEN_TRUE, *known}
+    names |= {"host", "port", "initialWaitTimeout"}
+    warnings = []
+    for name in parameters:
+        if name in WITHOUT_EFFECT:
+            warnings.append(f"the URL parameter {name} has no effect: {WITHOUT_EFFECT[name]}")
+        elif name not in names and not name.startswith(_RELATED):
+            near = difflib.get_close_matches(name, names, 1)
+            warnings.append(f"the URL parameter {name} is not known and does nothing" + (f"; is {near[0]} meant?" if near else ""))
+    return warnings

@@ -1,0 +1,350 @@
+"""A session factory: one connection to a broker, the sessions on it, and who is told when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core import lifecycle
+from mqclient.core.api import FailoverEvent, FailoverEventListener, LocatorSettings, SessionFailureListener
+from mqclient.core.channel import closed_error
+from mqclient.core.connection import Connection, describe
+from mqclient.core.listeners import ListenerMethods
+from mqclient.core.reconnect import Attempts
+from mqclient.core.runtime import Mutex, Runtime, Timer, new_uuid, sleep, starts, wait_at_most
+from mqclient.core.session import Session
+from mqclient.errors import (
+    ConnectionTimedOutError,
+    DisconnectedError,
+    IncompatibleVersionsError,
+    MQError,
+    NotConnectedError,
+    SecurityError,
+    SessionCreationRejectedError,
+)
+from mqclient.protocol.connection import DisconnectReceived, TopologyPacket
+from mqclient.wire.packets import CreateSession
+from mqclient.wire.primitives import TransportConfiguration
+
+if TYPE_CHECKING:
+    from mqclient.core.locator import Locator
+
+REDIRECTS_MAX = 16
+"""Redirects that one create_session follows before it gives up: routers that send a client in circles."""
+_REJECTED_PAUSE = 0.01
+"""Seconds between attempts to recreate a session that the broker is not ready for yet."""
+
+
+class SessionFactory(ListenerMethods):
+    """Implements :class:`mqclient.core.api.ClientSessionFactory`, and what :mod:`mqclient.core.lifecycle` drives."""
+
+    def __init__(self, locator: Locator, attempts: Attempts) -> None:
+        super().__init__()
+        self.runtime: Runtime = locator.runtime
+        self.settings: LocatorSettings = locator.settings
+        self.connection: Connection | None = None
+        self._locator = locator
+        self._attempts = attempts
+        self._sessions: list[Session] = []
+        self._opening: Any = None
+        self._round = 0
+        self._failure: MQError | None = None
+        self._finished: MQError | None = None
+        self._creating = Mutex(self.runtime)
+        self._usable: list[Any] = []
+        self._machine = lifecycle.make_lifecycle(lifecycle.LifecycleData(self))
+
+    # --- API ---
+
+    @property
+    def closed(self) -> bool:
+        return self._finished is not None
+
+    @property
+    def connector(self) -> TransportConfiguration:
+        return self._attempts.current
+
+    @property
+    def node_id(self) -> str | None:
+        return self._attempts.node_id
+
+    @property
+    def server_version(self) -> int:
+        return self.connection.protocol.version if self.connection is not None else 0
+
+    @property
+    def sessions(self) -> Sequence[Session]:
+        return tuple(self._sessions)
+
+    def open(self) -> Awaitable[None]:
+        """Make the first connection (for the locator)."""
+        self._opening = self.runtime.create_future()
+        future: Awaitable[None] = self._opening
+        self._machine.open()
+        return future
+
+    @starts
+    async def create_session(
+        self,
+        username: str | None = None,
+        password: str | None = None,
+        *,
+        auto_commit_sends: bool = True,
+        auto_commit_acks: bool = True,
+        pre_acknowledge: bool | None = None,
+        ack_batch_size: int | None = None,
+        client_id: str | None = None,
+        name: str | None = None,
+    ) -> Session:
+        settings = self.settings
+        request = CreateSession(
+            name=name if name is not None else new_uuid(self.runtime),
+            session_channel_id=0,
+            version=0,
+            username=username if username is not None else settings.user,
+            password=password if username is not None else settings.password,
+            min_large_message_size=settings.min_large_message_size,
+            auto_commit_sends=auto_commit_sends,
+            auto_commit_acks=auto_commit_acks,
+            window_size=settings.confirmation_window_size,
+            pre_acknowledge=settings.pre_acknowledge if pre_acknowledge is None else pre_acknowledge,
+            client_id=client_id if client_id is not None else settings.client_id,
+        )
+        batch = settings.ack_batch_size if ack_batch_size is None else ack_batch_size
+        async with self._creating:
+            for _ in range(REDIRECTS_MAX):
+                connection = await self._usable_connection()
+                session = Session(self, request, batch)
+                try:
+                    version = await connection.create_session(request, session, recreate=False)
+                except MQError:
+                    if connection.error is None or self.closed:
+                        raise
+                    # The connection failed, or the broker sends us elsewhere: once there is a new one, the call can be made again.
+                    continue
+                if connection is not self.connection or connection.error is not None:
+                    continue
+                session.opened(connection, version)
+                self._sessions.append(session)
+                return session
+        raise NotConnectedError(f"no session after {REDIRECTS_MAX} connections that failed or sent the client elsewhere")
+
+    @starts
+    async def close(self) -> None:
+        for session in list(self._sessions):
+            await session.close()
+        self._machine.close()
+
+    def session_closed(self, session: Session) -> None:
+        """A session has ended (from the session)."""
+        if session in self._sessions:
+            self._sessions.remove(session)
+        if self.connection is not None:
+            self.connection.remove_session(session.channel_id)
+
+    # --- what the connection tells ---
+
+    def topology_received(self, connection: Connection, packet: TopologyPacket) -> None:
+        self._locator.topology_received(packet, connection.connector)
+        self._attempts.topology_received(packet, connection.connector)
+
+    def connection_lost(self, connection: Connection, error: MQError, disconnect: DisconnectReceived | None) -> None:
+        if disconnect is not None:
+            self._locator.node_left(disconnect.node_id)
+            self._attempts.redirected(disconnect.connector)
+        if connection is not self.connection:
+            return
+        if self._attempts.wants_reconnect():
+            self._machine.connection_lost(error)
+        else:
+            self._machine.connection_lost_for_good(error)
+
+    # --- what the machine does ---
+
+    def begin_round(self) -> None:
+        self._round += 1
+        self._watch(self._try_round(self._round))
+
+    def cancel_round(self) -> None:
+        self._round += 1
+
+    def schedule_retry(self, pause: float) -> Timer:
+        return self.runtime.call_later(pause, self._machine.retry_due)
+
+    def adopt(self, connection: Connection) -> None:
+        self.connection = connection
+        self._attempts.succeeded(connection.connector)
+
+    def drop(self, connection: Connection) -> None:
+        connection.close()
+
+    def opened(self) -> None:
+        self._attempts.settled()
+        self._became_usable()
+        self.runtime.resolve(self._opening, None)
+
+    def could_not_open(self, error: MQError) -> None:
+        self._end(error)
+        self.runtime.reject(self._opening, error)
+
+    def failure_detected(self, error: MQError) -> None:
+        self._failure = error
+        self._attempts.begin_reconnect()
+        for session in self._sessions:
+            session.lock()
+        self._notify_failover(FailoverEvent.FAILURE_DETECTED)
+        self._notify_failure(lambda listener: listener.before_reconnect(error))
+
+    def restore_sessions(self) -> None:
+        self._round += 1
+        self._watch(self._restore(self._round))
+
+    def recovered(self) -> None:
+        error, self._failure = self._failure, None
+        assert error is not None
+        self._attempts.settled()
+        for session in list(self._sessions):
+            session.unlock()
+        self._became_usable()
+        self._notify_failover(FailoverEvent.FAILOVER_COMPLETED)
+        self._notify_failure(lambda listener: listener.connection_failed(error, True))
+
+    def given_up(self, error: MQError) -> None:
+        cause = self._failure or error
+        sessions = list(self._sessions)
+        listeners = self._all_failure_listeners()
+        failover_listeners = self._all_failover_listeners()
+        self._end(error)
+        for session in sessions:
+            session.abandon(error)
+        for event_listener in failover_listeners:
+            self._guarded(event_listener, FailoverEvent.FAILOVER_FAILED)
+        for listener in listeners:
+            self._guarded(listener.connection_failed, cause, False)
+
+    def closed_by_request(self) -> None:
+        error = closed_error("connection")
+        connection = self.connection
+        self._end(error)
+        for session in list(self._sessions):
+            session.abandon(error)
+        if connection is not None:
+            connection.close()
+        if self._opening is not None:
+            self.runtime.reject(self._opening, error)
+
+    # --- inside ---
+
+    async def _try_round(self, number: int) -> None:
+        error: MQError = NotConnectedError("there is no broker to connect to")
+        first = self.connection is None
+        for connector in self._attempts.candidates():
+            if number != self._round:
+                return
+            connection = Connection(self.runtime, self.settings, connector, self, self.connection)
+            try:
+                await connection.open(None if first else self._attempts.node_id, wait_for_topology=first)
+            except MQError as failure:
+                error = failure
+                continue
+            except (ValueError, OSError) as failure:
+                error = NotConnectedError(f"{describe(connector)}: {failure}")
+                continue
+            if number != self._round:
+                connection.close()
+                return
+            self._machine.connected(connection)
+            return
+        if number == self._round:
+            self._attempt_failed(error)
+
+    def _attempt_failed(self, error: MQError) -> None:
+        pause = self._attempts.failed()
+        if pause is None:
+            self._machine.attempts_exhausted(error)
+        else:
+            self._machine.attempt_failed(error, pause)
+
+    async def _restore(self, number: int) -> None:
+        connection = self.connection
+        assert connection is not None
+        try:
+            for session in list(self._sessions):
+                await self._restore_session(session, connection)
+            if connection.error is not None:
+                raise connection.error
+        except MQError as error:
+            if number == self._round:
+                connection.close()
+                self._attempt_failed(error)
+            return
+        if number == self._round:
+            self._machine.sessions_restored()
+
+    async def _restore_session(self, session: Session, connection: Connection) -> None:
+        deadline = self.runtime.now() + self.settings.call_timeout / 1000
+        while True:
+            try:
+                await session.restore(connection)
+                return
+            except SessionCreationRejectedError:
+                if self.runtime.now() >= deadline:
+                    raise
+                await sleep(self.runtime, _REJECTED_PAUSE)
+            except (SecurityError, IncompatibleVersionsError) as error:
+                # Trying again does not help this session, and must not keep the others waiting.
+                session.abandon(error)
+                return
+
+    async def _usable_connection(self) -> Connection:
+        while True:
+            if self._finished is not None:
+                raise self._finished if not isinstance(self._finished, DisconnectedError) else closed_error("connection")
+            connection = self.connection
+            if connection is not None and connection.error is None and self._failure is None:
+                return connection
+            future = self.runtime.create_future()
+            self._usable.append(future)
+            limit = self.settings.call_failover_timeout
+            late = ConnectionTimedOutError(f"the connection did not come back within {limit} ms (callFailoverTimeout sets the limit)")
+            await wait_at_most(self.runtime, future, None if limit < 0 else limit / 1000, late)
+
+    def _became_usable(self) -> None:
+        waiting, self._usable = self._usable, []
+        for future in waiting:
+            self.runtime.resolve(future, None)
+
+    def _end(self, error: MQError) -> None:
+        self._finished = self._finished or error
+        self._locator.factory_closed(self)
+        self._became_usable()
+
+    def _watch(self, coroutine: Any) -> None:
+        self.runtime.spawn(self._guard(coroutine))
+
+    async def _guard(self, coroutine: Any) -> None:
+        try:
+            await coroutine
+        except Exception as error:  # a defect here must not leave every session locked for ever
+            self.runtime.log_failure("the connection could not be restored", error)
+            self._machine.attempts_exhausted(NotConnectedError(f"internal error while connecting: {error!r}"))
+
+    def _all_failure_listeners(self) -> list[SessionFailureListener]:
+        return [*self.failure_listeners, *(entry for session in self._sessions for entry in session.failure_listeners)]
+
+    def _all_failover_listeners(self) -> list[FailoverEventListener]:
+        return [*self.failover_listeners, *(entry for session in self._sessions for entry in session.failover_listeners)]
+
+    def _notify_failure(self, tell: Callable[[SessionFailureListener], None]) -> None:
+        for listener in self._all_failure_listeners():
+            self._guarded(tell, listener)
+
+    def _notify_failover(self, event: FailoverEvent) -> None:
+        for listener in self._all_failover_listeners():
+            self._guarded(listener, event)
+
+    def _guarded(self, function: Callable[..., Any], *args: Any) -> None:
+        try:
+            function(*args)
+        except Exception as error:  # a listener's failure is the application's, and must not stop the failover
+            self.runtime.log_failure("a listener failed", error)

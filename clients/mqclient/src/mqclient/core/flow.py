@@ -1,0 +1,142 @@
+"""Credits of the producers of a session, by address, and the sends that wait for them.
+
+Source: ``protocol-spec/``, chapter "Flow control".
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Any
+
+from mqclient.errors import AddressFullError, MQError
+from mqclient.protocol.credits import ProducerCredits
+from mqclient.wire.packets import ProducerRequestCredits
+
+if TYPE_CHECKING:
+    from mqclient.core.session import Session
+
+ANONYMOUS_MAX = 1000
+"""Addresses whose credits are kept for anonymous producers."""
+
+
+class _Address:
+    __slots__ = ("credits", "holders", "waiting")
+
+    def __init__(self, window: int) -> None:
+        self.credits = ProducerCredits(window)
+        self.holders = 0
+        """Producers that are bound to the address."""
+        self.waiting: deque[tuple[object, int, Any]] = deque()
+        """(producer, size, future) of sends, in order."""
+
+
+class ProducerFlow:
+    def __init__(self, session: Session, window: int) -> None:
+        self._session = session
+        self._window = window
+        self._addresses: OrderedDict[str, _Address] = OrderedDict()
+
+    def open(self, address: str) -> None:
+        """A producer is bound to ``address``: ask for its first credits."""
+        if self._window < 0:
+            return
+        entry = self._entry(address)
+        entry.holders += 1
+        self._request(address, entry.credits.request(0))
+
+    def release(self, address: str | None, producer: object, error: MQError) -> None:
+        """The producer is closed: sends of it that wait fail with ``error``."""
+        for entry in self._addresses.values():
+            for waiter in [waiter for waiter in entry.waiting if waiter[0] is producer]:
+                entry.waiting.remove(waiter)
+                self._session.runtime.reject(waiter[2], error)
+        if self._window >= 0 and address is not None:
+            entry = self._addresses[address]
+            entry.holders -= 1
+            if not entry.holders and not entry.waiting:
+                del self._addresses[address]
+
+    async def acquire(self, producer: object, address: str, size: int) -> None:
+        """Take credits for ``size`` bytes; waits for the broker to grant them.
+
+        Raises ``AddressFullError`` when the address is full and its policy is FAIL.
+        """
+        if self._window < 0:
+            return
+        entry = self._entry(address)
+        if not entry.waiting:
+            self._request(address, entry.credits.request(size))
+            if entry.credits.take_refusal():
+                raise _full(address)
+            if entry.credits.spend(size):
+                return
+        future = self._session.runtime.create_future()
+        waiter = (producer, size, future)
+        entry.waiting.append(waiter)
+        try:
+            await future
+        finally:
+            if waiter in entry.waiting:
+                entry.waiting.remove(waiter)
+                self._serve(address, entry)
+
+    def granted(self, address: str, credits: int) -> None:
+        entry = self._addresses.get(address)
+        if entry is not None:
+            entry.credits.granted(credits)
+            self._serve(address, entry)
+
+    def refused(self, address: str, credits: int) -> None:
+        entry = self._addresses.get(address)
+        if entry is not None:
+            entry.credits.refused(credits)
+            self._serve(address, entry)
+
+    def session_recreated(self) -> None:
+        for address, entry in self._addresses.items():
+            self._request(address, entry.credits.after_recreation())
+
+    def close(self, error: MQError) -> None:
+        """The session is over."""
+        entries, self._addresses = self._addresses, OrderedDict()
+        for entry in entries.values():
+            while entry.waiting:
+                self._session.runtime.reject(entry.waiting.popleft()[2], error)
+
+    def _serve(self, address: str, entry: _Address) -> None:
+        runtime = self._session.runtime
+        while entry.waiting:
+            _, size, future = entry.waiting[0]
+            if entry.credits.take_refusal():
+                entry.waiting.popleft()
+                runtime.reject(future, _full(address))
+            elif entry.credits.spend(size):
+                entry.waiting.popleft()
+                runtime.resolve(future, None)
+            else:
+                self._request(address, entry.credits.request(size))
+                return
+
+    def _entry(self, address: str) -> _Address:
+        entry = self._addresses.get(address)
+        if entry is None:
+            entry = self._addresses[address] = _Address(self._window)
+            if len(self._addresses) > ANONYMOUS_MAX:
+                self._evict()
+        else:
+            self._addresses.move_to_end(address)
+        return entry
+
+    def _evict(self) -> None:
+        for address, entry in self._addresses.items():
+            if not entry.holders and not entry.waiting:
+                del self._addresses[address]
+                return
+
+    def _request(self, address: str, credits: int) -> None:
+        if credits > 0:
+            self._session.channel.send_at_once(ProducerRequestCredits(credits, address))
+
+
+def _full(address: str) -> AddressFullError:
+    return AddressFullError(f"address {address} is full and its policy is FAIL; the message was not sent")

@@ -1,0 +1,99 @@
+"""What arrives on a session's channel, and who it is for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqclient.errors import error_for_code
+from mqclient.protocol.channel import counted
+from mqclient.wire import hot
+from mqclient.wire.frames import HEADER_SIZE
+from mqclient.wire.packets import (
+    DisconnectConsumer,
+    ExceptionResponse,
+    NullResponse,
+    Packet,
+    PacketsConfirmed,
+    ProducerCredits,
+    ProducerFailCredits,
+    SessionReceive,
+    SessionReceiveContinuation,
+    SessionReceiveLarge,
+    decode_packet,
+)
+
+if TYPE_CHECKING:
+    from mqclient.core.session import Session
+
+
+class Incoming:
+    """Deals with frames in their order, and confirms them if the session has a confirmation window."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def frame_received(self, packet_type: int, frame: bytes) -> None:
+        """Raises ``MalformedPacketError``."""
+        session = self._session
+        protocol = session.channel.protocol
+        size = len(frame)
+        is_counted = True
+        if packet_type == SessionReceive.TYPE:
+            message, consumer_id, delivery_count = hot.decode_receive(frame[HEADER_SIZE:], protocol.version)
+            consumer = session.consumer(consumer_id)
+            if consumer is not None:
+                consumer.message_received(message, delivery_count, size)
+        elif packet_type == SessionReceiveContinuation.TYPE:
+            chunk, continues, consumer_id = hot.decode_receive_continuation(frame[HEADER_SIZE:])
+            consumer = session.consumer(consumer_id)
+            if consumer is not None:
+                consumer.chunk_received(chunk, size, continues)
+        else:
+            packet = decode_packet(packet_type, frame[HEADER_SIZE:], protocol.version)
+            is_counted = counted(packet)
+            if packet.RESPONSE:
+                # Answers count when they arrive, before whoever waits for them goes on.
+                self._confirm(protocol.processed(is_counted, size))
+                self._answered(packet)
+                return
+            self._dispatch(packet, size)
+        self._confirm(protocol.processed(is_counted, size))
+
+    def flush_confirmations(self) -> None:
+        """Confirm what was received although the window is not full."""
+        self._confirm(self._session.channel.protocol.flush())
+
+    def _dispatch(self, packet: Packet, size: int) -> None:
+        session = self._session
+        if isinstance(packet, PacketsConfirmed):
+            session.async_sends.acknowledged(session.channel.protocol.confirmed(packet.command_id))
+        elif isinstance(packet, ProducerCredits):
+            session.flow.granted(packet.address, packet.credits)
+        elif isinstance(packet, ProducerFailCredits):
+            session.flow.refused(packet.address, packet.credits)
+        elif isinstance(packet, SessionReceiveLarge):
+            consumer = session.consumer(packet.consumer_id)
+            if consumer is not None:
+                consumer.large_received(packet, size)
+        elif isinstance(packet, DisconnectConsumer):
+            consumer = session.consumer(packet.consumer_id)
+            if consumer is not None:
+                consumer.disconnected()
+
+    def _answered(self, packet: Packet) -> None:
+        session = self._session
+        if isinstance(packet, NullResponse) and packet.correlation_id is not None and packet.correlation_id > 0:
+            session.async_sends.acknowledged((packet.correlation_id,))
+            return
+        if isinstance(packet, ExceptionResponse) and packet.correlation_id is not None:
+            error = error_for_code(packet.error_code, packet.message)
+            if session.async_sends.refused(packet.correlation_id, error):
+                return
+        if not session.channel.answered(packet) and isinstance(packet, ExceptionResponse):
+            session.runtime.log_warning(f"the broker refused a request that nobody waits for: {packet.error_code} {packet.message}")
+
+    def _confirm(self, frame: bytes | None) -> None:
+        if frame is not None:
+            self._session.channel.write_raw(frame)

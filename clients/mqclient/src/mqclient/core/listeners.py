@@ -1,0 +1,31 @@
+"""Who is told of connection failures: the listeners of a factory and of a session."""
+
+from __future__ import annotations
+
+from mqclient.core.api import FailoverEventListener, SessionFailureListener
+
+
+class ListenerMethods:
+    """The four methods that factories and sessions have in common."""
+
+    def __init__(self) -> None:
+        self.failure_listeners: list[SessionFailureListener] = []
+        self.failover_listeners: list[FailoverEventListener] = []
+
+    def add_failure_listener(self, listener: SessionFailureListener) -> None:
+        self.failure_listeners.append(listener)
+
+    def remove_failure_listener(self, listener: SessionFailureListener) -> bool:
+        if listener in self.failure_listeners:
+            self.failure_listeners.remove(listener)
+            return True
+        return False
+
+    def add_failover_listener(self, listener: FailoverEventListener) -> None:
+        self.failover_listeners.append(listener)
+
+    def remove_failover_listener(self, listener: FailoverEventListener) -> bool:
+        if listener in self.failover_listeners:
+            self.failover_listeners.remove(listener)
+            return True
+        return False

@@ -1,0 +1,152 @@
+"""The server locator: connectors, settings, the topology, and the factories that were made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqclient.core.api import LocatorSettings
+from mqclient.core.channel import closed_error
+from mqclient.core.factory import SessionFactory
+from mqclient.core.reconnect import Attempts
+from mqclient.core.runtime import Runtime, starts
+from mqclient.errors import NotConnectedError
+from mqclient.protocol.connection import TopologyPacket
+from mqclient.protocol.retry import LoadBalancingPolicy
+from mqclient.protocol.topology import Topology, TopologyMember
+from mqclient.wire.primitives import TransportConfiguration
+
+
+class Locator:
+    """Implements :class:`mqclient.core.api.ServerLocator`.
+
+    Raises ValueError when ``connectors`` is empty or a setting is out of range.
+    """
+
+    def __init__(self, runtime: Runtime, connectors: Sequence[TransportConfiguration], settings: LocatorSettings | None = None) -> None:
+        if not connectors:
+            raise ValueError("a locator needs at least one connector")
+        self.runtime = runtime
+        self._settings = settings if settings is not None else LocatorSettings()
+        _check(self._settings)
+        self._connectors = tuple(connectors)
+        self._topology = Topology()
+        self._topology_complete = False
+        self._policy = LoadBalancingPolicy(self._settings.connection_load_balancing_policy_class_name, runtime.random_below)
+        self._factories: list[SessionFactory] = []
+        self._closed = False
+
+    @property
+    def settings(self) -> LocatorSettings:
+        return self._settings
+
+    @property
+    def connectors(self) -> Sequence[TransportConfiguration]:
+        return self._connectors
+
+    @property
+    def topology(self) -> Topology:
+        return self._topology
+
+    @starts
+    async def create_session_factory(self, node_id: str | None = None) -> SessionFactory:
+        if self._closed:
+            raise closed_error("server locator")
+        if node_id is None:
+            first = self._first_round()
+        else:
+            member = self._topology.get(node_id)
+            first = [] if member is None else [connector for connector in (member.primary, member.backup) if connector is not None]
+            if not first:
+                raise NotConnectedError(f"the topology has no connector for node {node_id}")
+        factory = SessionFactory(self, Attempts(self._settings, first, self._connectors, self._topology))
+        self._factories.append(factory)
+        await factory.open()
+        return factory
+
+    @starts
+    async def close(self) -> None:
+        self._closed = True
+        for factory in list(self._factories):
+            await factory.close()
+
+    # --- for the factories ---
+
+    def topology_received(self, packet: TopologyPacket, connector: TransportConfiguration) -> None:
+        """An announcement came over a connection to ``connector``."""
+        event_id = packet.unique_event_id or self.runtime.wall_clock_ms()
+        if packet.exit:
+            if self._settings.ha:
+                self._topology.down(packet.node_id, event_id)
+        else:
+            nothing_said = packet.primary is None and packet.backup is None
+            self._topology.up(
+                TopologyMember(
+                    packet.node_id,
+                    event_id,
+                    connector if nothing_said else packet.primary,
+                    packet.backup,
+                    packet.backup_group_name,
+                    packet.scale_down_group_name,
+                    packet.server_version,
+                )
+            )
+        if packet.last:
+            self._topology_complete = True
+        if not self._topology:
+            self._topology_complete = False
+
+    def node_left(self, node_id: str | None) -> None:
+        """A broker has said goodbye."""
+        if node_id is not None and self._settings.ha:
+            self._topology.down(node_id, self.runtime.wall_clock_ms())
+
+    def factory_closed(self, factory: SessionFactory) -> None:
+        if factory in self._factories:
+            self._factories.remove(factory)
+        if not self._factories:
+            self._topology_complete = False
+
+    def _first_round(self) -> list[TransportConfiguration]:
+        """The connectors to try for a new connection: what the policy picks, then the others."""
+        given = list(self._connectors)
+        pairs = self._topology.pairs() if self._settings.use_topology_for_load_balancing and self._topology_complete else []
+        if not pairs:
+            start = self._policy.select(len(given))
+            return given[start:] + given[:start]
+        start = self._policy.select(len(pairs))
+        found: list[TransportConfiguration] = []
+        for primary, backup in pairs[start:] + pairs[:start]:
+            found.append(primary)
+            if backup is not None:
+                found.append(backup)
+        return found + given
+
+
+_MINIMA = {
+    "call_timeout": 1,
+    "call_failover_timeout": -1,
+    "client_failure_check_period": -1,
+    "connection_ttl": -1,
+    "retry_interval": 0,
+    "max_retry_interval": 0,
+    "reconnect_attempts": -1,
+    "initial_connect_attempts": -1,
+    "failover_attempts": -1,
+    "confirmation_window_size": -1,
+    "consumer_window_size": -1,
+    "producer_window_size": -1,
+    "ack_batch_size": 0,
+    "min_large_message_size": 128,
+    "on_message_close_timeout": 0,
+}
+
+
+def _check(settings: LocatorSettings) -> None:
+    for name, minimum in _MINIMA.items():
+        value = getattr(settings, name)
+        if value < minimum:
+            raise ValueError(f"{name} is {value}; it must be at least {minimum}")
+    if settings.retry_interval_multiplier <= 0:
+        raise ValueError(f"retry_interval_multiplier is {settings.retry_interval_multiplier}; it must be greater than 0")
+    if not -1 <= settings.compression_level <= 9:
+        raise ValueError(f"compression_level is {settings.compression_level}; expected -1 (default) to 9")

@@ -1,0 +1,123 @@
+"""A producer: which way a message is sent, and whether the sender waits for the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from mqclient.core.api import SendAcknowledgementHandler
+from mqclient.core.channel import closed_error
+from mqclient.core.message import ClientMessage
+from mqclient.core.runtime import Runtime, new_uuid, sleep, starts
+from mqclient.errors import MQError
+from mqclient.protocol.retry import RateLimiter
+from mqclient.wire.hot import VERSION_SENDER
+from mqclient.wire.message import KEY_GROUP_ID, encode_message
+from mqclient.wire.packets import CreateProducer, NullResponse, RemoveProducer, SessionSend
+from mqclient.wire.properties import STRING
+
+if TYPE_CHECKING:
+    from mqclient.core.session import Session
+
+
+class Producer:
+    """Implements :class:`mqclient.core.api.ClientProducer`."""
+
+    def __init__(self, session: Session, producer_id: int, address: str | None, max_rate: int) -> None:
+        self.runtime: Runtime = session.runtime
+        self.session = session
+        self.id = producer_id
+        self._address = address
+        self._limiter = RateLimiter(max_rate) if max_rate > 0 else None
+        self._closed = False
+        settings = session.settings
+        self._group_id = settings.group_id or (new_uuid(self.runtime) if settings.auto_group else None)
+        if address is not None:
+            session.flow.open(address)
+        if session.version >= VERSION_SENDER:
+            session.channel.send(CreateProducer(producer_id, address))
+
+    @property
+    def address(self) -> str | None:
+        return self._address
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def send(
+        self, message: ClientMessage, address: str | None = None, *, acknowledgement_handler: SendAcknowledgementHandler | None = None
+    ) -> Awaitable[None]:
+        return self.runtime.spawn(self._send(message, self._target(address), acknowledgement_handler))
+
+    @starts
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self.abandon(closed_error("producer"))
+        self.session.producer_closed(self)
+        if self.session.version >= VERSION_SENDER:
+            self.session.channel.send(RemoveProducer(self.id))
+
+    def abandon(self, error: MQError) -> None:
+        """The session is over, or the producer is closed."""
+        if not self._closed:
+            self._closed = True
+            self.session.flow.release(self._address, self, error)
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise closed_error("producer")
+
+    def _target(self, address: str | None) -> str:
+        if self._address is None:
+            if address is None:
+                raise ValueError("an anonymous producer needs the address of each message")
+            return address
+        if address is not None and address != self._address:
+            raise ValueError(f"this producer sends to {self._address}; a producer without an address can send to {address}")
+        return self._address
+
+    async def _send(self, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None) -> None:
+        session = self.session
+        self.check_open()
+        message.address = address
+        if self._group_id is not None:
+            message.properties[KEY_GROUP_ID] = (STRING, self._group_id)
+        if self._limiter is not None:
+            while delay := self._limiter.delay(self.runtime.now()):
+                await sleep(self.runtime, delay)
+        handler = handler or session.send_acknowledgement_handler
+        settings = session.settings
+        wanted = settings.block_on_durable_send if message.durable else settings.block_on_non_durable_send
+        block = handler is None and session.auto_commit_sends and wanted
+        # Four bytes of the buffer's leading length count as body here.
+        if message.body_source is not None or 4 + len(message.body) > settings.min_large_message_size:
+            await session.uploads.send(self, message, address, block, handler)
+            return
+        await self.send_regular(message, address, encode_message(message), block, handler)
+
+    async def send_regular(
+        self, message: ClientMessage, address: str, buffer: bytes, block: bool, handler: SendAcknowledgementHandler | None
+    ) -> None:
+        """Send a message in one packet (also for large ones that compression has made small)."""
+        session = self.session
+        channel = session.channel
+        message.encode_size = len(buffer)
+        await channel.ready(writable=True)
+        await session.flow.acquire(self, address, len(buffer))
+        self.check_open()
+        await channel.ready()
+        session.transaction.sent()
+        packet = SessionSend(buffer, sender_id=self.id)
+        if block:
+            packet.requires_response = True
+            await channel.call(packet, NullResponse)
+        elif channel.protocol.window is not None:
+            packet.requires_response = True
+            packet.correlation_id = session.async_sends.register(message, handler)
+            channel.send(packet, tag=packet.correlation_id)
+        else:
+            channel.send(packet)
+            if handler is not None:
+                handler.send_acknowledged(message)

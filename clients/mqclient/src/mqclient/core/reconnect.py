@@ -1,0 +1,154 @@
+"""Which connectors to try next, and when to stop.
+
+Source: ``protocol-spec/``, chapters "Topology" (what a client keeps) and "Client failover".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqclient.core.api import LocatorSettings
+from mqclient.protocol.connection import TopologyPacket
+from mqclient.protocol.retry import RetryPlan
+from mqclient.protocol.topology import Topology, same_connector
+from mqclient.wire.primitives import TransportConfiguration
+
+
+class Attempts:
+    """The attempts of one session factory.
+
+    ``first`` are the connectors of a round of the first connection, in order; ``own`` those that the application gave, which stand in for
+    announced ones of the same name.
+    """
+
+    def __init__(
+        self,
+        settings: LocatorSettings,
+        first: Sequence[TransportConfiguration],
+        own: Sequence[TransportConfiguration],
+        topology: Topology,
+    ) -> None:
+        self.current = first[0]
+        self.node_id: str | None = None
+        self._settings = settings
+        self._first = first
+        self._own = own
+        self._topology = topology
+        self._backup: TransportConfiguration | None = None
+        self._previous: TransportConfiguration | None = None
+        self._initial = first[0]
+        self._redirect: TransportConfiguration | None = None
+        self._plans = [self._plan(max(settings.initial_connect_attempts, 1) if settings.initial_connect_attempts >= 0 else -1)]
+        self._connected = False
+        self._elsewhere = False
+        """Are the attempts at the own pair used up?"""
+
+    def candidates(self) -> list[TransportConfiguration]:
+        """The connectors of the round that comes now, in order and without repetition."""
+        if not self._connected:
+            return _distinct(self._first)
+        if len(self._plans) == 1 and self._elsewhere:
+            return self._others()
+        found: list[TransportConfiguration | None] = [self._redirect, self.current]
+        if self._backup is not None:
+            found += [self._own_named(self._backup.name), self._backup]
+        found += [self._previous, self._initial]
+        return _distinct([connector for connector in found if connector is not None])
+
+    def failed(self) -> float | None:
+        """The round has failed: seconds to wait before the next, None when that was the last."""
+        pause = self._plans[0].failed()
+        while self._plans and self._plans[0].exhausted:
+            if len(self._plans) == 1:
+                return None
+            self._plans.pop(0)
+            self._elsewhere = True
+        return pause
+
+    def wants_reconnect(self) -> bool:
+        """Do the settings ask to reconnect after a failure?  A broker that sends the client elsewhere is always followed."""
+        settings = self._settings
+        return bool(settings.reconnect_attempts or settings.failover_attempts or self._redirect is not None)
+
+    def begin_reconnect(self) -> None:
+        settings = self._settings
+        self._elsewhere = False
+        reconnect = settings.reconnect_attempts
+        if reconnect == 0 and self._redirect is not None:
+            reconnect = 1
+        self._plans = []
+        if reconnect:
+            self._plans.append(self._plan(reconnect))
+        if settings.failover_attempts:
+            self._elsewhere = not reconnect
+            self._plans.append(self._plan(settings.failover_attempts))
+
+    def redirected(self, connector: TransportConfiguration | None) -> None:
+        """The broker has sent the client to ``connector`` (None: nowhere in particular)."""
+        if connector is not None:
+            self._redirect = connector
+
+    def succeeded(self, connector: TransportConfiguration) -> None:
+        """There is a connection to ``connector``."""
+        self._connected = True
+        if not same_connector(connector, self.current):
+            self._previous = self.current
+            self._backup = None
+        self.current = connector
+        for member in self._topology:
+            self._learn(member.node_id, member.primary, member.backup)
+
+    def settled(self) -> None:
+        """The sessions live on the connection."""
+        self._redirect = None
+
+    def topology_received(self, packet: TopologyPacket, connector: TransportConfiguration) -> None:
+        """An announcement came over the connection to ``connector``."""
+        if packet.exit:
+            return
+        primary = connector if packet.primary is None and packet.backup is None else packet.primary
+        self.current = connector if not self._connected else self.current
+        self._learn(packet.node_id, primary, packet.backup)
+
+    def _plan(self, attempts: int) -> RetryPlan:
+        settings = self._settings
+        return RetryPlan(settings.retry_interval, settings.retry_interval_multiplier, settings.max_retry_interval, attempts)
+
+    def _learn(self, node_id: str, primary: TransportConfiguration | None, backup: TransportConfiguration | None) -> None:
+        if not same_place(primary, self.current):
+            return
+        self.node_id = node_id
+        if backup is not None and not same_place(backup, self.current):
+            self._backup = backup
+
+    def _own_named(self, name: str) -> TransportConfiguration | None:
+        return next((connector for connector in self._own if connector.name == name), None)
+
+    def _others(self) -> list[TransportConfiguration]:
+        """All known brokers but the pair that was lost."""
+        found: list[TransportConfiguration] = []
+        pairs = self._topology.pairs() or [(connector, None) for connector in self._own]
+        for primary, backup in pairs:
+            found += [connector for connector in (primary, backup) if connector is not None]
+        lost = (self.current, self._backup)
+        return _distinct([connector for connector in found if not any(same_place(connector, entry) for entry in lost)]) or [self.current]
+
+
+def same_place(one: TransportConfiguration | None, other: TransportConfiguration | None) -> bool:
+    """Do both name the same host and port?"""
+    return one is not None and other is not None and place(one) == place(other)
+
+
+def place(connector: TransportConfiguration) -> tuple[str, str]:
+    """(host, port) of a connector."""
+    values = dict(connector.parameters)
+    host = str(values.get("host", "localhost"))
+    return ("localhost" if host == "127.0.0.1" else host, str(values.get("port", 61616)))
+
+
+def _distinct(connectors: Sequence[TransportConfiguration]) -> list[TransportConfiguration]:
+    found: list[TransportConfiguration] = []
+    for connector in connectors:
+        if not any(same_connector(connector, entry) for entry in found):
+            found.append(connector)
+    return found

@@ -1,0 +1,204 @@
+"""What varies from shell to shell: clocks, futures, the network, entropy.
+
+The core is written with ``async def``; it awaits futures that the runtime makes with the framework's own kind (Deferred or
+:class:`asyncio.Future`), so one code base serves both, and several may live in one process.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from mqclient.wire.primitives import TransportConfiguration
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Timer(Protocol):
+    """A delayed call."""
+
+    def cancel(self) -> None:
+        """Must not be called when the call has been made or cancelled already."""
+
+
+class Link(Protocol):
+    """The sending half of a byte stream to a broker."""
+
+    @property
+    def peer(self) -> str:
+        """The other end, for messages: host and port."""
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes over; never blocks.  Ignored once the link is closed."""
+
+    def close(self) -> None:
+        """Send what was written, then close."""
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
+class LinkHandler(Protocol):
+    """The receiving half; told in the thread of the reactor or loop, after ``connect`` has completed or just before."""
+
+    def data_received(self, data: bytes) -> None: ...
+
+    def link_lost(self, reason: str) -> None:
+        """The link is gone; called once, also after ``close``."""
+
+    def link_paused(self) -> None:
+        """The peer does not read: what is written now only gathers in memory."""
+
+    def link_resumed(self) -> None: ...
+
+
+class Runtime(Protocol):
+    """Passed to :class:`mqclient.core.locator.ServerLocator` by a shell or a test."""
+
+    def now(self) -> float:
+        """Seconds of a monotonic clock."""
+
+    def wall_clock_ms(self) -> int:
+        """ms since the epoch."""
+
+    def call_later(self, seconds: float, function: Callable[..., Any], *args: Any) -> Timer: ...
+
+    def call_soon(self, function: Callable[..., Any], *args: Any) -> None:
+        """Call in the next turn of the loop."""
+
+    def create_future(self) -> Any:
+        """A pending future that can be awaited once; cancelling it is allowed."""
+
+    def resolve(self, future: Any, value: Any) -> None:
+        """Give the future its result; nothing happens when it has one or was cancelled."""
+
+    def reject(self, future: Any, error: BaseException) -> None:
+        """As :meth:`resolve`, with an exception."""
+
+    def is_done(self, future: Any) -> bool:
+        """Has the future a result, or was it cancelled?"""
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """Start a coroutine; the result is the framework's awaitable.  A failure nobody looks at is the framework's to report."""
+
+    def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
+        """Open a link within ``timeout`` seconds.  Raises ``NotConnectedError`` with the reason; ``ValueError`` for bad parameters."""
+
+    def random_bytes(self, size: int) -> bytes: ...
+
+    def random_below(self, limit: int) -> int:
+        """A random integer from 0 to ``limit`` - 1."""
+
+    def log_failure(self, text: str, error: BaseException) -> None:
+        """An exception that no caller can get: of a listener, of a background task."""
+
+    def log_warning(self, text: str) -> None: ...
+
+
+class HasRuntime(Protocol):
+    @property
+    def runtime(self) -> Runtime: ...
+
+
+H = TypeVar("H", bound=HasRuntime)
+
+
+def starts(function: Callable[Concatenate[H, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[H, P], Awaitable[T]]:
+    """Make a coroutine method start when it is called and return the framework's awaitable."""
+
+    def start(self: H, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        return self.runtime.spawn(function(self, *args, **kwargs))
+
+    functools.update_wrapper(start, function)
+    return start
+
+
+async def wait_at_most(runtime: Runtime, future: Any, seconds: float | None, error: BaseException) -> Any:
+    """The result of ``future``; after ``seconds`` (None: no limit) it is rejected with ``error``."""
+    if seconds is None:
+        return await future
+    fired = False
+
+    def expire() -> None:
+        nonlocal fired
+        fired = True
+        runtime.reject(future, error)
+
+    timer = runtime.call_later(seconds, expire)
+    try:
+        return await future
+    finally:
+        if not fired:
+            timer.cancel()
+
+
+async def sleep(runtime: Runtime, seconds: float) -> None:
+    """Wait; cancelling the awaiting call ends the wait."""
+    future = runtime.create_future()
+    timer = runtime.call_later(seconds, runtime.resolve, future, None)
+    finished = False
+    try:
+        await future
+        finished = True
+    finally:
+        if not finished:
+            timer.cancel()
+
+
+class Mutex:
+    """Lets one caller at a time in, in the order of arrival."""
+
+    __slots__ = ("_held", "_runtime", "_waiters")
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._held = False
+        self._waiters: deque[Any] = deque()
+
+    async def __aenter__(self) -> None:
+        if not self._held:
+            self._held = True
+            return
+        future = self._runtime.create_future()
+        self._waiters.append(future)
+        entered = False
+        try:
+            await future
+            entered = True
+        finally:
+            if not entered:
+                # Cancelled: the turn may have been handed over just before.
+                try:
+                    self._waiters.remove(future)
+                except ValueError:
+                    self._release()
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        if self._waiters:
+            self._runtime.resolve(self._waiters.popleft(), None)
+        else:
+            self._held = False
+
+
+def new_uuid(runtime: Runtime) -> str:
+    """A random UUID text in the form of version 1, as the broker's Java code expects ids."""
+    return format_uuid(new_user_id(runtime))
+
+
+def new_user_id(runtime: Runtime) -> bytes:
+    """16 random bytes with the version bits that Java readers force on them."""
+    raw = bytearray(runtime.random_bytes(16))
+    raw[6] = raw[6] & 0x0F | 0x10
+    raw[8] = raw[8] & 0x3F | 0x80
+    return bytes(raw)
+
+
+def format_uuid(raw: bytes) -> str:
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

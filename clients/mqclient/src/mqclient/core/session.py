@@ -1,0 +1,412 @@
+"""A session: holds the parts (acknowledgements, transaction, flow, uploads, queues) and dispatches what arrives for them.
+
+The class is the facade of :class:`mqclient.core.api.ClientSession`; each concern is an object of its own module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mqclient.core.api import (
+    AddressQueryResult,
+    LocatorSettings,
+    MessageBuffer,
+    QueueConfiguration,
+    QueueQueryResult,
+    SendAcknowledgementHandler,
+)
+from mqclient.core.async_sends import AsyncSends
+from mqclient.core.buffers import PriorityBuffer
+from mqclient.core.channel import Channel, closed_error, unblocked
+from mqclient.core.connection import Connection
+from mqclient.core.consumers import Consumer
+from mqclient.core.flow import ProducerFlow
+from mqclient.core.incoming import Incoming
+from mqclient.core.listeners import ListenerMethods
+from mqclient.core.message import ClientMessage
+from mqclient.core.producers import Producer
+from mqclient.core.queues import QUEUE_QUERY_ANSWERS, QueueAdministration, recreation_of
+from mqclient.core.runtime import Runtime, new_uuid, starts
+from mqclient.core.transactions import Transaction
+from mqclient.core.uploads import LargeUploads
+from mqclient.errors import MQError, ObjectClosedError
+from mqclient.protocol.channel import SessionChannel
+from mqclient.wire.packets import (
+    AddMetadataV2,
+    ConsumerClose,
+    CreateConsumer,
+    CreateSession,
+    FlowToken,
+    ForceConsumerDelivery,
+    NullResponse,
+    Packet,
+    SessionClose,
+    SessionStart,
+    SessionStop,
+    UniqueAddMetadata,
+)
+
+if TYPE_CHECKING:
+    from mqclient.core.factory import SessionFactory
+
+_DEFAULT_CONSUMER_WINDOW = 1024 * 1024
+"""A consumer window of this size means: take the broker's default if it has one."""
+_NO_WINDOW = -1
+
+
+class Session(ListenerMethods):
+    """Implements :class:`mqclient.core.api.ClientSession`; the factory opens, locks, restores and abandons it."""
+
+    def __init__(self, factory: SessionFactory, request: CreateSession, ack_batch_size: int) -> None:
+        super().__init__()
+        self.runtime: Runtime = factory.runtime
+        self.settings: LocatorSettings = factory.settings
+        self.send_acknowledgement_handler: SendAcknowledgementHandler | None = None
+        self._factory = factory
+        self._request = request
+        self._ack_batch_size = ack_batch_size
+        self.channel = Channel(
+            self.runtime,
+            SessionChannel(0, request.window_size, 0),
+            self.settings.call_timeout,
+            self.settings.call_failover_timeout,
+            self.connection_failed,
+        )
+        self.transaction = Transaction(self)
+        self.flow = ProducerFlow(self, self.settings.producer_window_size)
+        self.uploads = LargeUploads(self)
+        self.async_sends = AsyncSends(self)
+        self._queues = QueueAdministration(self)
+        self._incoming = Incoming(self)
+        self._consumers: dict[int, Consumer] = {}
+        self._producers: dict[int, Producer] = {}
+        self._metadata: dict[str, str] = {}
+        self._next_consumer = 0
+        self._next_producer = 1
+        self._started = False
+        self._closing = False
+        self._recreated = False
+
+    # --- state ---
+
+    @property
+    def name(self) -> str:
+        return self._request.name
+
+    @property
+    def channel_id(self) -> int:
+        return self.channel.protocol.id
+
+    @property
+    def closed(self) -> bool:
+        return self._closing or self.channel.error is not None
+
+    @property
+    def started(self) -> bool:
+        return self._started
+
+    @property
+    def auto_commit_sends(self) -> bool:
+        return self._request.auto_commit_sends
+
+    @property
+    def auto_commit_acks(self) -> bool:
+        return self._request.auto_commit_acks
+
+    @property
+    def pre_acknowledge(self) -> bool:
+        return self._request.pre_acknowledge
+
+    @property
+    def rollback_only(self) -> bool:
+        return self.transaction.rollback_only
+
+    @property
+    def version(self) -> int:
+        return self.channel.protocol.version
+
+    @property
+    def factory(self) -> SessionFactory:
+        return self._factory
+
+    @property
+    def consumers(self) -> Sequence[Consumer]:
+        return tuple(self._consumers.values())
+
+    def consumer(self, consumer_id: int) -> Consumer | None:
+        """The consumer with that id, None when there is none (any more)."""
+        return self._consumers.get(consumer_id)
+
+    @property
+    def producers(self) -> Sequence[Producer]:
+        return tuple(self._producers.values())
+
+    # --- delivery and transactions ---
+
+    @starts
+    async def start(self) -> None:
+        await self.channel.ready()
+        if not self._started:
+            self._started = True
+            self.channel.send(SessionStart())
+            self.resume_consumers()
+
+    @starts
+    async def stop(self) -> None:
+        await self.channel.ready()
+        if self._started:
+            self._started = False
+            self.pause_consumers()
+            await self.wait_for_handlers()
+            await self.channel.call(SessionStop(), NullResponse)
+
+    @starts
+    async def commit(self, block: bool = True) -> None:
+        await self.transaction.commit(block)
+
+    @starts
+    async def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
+        await self.transaction.rollback(consider_last_message_as_delivered)
+
+    @starts
+    async def flush_acknowledgements(self) -> None:
+        for consumer in self.consumers:
+            answer = consumer.acknowledgements.flush()
+            if answer is not None:
+                await answer
+
+    # --- messages, producers, consumers ---
+
+    def create_message(self, type: int = 0, *, durable: bool = True, priority: int = 4) -> ClientMessage:
+        return ClientMessage(type=type, durable=durable, priority=priority, timestamp=self.runtime.wall_clock_ms())
+
+    @starts
+    async def create_producer(self, address: str | None = None, *, max_rate: int | None = None) -> Producer:
+        await self.channel.ready()
+        producer = Producer(self, self._next_producer, address, self.settings.producer_max_rate if max_rate is None else max_rate)
+        self._next_producer += 1
+        self._producers[producer.id] = producer
+        return producer
+
+    @starts
+    async def create_consumer(
+        self,
+        queue_name: str,
+        filter_string: str | None = None,
+        *,
+        priority: int = 0,
+        browse_only: bool = False,
+        window_size: int | None = None,
+        max_rate: int | None = None,
+        buffer: MessageBuffer | None = None,
+    ) -> Consumer:
+        await self.channel.ready()
+        request = CreateConsumer(self._next_consumer, queue_name, filter_string, browse_only, True, priority)
+        self._next_consumer += 1
+        try:
+            info: QueueQueryResult = await self.channel.call(replace(request), *QUEUE_QUERY_ANSWERS)
+        except MQError:
+            raise
+        except BaseException:  # cancelled, but the broker may have made the consumer
+            self.runtime.spawn(self._undo_consumer(request.consumer_id))
+            raise
+        window = self.settings.consumer_window_size if window_size is None else window_size
+        if window == _DEFAULT_CONSUMER_WINDOW and info.default_consumer_window_size is not None:
+            window = info.default_consumer_window_size
+        consumer = Consumer(
+            self,
+            request,
+            window,
+            self.settings.consumer_max_rate if max_rate is None else max_rate,
+            buffer if buffer is not None else PriorityBuffer(),
+            self._ack_batch_size,
+        )
+        self._consumers[consumer.id] = consumer
+        consumer.opened(info)
+        return consumer
+
+    # --- addresses, queues, metadata ---
+
+    def address_query(self, address: str) -> Awaitable[AddressQueryResult]:
+        return self.runtime.spawn(self._queues.query_address(address))
+
+    def queue_query(self, queue_name: str) -> Awaitable[QueueQueryResult]:
+        return self.runtime.spawn(self._queues.query_queue(queue_name))
+
+    def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool = False) -> Awaitable[None]:
+        return self.runtime.spawn(self._queues.create_address(address, routing_types, auto_created))
+
+    def create_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
+        return self.runtime.spawn(self._queues.create_queue(configuration))
+
+    def create_shared_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
+        return self.runtime.spawn(self._queues.create_shared_queue(configuration))
+
+    def delete_queue(self, queue_name: str) -> Awaitable[None]:
+        return self.runtime.spawn(self._queues.delete_queue(queue_name))
+
+    @starts
+    async def add_metadata(self, key: str, data: str) -> None:
+        await self.channel.ready()
+        await self.channel.call(AddMetadataV2(key, data, True), NullResponse)
+        self._metadata[key] = data
+
+    @starts
+    async def add_unique_metadata(self, key: str, data: str) -> None:
+        await self.channel.ready()
+        await self.channel.call(UniqueAddMetadata(key, data, True), NullResponse)
+        self._metadata[key] = data
+
+    # --- closing ---
+
+    def set_send_acknowledgement_handler(self, handler: SendAcknowledgementHandler | None) -> None:
+        self.send_acknowledgement_handler = handler
+
+    @starts
+    async def close(self) -> None:
+        if self.closed:
+            return
+        self._closing = True
+        try:
+            if not self.channel.locked:
+                for consumer in self.consumers:
+                    await consumer.close()
+                for producer in self.producers:
+                    await producer.close()
+            if not self.channel.locked:
+                await self.channel.call(SessionClose(), NullResponse)
+        except MQError as error:
+            # The broker ends the session with the connection; the application can do nothing about it.
+            self.runtime.log_warning(f"closing a session: {error}")
+        finally:
+            self._finish(closed_error("session"), None)
+
+    def abandon(self, error: MQError) -> None:
+        """The connection is gone for good, or the broker does not let the session live on."""
+        ended = ObjectClosedError(f"the session is closed: {error}")
+        ended.__cause__ = error
+        self._finish(ended, error)
+
+    def _finish(self, error: MQError, cause: MQError | None) -> None:
+        for consumer in self.consumers:
+            consumer.abandon(error)
+        for producer in self.producers:
+            producer.abandon(cause or error)
+        self._consumers.clear()
+        self._producers.clear()
+        self.flow.close(cause or error)
+        self.channel.close(error, cause)
+        self.async_sends.fail(cause or error)
+        self._factory.session_closed(self)
+
+    def consumer_closed(self, consumer: Consumer) -> None:
+        self._consumers.pop(consumer.id, None)
+
+    def producer_closed(self, producer: Producer) -> None:
+        self._producers.pop(producer.id, None)
+
+    # --- for the parts ---
+
+    def flush_batches(self) -> None:
+        """Send acknowledgements that wait for their batch; no answer is waited for here."""
+        for consumer in self.consumers:
+            consumer.acknowledgements.flush()
+
+    def pause_consumers(self) -> None:
+        for consumer in self.consumers:
+            consumer.pause()
+
+    def resume_consumers(self) -> None:
+        for consumer in self.consumers:
+            consumer.resume()
+
+    async def wait_for_handlers(self) -> None:
+        for consumer in self.consumers:
+            await consumer.wait_for_handler()
+
+    def connection_failed(self, error: MQError) -> None:
+        """A call was not answered: the connection counts as failed."""
+        if self._factory.connection is not None:
+            self._factory.connection.fail(error)
+
+    # --- from the factory and its connection ---
+
+    def opened(self, connection: Connection, version: int) -> None:
+        """The broker has created the session."""
+        self.channel.protocol.id = self._request.session_channel_id
+        self.channel.protocol.version = version
+        self.channel.attach(connection.write_frame)
+        self.channel.unlock()
+
+    def lock(self) -> None:
+        """The connection has failed; it may come back."""
+        self.channel.lock()
+
+    async def restore(self, connection: Connection) -> None:
+        """Go on over ``connection``: reattached if the broker still has the session, else created anew."""
+        if self.closed:
+            self.abandon(closed_error("session"))
+            return
+        # An attempt before may have got as far as attaching the channel.
+        self.channel.lock()
+        protocol = self.channel.protocol
+        answer = await connection.reattach_session(self.name, self.channel_id, protocol.last_confirmed, self)
+        self.channel.attach(connection.write_frame)
+        if answer.reattached:
+            self.async_sends.acknowledged(protocol.confirmed(answer.last_confirmed_command_id))
+            self.channel.replay()
+        else:
+            await self._recreate(connection)
+
+    def unlock(self) -> None:
+        """All sessions live on the new connection."""
+        for key, data in self._metadata.items():
+            self.channel.write_raw(self.channel.protocol.frame(AddMetadataV2(key, data, False)))
+        self.channel.unlock()
+        if self._recreated:
+            self._recreated = False
+            self.flow.session_recreated()
+
+    def frame_received(self, packet_type: int, frame: bytes) -> None:
+        self._incoming.frame_received(packet_type, frame)
+
+    def flush_confirmations(self) -> None:
+        self._incoming.flush_confirmations()
+
+    def link_paused(self) -> None:
+        self.channel.pause()
+
+    def link_resumed(self) -> None:
+        self.channel.resume()
+
+    # --- inside ---
+
+    async def _undo_consumer(self, consumer_id: int) -> None:
+        try:
+            await self.channel.call(ConsumerClose(consumer_id), NullResponse)
+        except MQError as error:
+            self.runtime.log_warning(f"closing a consumer that nobody waits for: {error}")
+
+    async def _recreate(self, connection: Connection) -> None:
+        self._request = replace(self._request, name=new_uuid(self.runtime), session_channel_id=self.channel_id)
+        version = await connection.create_session(self._request, self, recreate=True)
+        channel = self.channel
+        self.transaction.session_recreated()
+        channel.restart(version)
+        self.async_sends.fail(unblocked("the message", None))
+        self._recreated = True
+        frames: list[Packet] = []
+        for consumer in self.consumers:
+            queue = recreation_of(consumer.queue_info)
+            if queue is not None:
+                frames.append(queue)
+            frames.append(replace(consumer.request, requires_response=False))
+            frames.append(FlowToken(consumer.id, consumer.recreated()))
+            if consumer.pending_sequence is not None and self._started:
+                frames.append(ForceConsumerDelivery(consumer.id, consumer.pending_sequence))
+        if self._started:
+            frames.append(SessionStart())
+        for packet in frames:
+            channel.write_raw(channel.protocol.frame(packet, remember=False))

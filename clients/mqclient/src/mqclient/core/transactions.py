@@ -1,0 +1,83 @@
+"""The open transaction of a session: commit, rollback, and what a failover does to it.
+
+Source: the Artemis manual, chapter "Client Failover" (transactions), and ``protocol-spec/``, chapter "Client failover".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqclient.errors import MQError, TransactionOutcomeUnknownError, TransactionRolledBackError, UnblockedError
+from mqclient.wire.hot import VERSION_COMMIT_CORRELATION
+from mqclient.wire.packets import Commit, NullResponse, Rollback, SessionStart, SessionStop
+
+if TYPE_CHECKING:
+    from mqclient.core.session import Session
+
+
+class Transaction:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._has_work = False
+        self.rollback_only = False
+
+    def sent(self) -> None:
+        """A message was sent in the session."""
+        if not self._session.auto_commit_sends:
+            self._has_work = True
+
+    def acknowledged(self) -> None:
+        """A message was acknowledged in the session."""
+        if not self._session.auto_commit_acks:
+            self._has_work = True
+
+    def session_recreated(self) -> None:
+        """The session was created anew after a failure: what the broker had of the transaction is gone."""
+        if self._has_work:
+            self.rollback_only = True
+
+    async def commit(self, block: bool) -> None:
+        session = self._session
+        await session.channel.ready()
+        session.flush_batches()
+        if self.rollback_only:
+            await self.rollback(False)
+            raise TransactionRolledBackError("the connection failed during the transaction: it was rolled back and can be made again")
+        self._has_work = False
+        if not block and session.channel.protocol.version >= VERSION_COMMIT_CORRELATION:
+            session.channel.send(Commit(session.channel.protocol.next_async_correlation()))
+            return
+        try:
+            await session.channel.call(Commit(), NullResponse)
+        except UnblockedError as error:
+            self._has_work = True
+            await self._clean_up()
+            raise TransactionOutcomeUnknownError(f"the connection failed while the transaction was committed: {error}") from error
+
+    async def rollback(self, consider_last_message_as_delivered: bool) -> None:
+        """Stop delivery, give back what is buffered, roll back, deliver again."""
+        session = self._session
+        await session.channel.ready()
+        was_started = session.started
+        try:
+            if was_started:
+                session.pause_consumers()
+                await session.wait_for_handlers()
+                await session.channel.call(SessionStop(), NullResponse)
+            session.flush_batches()
+            for consumer in list(session.consumers):
+                consumer.clear(return_credits=True)
+            self._has_work = False
+            self.rollback_only = False
+            await session.channel.call(Rollback(consider_last_message_as_delivered), NullResponse)
+        finally:
+            if was_started:
+                session.resume_consumers()
+                if session.started:
+                    session.channel.send(SessionStart())
+
+    async def _clean_up(self) -> None:
+        try:
+            await self.rollback(False)
+        except MQError as error:
+            self._session.runtime.log_warning(f"rolling back after a commit with unknown outcome: {error}")

@@ -1,0 +1,313 @@
+"""Connections: client id, start and stop, listeners for failures, and the hidden session that holds what belongs to the connection."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
+
+from mqclient.core.api import (
+    BlockingRunner,
+    ClientMessage,
+    ClientSession,
+    ClientSessionFactory,
+    FailoverEvent,
+    FailoverEventListener,
+    SessionDispatcher,
+)
+from mqclient.core.runtime import Runtime, new_user_id, new_uuid
+from mqclient.errors import DuplicateMetadataError, MQError
+from mqclient.jms.destinations import Destination
+from mqclient.jms.exceptions import (
+    JMS_ERRORS,
+    IllegalStateException,
+    InvalidClientIDException,
+    JMSException,
+)
+from mqclient.jms.modes import AcknowledgeMode, session_flags
+from mqclient.jms.session import Session
+from mqclient.jms.settings import FactorySettings
+
+T = TypeVar("T")
+D = TypeVar("D", bound=Destination)
+ExceptionListener = Callable[[JMSException], object]
+
+
+class ConnectionMetaData(NamedTuple):
+    """What this client is."""
+
+    jms_version: str = "2.0"
+    jms_provider_name: str = "mqclient"
+    jmsx_property_names: tuple[str, ...] = ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount", "JMSXUserID")
+
+
+class Clock:
+    """Times and ids from the runtime that the connection runs on."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def wall_clock_ms(self) -> int:
+        return self._runtime.wall_clock_ms()
+
+    def new_uuid(self) -> str:
+        return new_uuid(self._runtime)
+
+    def new_user_id(self) -> bytes:
+        return new_user_id(self._runtime)
+
+
+class _LargeBodies:
+    def __init__(self, runner: BlockingRunner) -> None:
+        self._runner = runner
+
+    def read(self, message: ClientMessage) -> bytes:
+        with JMS_ERRORS:
+            return self._runner.read_body(message)
+
+    def save(self, message: ClientMessage, file: BinaryIO) -> None:
+        with JMS_ERRORS:
+            self._runner.save_body(message, file)
+
+
+class _FailureListener:
+    """Hands failures of the connection to the application's listeners, in their thread."""
+
+    def __init__(self) -> None:
+        self.exception_listener: ExceptionListener | None = None
+        self.failover_listener: FailoverEventListener | None = None
+        self.thread: SessionDispatcher | None = None
+
+    def before_reconnect(self, error: MQError) -> None:
+        pass
+
+    def connection_failed(self, error: MQError, failed_over: bool) -> None:
+        if self.thread is not None and self.exception_listener is not None:
+            exception = JMSException(str(error), "FAILOVER" if failed_over else "DISCONNECT")
+            exception.__cause__ = error
+            self.thread.submit(self.exception_listener, exception)
+
+    def failover(self, event: FailoverEvent) -> None:
+        if self.thread is not None and self.failover_listener is not None:
+            self.thread.submit(self.failover_listener, event)
+
+
+class Connection:
+    """A connection to a broker; made by :meth:`ConnectionFactory.create_connection`.
+
+    Messages arrive once it is started: by :meth:`start`, or by ``with connection:``, which also closes it.  It may be used from any thread.
+    """
+
+    def __init__(
+        self,
+        runner: BlockingRunner,
+        runtime: Runtime,
+        factory: ClientSessionFactory,
+        settings: FactorySettings,
+        credentials: tuple[str | None, str | None],
+    ) -> None:
+        self._runner = runner
+        self._factory = factory
+        self._settings = settings
+        self._credentials = credentials
+        self._clock = Clock(runtime)
+        self._large_bodies = _LargeBodies(runner)
+        self._uid = self._clock.new_uuid()
+        self._client_id: str | None = settings.client_id
+        self._sessions: set[Session] = set()
+        self._temporary: set[str] = set()
+        self._destinations: dict[Destination, Destination] = {}
+        self._failures = _FailureListener()
+        self._used = False
+        self._started = False
+        self._closed = False
+        self._hidden = self._open_hidden_session()
+
+    def _open_hidden_session(self) -> ClientSession:
+        """The session that authenticates the connection and holds its client id; it is never started."""
+        hidden = self._core_session(auto_commit_sends=False, auto_commit_acks=False, pre_acknowledge=False, ack_batch_size=0)
+        self._runner.post(hidden.add_failure_listener, self._failures)
+        self._runner.post(hidden.add_failover_listener, self._failures.failover)
+        if self._client_id is None:
+            self._call(hidden.add_metadata, "jms-session", "")
+        else:
+            self._reserve(hidden, self._client_id)
+        return hidden
+
+    def _reserve(self, hidden: ClientSession, client_id: str) -> None:
+        reserve = hidden.add_metadata if self._settings.enable_shared_client_id else hidden.add_unique_metadata
+        try:
+            self._call(reserve, "jms-client-id", client_id)
+        except JMSException as error:
+            if isinstance(error.__cause__, DuplicateMetadataError):
+                raise InvalidClientIDException(f"the client id {client_id} is used by another connection", error.error_code) from error
+            raise
+        self._call(hidden.add_metadata, "jms-session", "")
+        self._call(hidden.add_metadata, "jms-client-id", client_id)
+
+    def _core_session(self, **flags: Any) -> ClientSession:
+        user, password = self._credentials
+        return self._call(self._factory.create_session, user, password, client_id=self._client_id, **flags)
+
+    def _call(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+        """Run a call of the core client in its thread and wait; raises JMS exceptions."""
+        untyped: Callable[..., Any] = function
+        with JMS_ERRORS:
+            result: T = self._runner.call(untyped, *args, **kwargs)
+            return result
+
+    # --- identity ----------------------------------------------------------------------------------------------------
+
+    @property
+    def client_id(self) -> str | None:
+        """The name under which the broker keeps durable subscriptions.
+
+        It can be set once, before the connection is used, and only when the factory has none.  Raises InvalidClientIDException when another
+        connection uses it.
+        """
+        return self._client_id
+
+    @client_id.setter
+    def client_id(self, client_id: str) -> None:
+        self._check_open()
+        if self._client_id is not None:
+            raise IllegalStateException(f"the client id is set already: {self._client_id}")
+        if self._used:
+            raise IllegalStateException("the client id must be set before the connection is used")
+        if not client_id:
+            raise InvalidClientIDException("a client id is not empty")
+        self._reserve(self._hidden, client_id)
+        self._client_id = client_id
+
+    @property
+    def _connection_id(self) -> str:
+        """What marks the messages of this connection, for ``no_local``."""
+        return self._client_id or self._uid
+
+    @property
+    def metadata(self) -> ConnectionMetaData:
+        return ConnectionMetaData()
+
+    @property
+    def closed(self) -> bool:
+        """Closed by the application, or by a failure that was not repaired."""
+        return self._closed or self._factory.closed
+
+    @property
+    def node_id(self) -> str | None:
+        """Node id of the broker in use."""
+        return self._factory.node_id
+
+    # --- listeners ---------------------------------------------------------------------------------------------------
+
+    @property
+    def exception_listener(self) -> ExceptionListener | None:
+        """Called after every failure of the connection with a JMSException.
+
+        Its ``error_code`` is ``FAILOVER`` when the connection lives on and ``DISCONNECT`` when it does not.  It runs in a thread of its
+        own, in which the connection may be closed.
+        """
+        return self._failures.exception_listener
+
+    @exception_listener.setter
+    def exception_listener(self, listener: ExceptionListener | None) -> None:
+        self._listener_thread()
+        self._failures.exception_listener = listener
+
+    @property
+    def failover_listener(self) -> FailoverEventListener | None:
+        """Called with FAILURE_DETECTED, and then FAILOVER_COMPLETED or FAILOVER_FAILED (:class:`mqclient.core.api.FailoverEvent`)."""
+        return self._failures.failover_listener
+
+    @failover_listener.setter
+    def failover_listener(self, listener: FailoverEventListener | None) -> None:
+        self._listener_thread()
+        self._failures.failover_listener = listener
+
+    def _listener_thread(self) -> None:
+        self._check_open()
+        self._used = True
+        if self._failures.thread is None:
+            with JMS_ERRORS:
+                self._failures.thread = self._runner.dispatcher(self._hidden)
+
+    # --- sessions and delivery ---------------------------------------------------------------------------------------
+
+    def create_session(self, acknowledge_mode: int = AcknowledgeMode.AUTO_ACKNOWLEDGE, *, transacted: bool = False) -> Session:
+        """Open a session.  ``transacted=True`` is short for the mode SESSION_TRANSACTED.
+
+        Raises JMSException for a number that is no mode.
+        """
+        self._check_open()
+        self._used = True
+        mode = AcknowledgeMode.SESSION_TRANSACTED if transacted else acknowledge_mode
+        flags = session_flags(mode, self._settings)
+        core = self._core_session(**flags._asdict())
+        session = Session(self, core, AcknowledgeMode(mode), flags)
+        self._sessions.add(session)
+        if self._started:
+            self._call(core.start)
+        return session
+
+    def start(self) -> None:
+        """Let messages arrive."""
+        self._check_open()
+        self._used = True
+        for session in tuple(self._sessions):
+            self._call(session._core.start)
+        self._started = True
+
+    def stop(self) -> None:
+        """Pause the arrival of messages; waits for running listeners.  Raises IllegalStateException in a listener."""
+        self._check_open()
+        self._refuse_in_listener("stopped")
+        self._used = True
+        for session in tuple(self._sessions):
+            self._call(session._core.stop)
+            session._await_listener()
+        self._started = False
+
+    def _cached(self, kind: type[D], name: str, find: Callable[[str], D]) -> D:
+        if not self._settings.cache_destinations:
+            return find(name)
+        key = kind(name)
+        found = self._destinations.get(key)
+        if not isinstance(found, kind):
+            found = self._destinations[key] = find(name)
+        return found
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateException("the connection is closed")
+
+    def _refuse_in_listener(self, what: str) -> None:
+        if any(session._in_listener() for session in tuple(self._sessions)):
+            raise IllegalStateException(f"a connection cannot be {what} by a listener of one of its sessions")
+
+    def close(self) -> None:
+        """Close all sessions and the connection; open transactions are rolled back.  Safe to call twice.
+
+        Never fails because of the network.  Calls of other threads that wait in ``receive()`` return None.  Raises
+        IllegalStateException in a listener of a session.
+        """
+        if self._closed:
+            return
+        self._refuse_in_listener("closed")
+        self._closed = True
+        for session in tuple(self._sessions):
+            session._await_completions()
+            session._abandon()
+        self._sessions.clear()
+        try:
+            self._call(self._factory.close)
+        except JMSException:
+            pass
+        if self._failures.thread is not None:
+            self._failures.thread.close(0 if self._failures.thread.in_thread() else self._settings.on_message_close_timeout)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

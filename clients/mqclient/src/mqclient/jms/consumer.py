@@ -1,0 +1,221 @@
+"""Receiving, and browsing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from mqclient.core.api import BlockingConsumer, ClientMessage
+from mqclient.jms.conversion import from_core
+from mqclient.jms.destinations import Destination
+from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, JMSException
+from mqclient.jms.message import Message
+from mqclient.jms.modes import AcknowledgeMode
+
+if TYPE_CHECKING:
+    from mqclient.jms.session import Session
+
+MessageListener = Callable[[Message], object]
+
+
+class MessageConsumer:
+    """Receives the messages of a queue or of a subscription, as far as its selector lets them through.
+
+    ``for message in consumer`` receives until the consumer is closed.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        consumer: BlockingConsumer,
+        destination: Destination,
+        selector: str | None,
+        *,
+        temporary_queue: str | None = None,
+    ) -> None:
+        """``temporary_queue``: the queue of a non-durable subscription, deleted with the consumer."""
+        self._session = session
+        self._consumer = consumer
+        self._destination = destination
+        self._selector = selector
+        self._temporary_queue = temporary_queue
+        self._listener: MessageListener | None = None
+        self._closed = False
+
+    @property
+    def selector(self) -> str | None:
+        """The selector as the application gave it."""
+        return self._selector
+
+    @property
+    def destination(self) -> Destination:
+        return self._destination
+
+    def receive(self, timeout: int | None = None) -> Message | None:
+        """The next message.  ``timeout`` in ms: None waits for ever, 0 returns what the queue has now (JMS's ``receiveNoWait``).
+
+        None after the timeout, and when another thread closes the consumer meanwhile.  The message is acknowledged when this returns, but
+        in individual mode; in client and transacted mode as part of the transaction.  Raises JMSException when the consumer ends because
+        of a failure.
+        """
+        self._check_open()
+        with JMS_ERRORS:
+            core = self._consumer.receive_immediate() if timeout == 0 else self._consumer.receive(timeout)
+        if core is None:
+            if self._consumer.closed and not self._closed and not self._session._closed:
+                raise JMSException("the consumer was closed by the broker or by a failure of the connection", "DISCONNECT")
+            return None
+        message = self._wrap(core)
+        if self._session._acknowledges:
+            with JMS_ERRORS:
+                self._consumer.acknowledge(core)
+        return message
+
+    def receive_no_wait(self) -> Message | None:
+        """A message if the queue has one now; the broker is asked."""
+        return self.receive(0)
+
+    def __iter__(self) -> Iterator[Message]:
+        while True:
+            if self._closed or self._session._closed:
+                return
+            message = self.receive()
+            if message is None:
+                return
+            yield message
+
+    @property
+    def listener(self) -> MessageListener | None:
+        """A function that is called with each message, in the session's thread; None to receive with calls.
+
+        An exception of the listener makes the broker deliver the message again (auto, dups-ok and individual mode), or is only logged
+        (transacted and client mode).
+        """
+        return self._listener
+
+    @listener.setter
+    def listener(self, listener: MessageListener | None) -> None:
+        self._check_open()
+        self._listener = listener
+        with JMS_ERRORS:
+            self._consumer.set_message_handler(None if listener is None else self._on_message, self._session._listener_thread())
+
+    def _on_message(self, core: ClientMessage) -> None:
+        listener, mode = self._listener, self._session.acknowledge_mode
+        if listener is None:
+            return
+        before = mode in (AcknowledgeMode.SESSION_TRANSACTED, AcknowledgeMode.CLIENT_ACKNOWLEDGE)
+        message = self._wrap(core)
+        if before and self._session._acknowledges:
+            self._consumer.acknowledge(core)
+        try:
+            listener(message)
+        except Exception:
+            if not before and not self._session._pre_acknowledges:
+                self._redeliver(core, individual=mode == AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE)
+            raise
+        if not before and self._session._acknowledges:
+            self._consumer.acknowledge(core)
+
+    def _redeliver(self, core: ClientMessage, *, individual: bool) -> None:
+        """Give the message back with its delivery counted, and what was only buffered without."""
+        if individual:
+            self._consumer.individual_acknowledge(core)
+        self._session._call(self._session._core.rollback, not individual)
+
+    def _wrap(self, core: ClientMessage) -> Message:
+        with JMS_ERRORS:
+            message = from_core(core, self._destination, self._session._connection._large_bodies)
+        mode = self._session.acknowledge_mode
+        if not self._session._pre_acknowledges:
+            if mode == AcknowledgeMode.CLIENT_ACKNOWLEDGE:
+                message._acknowledge = self._session.acknowledge
+            elif mode == AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE:
+                message._acknowledge = lambda: self._acknowledge_one(core)
+        return message
+
+    def _acknowledge_one(self, core: ClientMessage) -> None:
+        self._session._check_open()
+        with JMS_ERRORS:
+            self._consumer.individual_acknowledge(core)
+        self._session._commit_acknowledgements()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateException("the consumer is closed")
+        self._session._check_open()
+
+    def close(self) -> None:
+        """Stop receiving: waits for a running listener, returns what was not received to the queue.  Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self._session._consumers.discard(self)
+        if self._listener is not None:
+            self._session._await_listener()
+        self._session._close_quietly(self._consumer.close)
+        if self._temporary_queue is not None:
+            queue = self._temporary_queue
+            self._session._close_quietly(lambda: self._session._lookup.delete_queue(queue))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class QueueBrowser:
+    """Looks at the messages of a queue without taking them.  Each iteration begins anew and ends when the queue has no more."""
+
+    def __init__(self, session: Session, queue: Destination, selector: str | None, filter: str | None) -> None:
+        self._session = session
+        self._queue = queue
+        self._selector = selector
+        self._filter = filter
+        self._open: set[BlockingConsumer] = set()
+        self._closed = False
+
+    @property
+    def queue(self) -> Destination:
+        return self._queue
+
+    @property
+    def selector(self) -> str | None:
+        """The selector as the application gave it."""
+        return self._selector
+
+    def __iter__(self) -> Iterator[Message]:
+        if self._closed:
+            raise IllegalStateException("the browser is closed")
+        self._session._check_open()
+        consumer = self._session._open_consumer(self._queue.queue_name, self._filter, browse_only=True)
+        self._open.add(consumer)
+        try:
+            while not self._closed:
+                with JMS_ERRORS:
+                    core = consumer.receive_immediate()
+                    if core is None:
+                        return
+                    message = from_core(core, self._queue, self._session._connection._large_bodies, browsed=True)
+                yield message
+        finally:
+            self._forget(consumer)
+
+    def _forget(self, consumer: BlockingConsumer) -> None:
+        if consumer in self._open:
+            self._open.discard(consumer)
+            self._session._close_quietly(consumer.close)
+
+    def close(self) -> None:
+        """End all iterations; safe to call twice."""
+        self._closed = True
+        for consumer in tuple(self._open):
+            self._forget(consumer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

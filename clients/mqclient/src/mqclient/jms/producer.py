@@ -1,0 +1,217 @@
+"""Sending."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from mqclient.core.api import ClientMessage, ClientProducer
+from mqclient.errors import MQError
+from mqclient.jms.conversion import as_message, to_core
+from mqclient.jms.destinations import Destination, as_destination
+from mqclient.jms.exceptions import IllegalStateException, InvalidDestinationException, JMSException, jms_exception
+from mqclient.jms.message import DeliveryMode, Message
+from mqclient.wire import message as wire
+from mqclient.wire import properties as types
+
+if TYPE_CHECKING:
+    from mqclient.jms.session import Session
+
+DEFAULT_PRIORITY = 4
+
+
+class CompletionListener(Protocol):
+    """Told what became of an asynchronous send; called in the thread of the session's listeners."""
+
+    def on_completion(self, message: Message) -> None:
+        """The broker has the message."""
+
+    def on_exception(self, message: Message, exception: JMSException) -> None:
+        """The broker refused the message, or the connection ended before its answer came."""
+
+
+class _Completion:
+    """Carries the outcome of one send from the core client's thread to its future."""
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+        self.future: Future[Message] = Future()
+
+    def send_acknowledged(self, message: ClientMessage) -> None:
+        if not self.future.done():
+            self.future.set_result(self._message)
+
+    def send_failed(self, message: ClientMessage, error: MQError) -> None:
+        if not self.future.done():
+            exception = jms_exception(error)
+            exception.__cause__ = error
+            self.future.set_exception(exception)
+
+
+class MessageProducer:
+    """Sends messages to one destination, or, made without one, to the destination that each call names.
+
+    The attributes are the defaults of ``send``: ``delivery_mode``, ``priority`` (0 to 9), ``time_to_live`` and ``delivery_delay`` in ms, 0
+    for none.  ``disable_message_id`` and ``disable_message_timestamp`` leave these headers out.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        producer: ClientProducer,
+        destination: Destination | None,
+        *,
+        delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT,
+        priority: int = DEFAULT_PRIORITY,
+        time_to_live: int = 0,
+        delivery_delay: int = 0,
+        disable_message_id: bool = False,
+        disable_message_timestamp: bool = False,
+    ) -> None:
+        self._session = session
+        self._producer = producer
+        self._destination = destination
+        self._closed = False
+        self.delivery_mode = delivery_mode
+        self.priority = priority
+        self.time_to_live = time_to_live
+        self.delivery_delay = delivery_delay
+        self.disable_message_id = disable_message_id
+        self.disable_message_timestamp = disable_message_timestamp
+
+    @property
+    def destination(self) -> Destination | None:
+        """Where everything goes; None when each call names its destination."""
+        return self._destination
+
+    def send(
+        self,
+        message: object,
+        *,
+        destination: Destination | str | None = None,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live: int | None = None,
+        delivery_delay: int | None = None,
+        completion_listener: CompletionListener | None = None,
+    ) -> Message:
+        """Send a message, or the message for a str, bytes, dict, list or None; returns it with its headers set.
+
+        Returns when the broker has it: for persistent messages outside of transactions, as ``block_on_durable_send`` and
+        ``block_on_non_durable_send`` say.  With a ``completion_listener`` it returns at once and the listener is told the outcome.
+        """
+        if completion_listener is not None:
+            sent, future = self._send_async(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
+            self._session._tell_completion(sent, future, completion_listener)
+            return sent
+        sent, core, target = self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
+        self._session._call(self._producer.send, core, target.name if self._destination is None else None)
+        return sent
+
+    def send_async(
+        self,
+        message: object,
+        *,
+        destination: Destination | str | None = None,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live: int | None = None,
+        delivery_delay: int | None = None,
+    ) -> Future[Message]:
+        """Send without waiting for the broker.  The future has the message when the broker has it, or the JMSException.
+
+        That needs ``confirmation_window_size`` of at least 0 in the connection factory.  Without it the future is done when the message is
+        written to the connection, as in Java.  Callbacks of the future run in the connection's thread: they must not call this API.
+        """
+        return self._send_async(message, destination, delivery_mode, priority, time_to_live, delivery_delay)[1]
+
+    def _send_async(
+        self,
+        message: object,
+        destination: Destination | str | None,
+        delivery_mode: DeliveryMode | None,
+        priority: int | None,
+        time_to_live: int | None,
+        delivery_delay: int | None,
+    ) -> tuple[Message, Future[Message]]:
+        sent, core, target = self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
+        completion = _Completion(sent)
+        self._session._track(completion.future)
+        try:
+            self._session._call(
+                self._producer.send, core, target.name if self._destination is None else None, acknowledgement_handler=completion
+            )
+        except JMSException as error:
+            if not completion.future.done():
+                completion.future.set_exception(error)
+        return sent, completion.future
+
+    def _prepare(
+        self,
+        body: object,
+        destination: Destination | str | None,
+        delivery_mode: DeliveryMode | None,
+        priority: int | None,
+        time_to_live: int | None,
+        delivery_delay: int | None,
+    ) -> tuple[Message, ClientMessage, Destination]:
+        self._check_open()
+        target = self._target(destination)
+        priority = self.priority if priority is None else priority
+        if not 0 <= priority <= 9:
+            raise JMSException(f"priority {priority} is not in the range from 0 to 9")
+        ttl = self.time_to_live if time_to_live is None else time_to_live
+        delay = self.delivery_delay if delivery_delay is None else delivery_delay
+        if ttl < 0 or delay < 0:
+            raise JMSException("time to live and delivery delay are not negative")
+        message = as_message(body)
+        now = self._session._clock.wall_clock_ms()
+        headers = message._core
+        headers.user_id = None if self.disable_message_id else self._session._clock.new_user_id()
+        headers.timestamp = 0 if self.disable_message_timestamp else now
+        headers.durable = (self.delivery_mode if delivery_mode is None else delivery_mode) == DeliveryMode.PERSISTENT
+        headers.priority = priority
+        headers.expiration = now + ttl if ttl else 0
+        message._delivery_time = now + delay if delay else None
+        message._destination = target
+        core = to_core(message)
+        core.user_id, core.timestamp, core.durable = headers.user_id, headers.timestamp, headers.durable
+        core.priority, core.expiration = headers.priority, headers.expiration
+        core.properties[wire.KEY_CID] = (types.STRING, self._session._connection._connection_id)
+        if target.routing_type is None:
+            core.properties.pop(wire.KEY_ROUTING_TYPE, None)
+        else:
+            core.properties[wire.KEY_ROUTING_TYPE] = (types.BYTE, target.routing_type)
+        if delay:
+            core.properties[wire.KEY_SCHEDULED_DELIVERY] = (types.LONG, now + delay)
+        return message, core, target
+
+    def _target(self, destination: Destination | str | None) -> Destination:
+        if self._destination is not None:
+            if destination is not None:
+                raise IllegalStateException("the producer has a destination of its own; make one without to name it in each call")
+            return self._destination
+        if destination is None:
+            raise InvalidDestinationException("the producer has no destination; name one in the call")
+        target = as_destination(destination)
+        self._session._lookup.prepare_send(target)
+        return target
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateException("the producer is closed")
+        self._session._check_open()
+
+    def close(self) -> None:
+        """Stop sending; safe to call twice."""
+        if not self._closed:
+            self._closed = True
+            self._session._producers.discard(self)
+            self._session._close_quietly(lambda: self._session._call(self._producer.close))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

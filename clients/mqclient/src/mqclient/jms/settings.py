@@ -1,0 +1,128 @@
+"""The settings of a connection factory, and how a connection URL sets them.
+
+Names, defaults and grammar are those of the Artemis client ("Configuring Transports", "Connection URL").  Names are case-sensitive.  As in
+Java a name that nobody knows is no error; here it gives a warning that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, Final
+
+from mqclient.core.api import LocatorSettings, TransportConfiguration
+from mqclient.core.configuration import configuration_from_url, settings_from_parameters
+from mqclient.jms.exceptions import IllegalStateException
+from mqclient.text import nearest_name
+from mqclient.urls import ConnectionUrl, UrlError, parse_connection_url
+
+POLICY_PACKAGE: Final = "org.apache.activemq.artemis.api.core.client.loadbalance."
+OLD_POLICY_PACKAGES: Final = ("org.apache.activemq.api.core.client.loadbalance.", "org.hornetq.api.core.client.loadbalance.")
+OLD_NAMES: Final = {"loadBalancingPolicyClassName": "connectionLoadBalancingPolicyClassName"}
+"""Parameters of early versions that still stand in ``jndi.properties`` files."""
+
+WITHOUT_EFFECT: Final = {
+    "type": "there is one class of connection factories",
+    "passwordCodec": "Java classes cannot be loaded; give a function as password_codec",
+    "stoppingTimeout": "discovery needs no thread",
+}
+"""Parameters of JMS that are accepted as in Java and change nothing, with the reason."""
+
+
+def _url(name: str, default: Any) -> Any:
+    return field(default=default, metadata={"url": name})
+
+
+@dataclass(slots=True, kw_only=True)
+class FactorySettings(LocatorSettings):
+    """What can be set on a connection factory: all of :class:`mqclient.core.api.LocatorSettings`, and what is JMS's own.
+
+    The first connection freezes it: setting raises IllegalStateException then.
+    """
+
+    enable_shared_client_id: bool = _url("enableSharedClientID", False)
+    """Several connections may have the same client id."""
+    enable_1x_prefixes: bool = _url("enable1xPrefixes", False)
+    """Addresses get the prefixes of Artemis 1.x (``jms.queue.`` and others)."""
+    cache_destinations: bool = _url("cacheDestinations", False)
+    """``create_queue`` and ``create_topic`` return the same object for the same name, and ask the broker once."""
+    frozen: bool = field(default=False, init=False, repr=False, compare=False)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if getattr(self, "frozen", False):
+            raise IllegalStateException(f"{name} cannot be set any more: the factory has made a connection")
+        object.__setattr__(self, name, value)
+
+    def freeze(self) -> None:
+        if not self.frozen:
+            self.frozen = True
+
+    def update(self, **values: object) -> None:
+        """Set several at once.  Raises AttributeError, naming the nearest name, for one that does not exist."""
+        known = [entry.name for entry in fields(self) if entry.init]
+        for name, value in values.items():
+            if name not in known:
+                nearest = nearest_name(name, known)
+                raise AttributeError(f"a connection factory has no setting {name}{f'; did you mean {nearest}?' if nearest else ''}")
+            setattr(self, name, value)
+
+
+def read_url(
+    text: str, settings: FactorySettings, password_codec: Callable[[str], str] | None = None
+) -> tuple[TransportConfiguration, ...]:
+    """Set ``settings`` from a connection URL and give its connectors; none for discovery (``udp`` and ``jgroups``).
+
+    Raises ValueError (:class:`mqclient.urls.UrlError`) for a text that is no URL, and for a bad value.
+    """
+    url = _with_new_names(parse_connection_url(text))
+    connectors: tuple[TransportConfiguration, ...] = ()
+    if url.scheme in ("tcp", "vm"):
+        found = configuration_from_url(url, frozenset((*WITHOUT_EFFECT, *(entry.metadata["url"] for entry in _own_fields()))))
+        connectors, core = found.connectors, found.settings
+        for sentence in found.warnings:
+            warnings.warn(sentence, stacklevel=3)
+    else:
+        core = settings_from_parameters(url.parameters)
+    for entry in fields(core):
+        setattr(settings, entry.name, getattr(core, entry.name))
+    for entry in _own_fields():
+        setattr(settings, entry.name, _flag(entry.metadata["url"], url.parameters.get(entry.metadata["url"], "false")))
+    settings.password = _unmasked(settings.password, password_codec)
+    settings.connection_load_balancing_policy_class_name = _policy(settings.connection_load_balancing_policy_class_name)
+    return connectors
+
+
+def _own_fields() -> list[Field[Any]]:
+    inherited = {entry.name for entry in fields(LocatorSettings)}
+    return [entry for entry in fields(FactorySettings) if entry.init and entry.name not in inherited]
+
+
+def _with_new_names(url: ConnectionUrl) -> ConnectionUrl:
+    endpoints = tuple(replace(one, parameters=_renamed(one.parameters)) for one in url.endpoints)
+    return replace(url, endpoints=endpoints, parameters=_renamed(url.parameters))
+
+
+def _renamed(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {OLD_NAMES.get(name, name): value for name, value in parameters.items()}
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise UrlError(f"{name}={text}: expected true or false")
+    return text.lower() == "true"
+
+
+def _unmasked(password: str | None, password_codec: Callable[[str], str] | None) -> str | None:
+    if password is None or not (password.startswith("ENC(") and password.endswith(")")):
+        return password
+    if password_codec is None:
+        raise UrlError("the password of the connection URL is masked; give password_codec to the connection factory, or the plain password")
+    return password_codec(password[4:-1])
+
+
+def _policy(class_name: str) -> str:
+    for package in OLD_POLICY_PACKAGES:
+        if class_name.startswith(package):
+            return POLICY_PACKAGE + class_name.removeprefix(package)
+    return class_name

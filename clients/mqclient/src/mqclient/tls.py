@@ -1,0 +1,117 @@
+"""Key stores and trust stores of a connector as PEM, for the TLS of Twisted and of asyncio.
+
+Source: the Artemis manual, chapter "Configuring the Transport" (keyStorePath, trustStorePath, verifyHost, trustAll, sniHost).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key, pkcs12
+from cryptography.x509 import Certificate, load_pem_x509_certificates
+
+from mqclient.wire.primitives import TransportConfiguration, TransportValue
+
+_JKS_MAGIC = bytes.fromhex("feedfeed")
+
+
+@dataclass(slots=True)
+class TlsSettings:
+    """What a connector says about TLS.  Certificates and key are PEM."""
+
+    host: str
+    """Name sent to the broker (SNI)."""
+    verify_host: bool
+    trust_all: bool
+    trusted: list[bytes]
+    """Certificates of the authorities; empty: those of the system."""
+    certificates: list[bytes]
+    """The client's own, its chain after it; empty: none."""
+    private_key: bytes | None
+    protocols: tuple[str, ...] = ()
+    """Allowed protocol names, such as TLSv1.3; empty: the library's choice."""
+
+
+def flag(parameters: Mapping[str, TransportValue], name: str, default: bool) -> bool:
+    """A boolean connector parameter.  Raises ValueError when it is neither true nor false."""
+    value = parameters.get(name, default)
+    text = str(value).strip().lower()
+    if text not in ("true", "false"):
+        raise ValueError(f"{name}={value!r}: expected true or false")
+    return text == "true"
+
+
+def tls_settings(connector: TransportConfiguration, read: Callable[[str], bytes]) -> TlsSettings | None:
+    """None when the connector does not ask for TLS.  ``read`` reads a file.
+
+    Raises ValueError naming the parameter when a store cannot be used, OSError when it cannot be read.
+    """
+    parameters = dict(connector.parameters)
+    if not flag(parameters, "sslEnabled", False):
+        return None
+    trusted: list[bytes] = []
+    if trust_path := parameters.get("trustStorePath"):
+        _, trusted = _store(parameters, "trustStore", read(str(trust_path)))
+        if not trusted:
+            raise ValueError(f"trustStorePath={trust_path}: there is no certificate in it")
+    key: bytes | None = None
+    certificates: list[bytes] = []
+    if key_path := parameters.get("keyStorePath"):
+        key, certificates = _store(parameters, "keyStore", read(str(key_path)))
+        if key is None or not certificates:
+            raise ValueError(f"keyStorePath={key_path}: expected a private key and its certificate")
+    return TlsSettings(
+        host=str(parameters.get("sniHost") or parameters.get("host", "localhost")),
+        verify_host=flag(parameters, "verifyHost", True),
+        trust_all=flag(parameters, "trustAll", False),
+        trusted=trusted,
+        certificates=certificates,
+        private_key=key,
+        protocols=tuple(part.strip() for part in str(parameters.get("enabledProtocols", "")).split(",") if part.strip()),
+    )
+
+
+def _store(parameters: Mapping[str, TransportValue], which: str, data: bytes) -> tuple[bytes | None, list[bytes]]:
+    """(private key, certificates) of a PEM or PKCS#12 store; what it is shows from its content."""
+    path = parameters[f"{which}Path"]
+    given = parameters.get(f"{which}Password")
+    password = str(given).encode() if given is not None else None
+    if data.startswith(_JKS_MAGIC):
+        raise ValueError(
+            f"{which}Path={path}: JKS stores are not supported; convert it with: "
+            "keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype PKCS12"
+        )
+    try:
+        if b"-----BEGIN" in data:
+            return _from_pem(data, password)
+        return _from_pkcs12(data, password)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{which}Path={path}: not a PEM or PKCS12 store, or {which}Password is wrong: {error}") from None
+
+
+def _from_pem(data: bytes, password: bytes | None) -> tuple[bytes | None, list[bytes]]:
+    certificates = [_pem(found) for found in load_pem_x509_certificates(data)] if b"-----BEGIN CERTIFICATE" in data else []
+    key = None
+    if b"PRIVATE KEY-----" in data:
+        encrypted = b"ENCRYPTED" in data
+        private = load_pem_private_key(data[data.index(b"-----BEGIN", _key_start(data)) :], password if encrypted else None)
+        key = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return key, certificates
+
+
+def _key_start(data: bytes) -> int:
+    marker = data.index(b"PRIVATE KEY-----")
+    return data.rindex(b"-----BEGIN", 0, marker)
+
+
+def _from_pkcs12(data: bytes, password: bytes | None) -> tuple[bytes | None, list[bytes]]:
+    store = pkcs12.load_pkcs12(data, password)
+    certificates = [_pem(store.cert.certificate)] if store.cert is not None else []
+    certificates += [_pem(entry.certificate) for entry in store.additional_certs]
+    key = None if store.key is None else store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return key, certificates
+
+
+def _pem(certificate: Certificate) -> bytes:
+    return certificate.public_bytes(Encoding.PEM)

@@ -1,0 +1,274 @@
+"""The core client under Twisted: awaitables are Deferreds.
+
+::
+
+    locator = server_locator("tcp://localhost:61616")
+    factory = await locator.create_session_factory()
+    session = await factory.create_session("user", "password")
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import txaio.tx
+from OpenSSL import SSL, crypto
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.error import ConnectError
+from twisted.internet.interfaces import IDelayedCall, IOpenSSLClientConnectionCreator, IPushProducer
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.internet.ssl import (
+    Certificate,
+    CertificateOptions,
+    PrivateCertificate,
+    optionsForClientTLS,
+    platformTrust,
+    trustRootFromCertificates,
+)
+from twisted.logger import Logger
+from twisted.protocols.tls import TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from mqclient.core.api import LocatorSettings
+from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url
+from mqclient.core.connection import describe
+from mqclient.core.locator import Locator
+from mqclient.core.runtime import Link, LinkHandler
+from mqclient.errors import NotConnectedError
+from mqclient.invm import SERVERS, server_number
+from mqclient.tls import TlsSettings, flag, tls_settings
+from mqclient.wire.primitives import TransportConfiguration
+
+T = TypeVar("T")
+_EARLY = 0.005
+"""Seconds by which a timer may fire before its time without being set again."""
+
+
+def server_locator(
+    brokers: str | Sequence[TransportConfiguration], settings: LocatorSettings | None = None, *, reactor: Any = None
+) -> Locator:
+    """A locator for a connection URL, or for connectors and settings.  ``reactor``: None takes the process's reactor.
+
+    Raises ``ValueError`` for a URL or a setting that cannot be used; a URL together with settings is refused.
+    """
+    if reactor is None:
+        from twisted.internet import reactor  # the choice of a reactor is made by importing it: not before it is needed
+    runtime = TwistedRuntime(reactor)
+    if not isinstance(brokers, str):
+        return Locator(runtime, brokers, settings)
+    if settings is not None:
+        raise ValueError("the URL holds the settings; give connectors together with settings")
+    configuration = configuration_from_url(brokers)
+    for warning in configuration.warnings:
+        runtime.log_warning(warning)
+    return Locator(runtime, configuration.connectors, configuration.settings)
+
+
+class TwistedRuntime:
+    """Implements :class:`mqclient.core.runtime.Runtime`.
+
+    ``now`` is the monotonic clock (None: the system's; a test passes its fake reactor's ``seconds``).
+    """
+
+    def __init__(self, reactor: Any, now: Callable[[], float] | None = None) -> None:
+        self.reactor = reactor
+        self._log = Logger()
+        self._now = now if now is not None else time.monotonic
+        self._framework = txaio.tx.with_config(loop=reactor)  # type: ignore[no-untyped-call]
+
+    def now(self) -> float:
+        return self._now()
+
+    def wall_clock_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def call_later(self, seconds: float, function: Callable[..., Any], *args: Any) -> _Timer:
+        return _Timer(self, seconds, functools.partial(function, *args))
+
+    def call_soon(self, function: Callable[..., Any], *args: Any) -> None:
+        self.reactor.callLater(0, function, *args)
+
+    def create_future(self) -> Any:
+        return self._framework.create_future()
+
+    def resolve(self, future: Any, value: Any) -> None:
+        if not self._framework.is_called(future):
+            self._framework.resolve(future, value)
+
+    def reject(self, future: Any, error: BaseException) -> None:
+        if not self._framework.is_called(future):
+            self._framework.reject(future, error)
+
+    def is_done(self, future: Any) -> bool:
+        return bool(self._framework.is_called(future))
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> Deferred[T]:
+        return Deferred.fromCoroutine(coroutine)
+
+    def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
+        return self.spawn(self._connect(connector, handler, timeout))
+
+    def random_bytes(self, size: int) -> bytes:
+        return os.urandom(size)
+
+    def random_below(self, limit: int) -> int:
+        return random.randrange(limit)
+
+    def log_failure(self, text: str, error: BaseException) -> None:
+        self._log.failure("{text}", Failure(error), text=text)  # type: ignore[no-untyped-call]
+
+    def log_warning(self, text: str) -> None:
+        self._log.warn("{text}", text=text)
+
+    async def _connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Link:
+        parameters = dict(connector.parameters)
+        if connector.factory_class_name == IN_VM_CONNECTOR:
+            return SERVERS.connect(server_number(connector.parameters), self.reactor.callFromThread, handler)
+        limit = int(parameters.get("connect-timeout-millis", -1))
+        local = parameters.get("localAddress")
+        bind = (str(local), int(parameters.get("localPort", 0))) if local else None
+        endpoint: Any = HostnameEndpoint(
+            self.reactor,
+            str(parameters.get("host", "localhost")),
+            int(parameters.get("port", 61616)),
+            timeout=limit / 1000 if limit > 0 else timeout,
+            bindAddress=bind,
+        )
+        tls = tls_settings(connector, lambda path: Path(path).read_bytes())
+        if tls is not None:
+            endpoint = wrapClientTLS(tls_connection_creator(tls), endpoint)
+        factory = Factory.forProtocol(lambda: _LinkProtocol(handler, flag(parameters, "tcpNoDelay", True)))
+        try:
+            protocol = await endpoint.connect(factory)
+        except CancelledError:
+            raise
+        except (ConnectError, OSError) as error:
+            raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}") from error
+        except Exception as error:
+            raise NotConnectedError(f"{describe(connector)} cannot be reached: {type(error).__name__}: {error}") from error
+        return TwistedLink(protocol, describe(connector))
+
+
+class _Timer:
+    """A delayed call on the monotonic clock, although the reactor counts on the wall clock.
+
+    When the wall clock steps forward the reactor fires early; then the rest is waited for.
+    """
+
+    __slots__ = ("_call", "_due", "_function", "_runtime")
+
+    def __init__(self, runtime: TwistedRuntime, seconds: float, function: Callable[[], Any]) -> None:
+        self._runtime = runtime
+        self._function = function
+        self._due = runtime.now() + seconds
+        self._call: IDelayedCall = runtime.reactor.callLater(max(seconds, 0.0), self._fire)
+
+    def cancel(self) -> None:
+        self._call.cancel()
+
+    def _fire(self) -> None:
+        left = self._due - self._runtime.now()
+        if left > _EARLY:
+            self._call = self._runtime.reactor.callLater(left, self._fire)
+        else:
+            self._function()
+
+
+class TwistedLink:
+    """Implements :class:`mqclient.core.runtime.Link`."""
+
+    __slots__ = ("_protocol", "_transport", "peer")
+
+    def __init__(self, protocol: _LinkProtocol, peer: str) -> None:
+        self._protocol = protocol
+        self._transport: Any = protocol.transport
+        self.peer = peer
+
+    def write(self, data: bytes) -> None:
+        if not self._protocol.lost:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._transport.loseConnection()
+
+    def abort(self) -> None:
+        self._transport.abortConnection()
+
+
+@implementer(IPushProducer)
+class _LinkProtocol(Protocol):
+    def __init__(self, handler: LinkHandler, no_delay: bool) -> None:
+        self.lost = False
+        self._handler = handler
+        self._no_delay = no_delay
+
+    def connectionMade(self) -> None:
+        transport: Any = self.transport
+        try:
+            transport.setTcpNoDelay(self._no_delay)
+        except AttributeError:
+            pass  # transports of tests have no such option
+        transport.registerProducer(self, True)
+
+    def dataReceived(self, data: bytes) -> None:
+        self._handler.data_received(data)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self.lost = True
+        self._handler.link_lost(reason.getErrorMessage())
+
+    def pauseProducing(self) -> None:
+        self._handler.link_paused()
+
+    def resumeProducing(self) -> None:
+        self._handler.link_resumed()
+
+    def stopProducing(self) -> None:
+        pass
+
+
+def tls_connection_creator(settings: TlsSettings) -> IOpenSSLClientConnectionCreator:
+    """What makes TLS connections as ``settings`` say."""
+    own: Any = None
+    extra: dict[str, Any] = {}
+    load: Any = Certificate.loadPEM
+    if settings.private_key is not None:
+        own = PrivateCertificate.loadPEM(settings.certificates[0] + settings.private_key)  # type: ignore[no-untyped-call]
+        if settings.certificates[1:]:
+            extra["extraCertChain"] = [crypto.load_certificate(crypto.FILETYPE_PEM, each) for each in settings.certificates[1:]]
+    if settings.trusted:
+        trust: Any = trustRootFromCertificates([load(each) for each in settings.trusted])  # type: ignore[no-untyped-call]
+    else:
+        trust = platformTrust()  # type: ignore[no-untyped-call]
+    if settings.verify_host and not settings.trust_all:
+        creator: IOpenSSLClientConnectionCreator = optionsForClientTLS(settings.host, trust, own, extraCertificateOptions=extra)
+        return creator
+    if own is not None:
+        extra.update(privateKey=own.privateKey.original, certificate=own.original)
+    if not settings.trust_all:
+        extra["trustRoot"] = trust
+    return _Unverified(settings.host, CertificateOptions(**extra).getContext())
+
+
+@implementer(IOpenSSLClientConnectionCreator)
+class _Unverified:
+    """Checks the certificate as the context says, but not whose it is (``verifyHost=false``)."""
+
+    def __init__(self, host: str, context: SSL.Context) -> None:
+        self._host = host
+        self._context = context
+
+    def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
+        connection = SSL.Connection(self._context, None)
+        connection.set_app_data(tlsProtocol)
+        if not self._host.replace(".", "").isdigit() and ":" not in self._host:
+            connection.set_tlsext_host_name(self._host.encode("idna"))
+        return connection

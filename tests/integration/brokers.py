@@ -1,0 +1,146 @@
+"""A broker for tests over real sockets: mqbroker, or the broker that it is measured against.
+
+The environment variable ``MQBROKER_TEST_PEER`` chooses: unset starts ``twistd mqbroker`` in a temporary folder, ``artemis`` starts a real
+Artemis 2.44.0 (downloaded with Maven when needed), and a URL uses a broker that runs already.  One broker serves the whole test process, so
+tests use names of their own for addresses.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import functools
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+START_TIMEOUT = 60.0  # s: a Java broker on a busy machine
+CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
+<name>test</name>
+<security-enabled>false</security-enabled>
+<persistence-enabled>true</persistence-enabled>
+<journal-type>NIO</journal-type>
+<paging-directory>{folder}/paging</paging-directory>
+<bindings-directory>{folder}/bindings</bindings-directory>
+<journal-directory>{folder}/journal</journal-directory>
+<large-messages-directory>{folder}/large-messages</large-messages-directory>
+<message-expiry-scan-period>100</message-expiry-scan-period>
+<acceptors><acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor></acceptors>
+<addresses>
+<address name="DLQ"><anycast><queue name="DLQ"/></anycast></address>
+<address name="ExpiryQueue"><anycast><queue name="ExpiryQueue"/></anycast></address>
+<address name="plain.queue"><anycast><queue name="plain.queue"/></anycast></address>
+<address name="plain.topic"><multicast/></address>
+</addresses>
+<address-settings>
+<address-setting match="#">
+<dead-letter-address>DLQ</dead-letter-address>
+<expiry-address>ExpiryQueue</expiry-address>
+<redelivery-delay>0</redelivery-delay>
+<max-delivery-attempts>3</max-delivery-attempts>
+</address-setting>
+<address-setting match="fixed.#">
+<auto-create-queues>false</auto-create-queues>
+<auto-create-addresses>false</auto-create-addresses>
+</address-setting>
+</address-settings>
+</core></configuration>
+"""
+ACCEPTING = re.compile(r"AMQ221020\D[^\n]*?127\.0\.0\.1:(\d+)")
+"""The log line of an acceptor that listens."""
+
+
+class Broker:
+    """A broker process of ours; ``url`` is where it listens."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self._log = folder / "output.log"
+        with self._log.open("wb") as output:
+            self._process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=_environment())
+        atexit.register(self.stop)
+        self.url = f"tcp://127.0.0.1:{self._await_port()}"
+
+    def _await_port(self) -> int:
+        deadline = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < deadline:
+            text = self._log.read_text("utf-8", "replace")
+            found = ACCEPTING.search(text)
+            if found and "AMQ221007" in text:
+                return int(found[1])
+            if self._process.poll() is not None:
+                raise unittest.SkipTest(f"the broker cannot be started: {text[-1000:]}")
+            time.sleep(0.05)
+        self.stop()
+        raise AssertionError(f"the broker did not start within {START_TIMEOUT:g} s: {self._log.read_text('utf-8', 'replace')[-1000:]}")
+
+    def stop(self) -> None:
+        """End the process; safe to call twice."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(5)
+
+
+def _environment() -> dict[str, str]:
+    """The environment of this process, with a search path for modules that does not depend on the folder."""
+    path = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in path.split(os.pathsep) if entry)}
+
+
+@functools.cache
+def broker_url() -> str:
+    """The URL of the broker under test; started with the first call, stopped when the process ends."""
+    peer = os.environ.get("MQBROKER_TEST_PEER", "")
+    if "://" in peer:
+        return peer
+    folder = Path(tempfile.mkdtemp(prefix="mqbroker-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return (_artemis(folder) if peer == "artemis" else _mqbroker(folder)).url
+
+
+def against_artemis() -> bool:
+    """Whether the broker under test is a real Artemis."""
+    return bool(os.environ.get("MQBROKER_TEST_PEER"))
+
+
+def _mqbroker(folder: Path) -> Broker:
+    configuration = folder / "broker.xml"
+    configuration.write_text(CONFIGURATION.format(folder=folder / "data", port=0))
+    twistd = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]
+    return Broker([*twistd, "mqbroker", "--config", str(configuration)], folder)
+
+
+def _artemis(folder: Path) -> Broker:
+    instance = folder / "instance"
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    create = [str(_artemis_home() / "bin" / "artemis"), "create", str(instance), "--silent", "--user=admin", "--password=secret"]
+    create += ["--allow-anonymous", "--no-autotune", "--no-web", "--nio", "--host=127.0.0.1", "--java-options=-Xms128m -Xmx400m"]
+    subprocess.run(create, check=True, capture_output=True, timeout=120)
+    (instance / "etc" / "broker.xml").write_text(CONFIGURATION.format(folder=folder / "data", port=port))
+    return Broker([str(instance / "bin" / "artemis"), "run"], folder)
+
+
+def _artemis_home() -> Path:
+    """The unpacked distribution; downloads it once per machine."""
+    home = Path(tempfile.gettempdir()) / "artemis"
+    with Path(f"{home}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "bin" / "artemis").exists():
+            artifact = "org.apache.activemq:apache-artemis:2.44.0:tar.gz:bin"
+            subprocess.run(["mvn", "-q", "dependency:get", f"-Dartifact={artifact}"], check=True, timeout=600)
+            archive = Path.home() / ".m2/repository/org/apache/activemq/apache-artemis/2.44.0/apache-artemis-2.44.0-bin.tar.gz"
+            home.mkdir(exist_ok=True)
+            subprocess.run(["tar", "xzf", str(archive), "-C", str(home), "--strip-components=1"], check=True, timeout=300)
+    return home

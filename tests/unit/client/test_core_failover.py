@@ -1,0 +1,541 @@
+"""What happens when the connection fails: reconnecting, reattaching, recreating, and what callers are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqclient.core.api import FailoverEvent
+from mqclient.errors import (
+    ConnectionTimedOutError,
+    MQError,
+    NotConnectedError,
+    ObjectClosedError,
+    TransactionOutcomeUnknownError,
+    TransactionRolledBackError,
+    UnblockedError,
+)
+from mqclient.wire.packets import (
+    Acknowledge,
+    AddMetadataV2,
+    CheckForFailover,
+    CheckForFailoverReply,
+    ClusterTopologyV4,
+    Commit,
+    CreateSession,
+    CreateSessionV2,
+    DisconnectV3,
+    ExceptionResponse,
+    FlowToken,
+    ForceConsumerDelivery,
+    NullResponse,
+    ProducerRequestCredits,
+    QueueQuery,
+    QueueQueryResponseV3,
+    ReattachSession,
+    ReattachSessionResponse,
+    SessionClose,
+    SessionSend,
+)
+from tests.unit.client.core_support import NODE_ID, ScriptedBroker, World, connector, message, pending
+
+CHANNEL = 10
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def before_reconnect(self, error: MQError) -> None:
+        self.told.append(("before", type(error)))
+
+    def connection_failed(self, error: MQError, failed_over: bool) -> None:
+        self.told.append(("failed", type(error), failed_over))
+
+    def event(self, event: FailoverEvent) -> None:
+        self.told.append(event)
+
+
+class FailoverTestCase(SynchronousTestCase):
+    def start(self, **settings: Any) -> None:
+        self.broker = ScriptedBroker()
+        self.world = World(self.broker, **{"reconnect_attempts": -1, "retry_interval": 100, "max_retry_interval": 1000, **settings})
+        self.factory = self.world.factory()
+        self.listener = Listener()
+        self.factory.add_failure_listener(self.listener)
+        self.factory.add_failover_listener(self.listener.event)
+        self.session = self.world.session(self.factory)
+
+    def cut(self) -> None:
+        """The connection fails, the broker stays reachable: everything goes on at once."""
+        self.world.network.link.cut()
+        self.world.network.stir()
+
+    def away(self) -> None:
+        """The connection fails, and there is no broker."""
+        self.world.network.brokers.clear()
+        self.cut()
+
+    def back(self) -> None:
+        self.world.network.brokers["61616"] = self.broker
+        self.world.advance(1.1)
+
+
+class ReconnectTests(FailoverTestCase):
+    def test_without_reconnect_everything_ends(self) -> None:
+        self.start(reconnect_attempts=0)
+        self.broker.silent |= {QueueQuery}
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        receive, call, behind = consumer.receive(), self.session.queue_query("q"), self.session.queue_query("q")
+        self.cut()
+        self.assertIsNone(self.world.finish(receive))
+        self.assertRaises(UnblockedError, self.world.finish, call)
+        self.assertRaises(NotConnectedError, self.world.finish, behind)
+        self.assertIn("cut", str(self.assertRaises(ObjectClosedError, self.world.finish, self.session.commit())))
+        self.assertTrue(self.session.closed and self.factory.closed and consumer.closed)
+        self.assertEqual(
+            self.listener.told,
+            [
+                FailoverEvent.FAILURE_DETECTED,
+                ("before", NotConnectedError),
+                FailoverEvent.FAILOVER_FAILED,
+                ("failed", NotConnectedError, False),
+            ],
+        )
+        self.assertEqual(self.world.clock.getDelayedCalls(), [])
+        self.world.finish(self.factory.close())
+
+    def test_interval_grows_to_its_limit_and_attempts_end(self) -> None:
+        self.start(reconnect_attempts=5, retry_interval=100, retry_interval_multiplier=3.0, max_retry_interval=500)
+        self.away()
+        times = []
+        count = len(self.world.network.tried)
+        for _ in range(250):
+            self.world.advance(0.01, step=0.01)
+            if len(self.world.network.tried) > count:
+                count = len(self.world.network.tried)
+                times.append(round(self.world.clock.seconds(), 1))
+        self.assertEqual(times, [0.1, 0.4, 0.9, 1.4])
+        self.assertEqual(self.listener.told[-2:], [FailoverEvent.FAILOVER_FAILED, ("failed", NotConnectedError, False)])
+        self.assertTrue(self.session.closed)
+        self.assertRaises(ObjectClosedError, self.world.finish, self.session.start())
+
+    def test_recreation_sends_what_the_java_client_sends(self) -> None:
+        self.start(consumer_window_size=1000, call_failover_timeout=-1)
+        self.broker.queue_info = {"auto_created": True}
+        self.world.finish(self.session.add_metadata("key", "value"))
+        self.world.finish(self.session.create_consumer("q", "n > 1"))
+        self.world.finish(self.session.create_producer("a"))
+        self.world.finish(self.session.start())
+        name = self.session.name
+        self.away()
+        self.back()
+        self.assertEqual(
+            self.broker.names(),
+            [
+                "CHECK_FOR_FAILOVER",
+                "SUBSCRIBE_TOPOLOGY_V2",
+                "REATTACH_SESSION",
+                "CREATESESSION",
+                "CREATE_QUEUE_V2",
+                "SESS_CREATECONSUMER",
+                "SESS_FLOWTOKEN",
+                "SESS_START",
+                "SESS_ADD_METADATA2",
+                "SESS_PRODUCER_REQUEST_CREDITS",
+            ],
+        )
+        self.assertEqual([(p.name, p.last_confirmed_command_id) for p in self.broker.got(ReattachSession)], [(name, -1)])
+        [request] = self.broker.got(CreateSession)
+        self.assertNotEqual(request.name, name)
+        self.assertEqual((request.session_channel_id, request.TYPE, request.password), (CHANNEL, 30, "password"))
+        self.assertEqual([packet.node_id for packet in self.broker.got(CheckForFailover)], [NODE_ID])
+        self.assertEqual([packet.credits for packet in self.broker.got(FlowToken)], [500])
+        self.assertEqual([packet.credits for packet in self.broker.got(ProducerRequestCredits)], [65536])
+        self.assertFalse(self.broker.got(AddMetadataV2)[0].requires_confirmation)
+        self.assertEqual(self.listener.told[-2:], [FailoverEvent.FAILOVER_COMPLETED, ("failed", NotConnectedError, True)])
+
+    def test_second_session_gets_the_next_channel_after_a_reconnect(self) -> None:
+        self.start()
+        self.cut()
+        self.assertEqual(self.world.session(self.factory).channel_id, CHANNEL + 1)
+
+    def test_pending_call_is_unblocked_and_new_calls_wait(self) -> None:
+        self.start()
+        self.broker.silent.add(SessionSend)
+        producer = self.world.finish(self.session.create_producer("a"))
+        sent = producer.send(self.session.create_message())
+        self.world.network.stir()
+        self.away()
+        waiting = producer.send(self.session.create_message())
+        query = self.session.queue_query("q")
+        self.world.advance(5)
+        self.assertTrue(pending(waiting) and pending(query))
+        self.broker.silent.clear()
+        self.back()
+        self.assertRaises(UnblockedError, self.world.finish, sent)
+        self.world.finish(waiting)
+        self.world.finish(query)
+
+    def test_calls_wait_for_the_failover_only_so_long(self) -> None:
+        self.start(call_failover_timeout=2000)
+        self.broker.silent.add(QueueQuery)
+        sent = self.session.queue_query("q")
+        self.world.network.stir()
+        self.away()
+        waiting = self.session.queue_query("q")
+        self.world.advance(2.1)
+        self.assertRaises(UnblockedError, self.world.finish, sent)
+        self.assertIn("callFailoverTimeout", str(self.assertRaises(ConnectionTimedOutError, self.world.finish, waiting)))
+        self.assertFalse(self.session.closed)
+
+    def test_receiving_goes_on(self) -> None:
+        self.start()
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.deliver(CHANNEL, message(1))
+        self.broker.deliver(CHANNEL, message(2))
+        held = self.world.finish(consumer.receive())
+        self.cut()
+        receive = consumer.receive()
+        self.world.network.stir()
+        self.assertTrue(pending(receive), "what the broker took back must not be given out")
+        self.broker.deliver(CHANNEL, message(3, delivery_count=2))
+        self.assertEqual(self.world.finish(receive).message_id, 3)
+        self.world.finish(held.individual_acknowledge())
+        self.assertEqual(self.broker.got(Acknowledge), [])
+
+    def test_message_taken_before_the_failure_does_not_acknowledge_its_redelivery(self) -> None:
+        self.start(ack_batch_size=0)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.deliver(CHANNEL, message(1))
+        before = self.world.finish(consumer.receive())
+        self.cut()
+        self.broker.deliver(CHANNEL, message(1, delivery_count=2))
+        after = self.world.finish(consumer.receive())
+        self.world.finish(before.acknowledge())
+        self.assertEqual(self.broker.got(Acknowledge), [])
+        self.world.finish(after.acknowledge())
+        self.assertEqual([packet.message_id for packet in self.broker.got(Acknowledge)], [1])
+
+    def test_acknowledgement_made_while_the_connection_is_away_is_forgotten(self) -> None:
+        """The session that the broker makes anew knows nothing of the message: the acknowledgement would spoil a transaction."""
+        self.start(ack_batch_size=0)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.deliver(CHANNEL, message(1))
+        received = self.world.finish(consumer.receive())
+        self.away()
+        self.world.finish(received.acknowledge())
+        self.back()
+        self.world.finish(self.session.queue_query("q"))
+        self.assertEqual(self.broker.got(Acknowledge), [])
+
+    def test_session_that_is_being_closed_is_not_created_anew(self) -> None:
+        self.start()
+        self.broker.silent.add(SessionClose)
+        close = self.session.close()
+        self.world.network.stir()
+        self.cut()
+        self.world.finish(close)
+        self.assertEqual(self.broker.got(CreateSession), [])
+        self.assertFalse(self.factory.closed)
+
+    def test_cancelled_call_that_waited_is_not_sent(self) -> None:
+        self.start()
+        self.away()
+        call: Any = self.session.channel.call(QueueQuery("q"), QueueQueryResponseV3)
+        call.addErrback(lambda _: None)
+        call.cancel()
+        self.back()
+        self.assertEqual(self.broker.got(QueueQuery), [])
+
+    def test_forced_delivery_is_asked_for_again(self) -> None:
+        self.start()
+        self.broker.silent.add(ForceConsumerDelivery)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        receive = consumer.receive_immediate()
+        self.world.network.stir()
+        self.broker.silent.clear()
+        self.cut()
+        self.assertIsNone(self.world.finish(receive))
+
+    def test_connection_lost_again_while_sessions_are_restored(self) -> None:
+        self.start()
+        self.broker.silent.add(ReattachSession)
+        self.cut()
+        self.broker.silent.clear()
+        self.cut()
+        self.world.advance(0.2)
+        self.assertEqual(self.listener.told[-1], ("failed", NotConnectedError, True))
+        self.world.finish(self.session.queue_query("q"))
+
+    def test_session_creation_rejected_is_tried_again(self) -> None:
+        self.start()
+        refusals = iter([ExceptionResponse(112, "not started"), ExceptionResponse(112, "not started")])
+        self.broker.answers[CreateSession] = lambda packet: next(refusals, None) or self.broker._answers(packet)[0]
+        self.cut()
+        self.world.advance(0.1, step=0.01)
+        self.assertEqual(len(self.broker.got(CreateSession)), 3)
+        self.world.finish(self.session.queue_query("q"))
+
+    def test_session_that_the_broker_refuses_does_not_hold_up_the_others(self) -> None:
+        self.start()
+        other = self.world.session(self.factory)
+        self.broker.answers[CreateSession] = lambda packet: (
+            ExceptionResponse(105, "no") if packet.session_channel_id == CHANNEL else self.broker._answers(packet)[0]
+        )
+        self.cut()
+        self.assertTrue(self.session.closed)
+        self.world.finish(other.queue_query("q"))
+
+    def test_creating_a_session_survives_a_failure(self) -> None:
+        self.start()
+        self.broker.silent.add(CreateSessionV2)
+        create = self.factory.create_session()
+        self.world.network.stir()
+        self.broker.silent.clear()
+        self.cut()
+        self.assertFalse(self.world.finish(create).closed)
+
+    def test_closing_while_reconnecting(self) -> None:
+        self.start()
+        self.away()
+        call = self.session.queue_query("q")
+        self.world.finish(self.session.close())
+        self.assertRaises(ObjectClosedError, self.world.finish, call)
+        self.world.finish(self.factory.close())
+        self.assertEqual(self.world.clock.getDelayedCalls(), [])
+
+    def test_failing_listener_does_no_harm(self) -> None:
+        self.start()
+
+        def broken(event: FailoverEvent) -> None:
+            raise RuntimeError("the application's")
+
+        self.factory.add_failover_listener(broken)
+        self.cut()
+        self.assertEqual(len(self.world.runtime.failures), 2)
+        self.world.finish(self.session.queue_query("q"))
+
+
+class ReattachTests(FailoverTestCase):
+    def start(self, **settings: Any) -> None:
+        super().start(confirmation_window_size=100_000, **settings)
+        self.broker.reattaches = ReattachSessionResponse(-1, True)
+
+    def test_unconfirmed_packets_are_sent_again_and_the_call_completes(self) -> None:
+        self.start()
+        producer = self.world.finish(self.session.create_producer("a"))
+        self.broker.silent.add(SessionSend)
+        send = producer.send(self.session.create_message())
+        self.world.network.stir()
+        before = [packet for number, packet in self.broker.received_packets if number == CHANNEL]
+        self.broker.silent.clear()
+        self.broker.reattaches = ReattachSessionResponse(0, True)
+        self.cut()
+        self.world.finish(send)
+        after = [packet for number, packet in self.broker.received_packets if number == CHANNEL]
+        self.assertEqual(after, before[1:])
+
+    def test_packets_of_the_broker_that_were_seen_are_told(self) -> None:
+        self.start()
+        self.world.finish(self.session.queue_query("q"))
+        self.cut()
+        self.assertEqual([packet.last_confirmed_command_id for packet in self.broker.got(ReattachSession)], [0])
+        self.assertEqual(self.broker.got(CreateSession), [])
+
+    def test_consumer_keeps_what_it_has(self) -> None:
+        self.start(ack_batch_size=0)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.deliver(CHANNEL, message(1))
+        self.away()
+        received = self.world.finish(consumer.receive())
+        self.world.finish(received.acknowledge())
+        self.back()
+        self.assertEqual([packet.message_id for packet in self.broker.got(Acknowledge)], [1])
+
+    def test_handlers_of_sends_are_told_of_a_lost_session(self) -> None:
+        self.start()
+        told: list[Any] = []
+
+        class Handler:
+            def send_acknowledged(self, message: Any) -> None:
+                told.append("yes")
+
+            def send_failed(self, message: Any, error: MQError) -> None:
+                told.append(type(error))
+
+        self.broker.silent.add(SessionSend)
+        producer = self.world.finish(self.session.create_producer("a"))
+        self.world.finish(producer.send(self.session.create_message(), acknowledgement_handler=Handler()))
+        self.broker.reattaches = None
+        self.cut()
+        self.assertEqual(told, [UnblockedError])
+
+
+class TransactionTests(FailoverTestCase):
+    def start(self, **settings: Any) -> None:
+        super().start(**settings)
+        self.session = self.world.session(self.factory, auto_commit_sends=False, auto_commit_acks=False)
+        self.producer = self.world.finish(self.session.create_producer("a"))
+
+    def send(self) -> None:
+        self.world.finish(self.producer.send(self.session.create_message()))
+
+    def test_transaction_with_work_is_rollback_only(self) -> None:
+        self.start()
+        self.send()
+        self.cut()
+        self.assertTrue(self.session.rollback_only)
+        self.assertRaises(TransactionRolledBackError, self.world.finish, self.session.commit())
+        self.assertIn("SESS_ROLLBACK", self.broker.names())
+        self.assertEqual(self.broker.got(Commit), [])
+        self.send()
+        self.world.finish(self.session.commit())
+
+    def test_transaction_without_work_goes_on(self) -> None:
+        self.start()
+        self.send()
+        self.world.finish(self.session.commit())
+        self.cut()
+        self.send()
+        self.world.finish(self.session.commit())
+
+    def test_commit_that_was_on_its_way(self) -> None:
+        self.start()
+        self.send()
+        self.broker.silent.add(Commit)
+        commit = self.session.commit()
+        self.world.network.stir()
+        self.cut()
+        self.assertRaises(TransactionOutcomeUnknownError, self.world.finish, commit)
+        self.assertIn("SESS_ROLLBACK", self.broker.names())
+        self.broker.silent.clear()
+        self.send()
+        self.world.finish(self.session.commit())
+
+    def test_commit_that_was_on_its_way_when_all_ended(self) -> None:
+        self.start(reconnect_attempts=0)
+        self.send()
+        self.broker.silent.add(Commit)
+        commit = self.session.commit()
+        self.world.network.stir()
+        self.cut()
+        self.assertRaises(TransactionOutcomeUnknownError, self.world.finish, commit)
+
+    def test_commit_that_waited_for_the_failover(self) -> None:
+        self.start()
+        self.send()
+        self.away()
+        commit = self.session.commit()
+        self.back()
+        self.assertRaises(TransactionRolledBackError, self.world.finish, commit)
+
+    def test_rollback_gives_back_what_was_buffered(self) -> None:
+        self.start()
+        consumer = self.world.finish(self.session.create_consumer("q", window_size=10_000))
+        self.world.finish(self.session.start())
+        self.broker.deliver(self.session.channel_id, message(1, body=b"x" * 6000))
+        self.world.finish(self.session.rollback())
+        self.assertEqual(self.broker.names(self.session.channel_id)[-4:], ["SESS_STOP", "SESS_FLOWTOKEN", "SESS_ROLLBACK", "SESS_START"])
+        self.assertIsNone(self.world.finish(consumer.receive_immediate()))
+
+
+class WhereToTests(FailoverTestCase):
+    """Several brokers."""
+
+    def member(self, node_id: str, primary: int, backup: int | None = None, last: bool = True) -> ClusterTopologyV4:
+        return ClusterTopologyV4(
+            False,
+            node_id,
+            1,
+            connector(primary, "announced"),
+            None if backup is None else connector(backup, "announced-backup"),
+            last,
+            server_version=136,
+        )
+
+    def other(self, port: int) -> ScriptedBroker:
+        broker = ScriptedBroker()
+        broker._network = self.world.network
+        self.world.network.brokers[str(port)] = broker
+        return broker
+
+    def test_backup_of_the_topology_takes_over(self) -> None:
+        self.start(ha=True)
+        backup = self.other(5000)
+        self.broker.deliver(0, self.member(NODE_ID, 61616, 5000))
+        del self.world.network.brokers["61616"]
+        self.cut()
+        self.assertEqual(self.world.network.tried, ["61616", "61616", "5000"])
+        self.assertEqual([packet.node_id for packet in backup.got(CheckForFailover)], [NODE_ID])
+        self.world.finish(self.session.queue_query("q"))
+
+    def test_backup_that_is_not_active_yet_is_tried_again(self) -> None:
+        self.start(ha=True)
+        backup = self.other(5000)
+        backup.answers[CheckForFailover] = lambda packet: CheckForFailoverReply(False)
+        self.broker.deliver(0, self.member(NODE_ID, 61616, 5000))
+        del self.world.network.brokers["61616"]
+        self.cut()
+        self.world.advance(0.35)
+        self.assertEqual(self.world.network.tried.count("5000"), 4)
+        backup.answers.clear()
+        self.world.advance(0.1)
+        self.world.finish(self.session.queue_query("q"))
+
+    def test_other_members_only_with_failover_attempts(self) -> None:
+        for failover_attempts, expected in ((0, ["61616", "61616"]), (1, ["61616", "61616", "7000"])):
+            self.start(reconnect_attempts=1, failover_attempts=failover_attempts)
+            self.other(7000)
+            self.broker.deliver(0, self.member("another", 7000))
+            del self.world.network.brokers["61616"]
+            self.cut()
+            self.world.advance(0.2)
+            self.assertEqual(self.world.network.tried, expected)
+            self.assertEqual(self.session.closed, failover_attempts == 0)
+
+    def test_redirect_is_followed_although_reconnecting_is_off(self) -> None:
+        self.start(reconnect_attempts=0)
+        target = self.other(9000)
+        self.broker.deliver(0, DisconnectV3(NODE_ID, 0, "target", connector(9000)))
+        self.world.network.stir()
+        self.assertEqual(self.world.network.tried[-1], "9000")
+        self.assertEqual(target.names().count("CREATESESSION"), 1)
+        self.assertEqual(dict(self.factory.connector.parameters)["port"], "9000")
+
+    def test_redirect_while_a_session_is_created(self) -> None:
+        self.start(reconnect_attempts=0)
+        self.world.finish(self.session.close())
+        self.other(9000)
+
+        def redirect(packet: CreateSession) -> ExceptionResponse:
+            self.broker.send(self.world.network.link, 0, DisconnectV3(NODE_ID, 0, "target", connector(9000)))
+            return ExceptionResponse(222, "elsewhere")
+
+        self.broker.answers[CreateSessionV2] = redirect
+        session = self.world.session(self.factory)
+        self.world.finish(session.queue_query("q"))
+        self.assertEqual(self.world.network.tried[-1], "9000")
+
+    def test_new_factories_rotate_over_the_topology(self) -> None:
+        self.start()
+        self.other(7000)
+        self.broker.topology = [self.member(NODE_ID, 61616, last=False), self.member("another", 7000)]
+        self.broker.deliver(0, self.broker.topology[0])
+        self.broker.deliver(0, self.broker.topology[1])
+        ports = [dict(self.world.factory().connector.parameters)["port"] for _ in range(4)]
+        self.assertEqual(sorted(ports), ["61616", "61616", "7000", "7000"])
+        chosen = self.world.finish(self.world.locator.create_session_factory("another"))
+        self.assertEqual(dict(chosen.connector.parameters)["port"], "7000")
+        self.assertRaises(NotConnectedError, self.world.finish, self.world.locator.create_session_factory("nobody"))
+
+    def test_answer_that_belongs_to_nobody_does_no_harm(self) -> None:
+        self.start()
+        self.broker.deliver(CHANNEL, NullResponse(-5))
+        self.world.finish(self.session.queue_query("q"))
