@@ -1,0 +1,65 @@
+# make run    a broker on tcp://127.0.0.1:61616, from a fresh clone
+# make test   everything that CI runs
+# make bench | docs | fuzz MINUTES=n | clean
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+VENV ?= .venv
+CONFIG ?= config/standalone/broker.xml
+MINUTES ?= 5
+
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+SOURCES := $(shell find src clients/mqclient/src plugins -name '*.py' 2>/dev/null)
+PACKAGING := setup.cfg pyproject.toml clients/mqclient/setup.cfg clients/mqclient/pyproject.toml
+FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/plugins
+
+.PHONY: run test bench docs fuzz install clean
+
+run: $(VENV)/.installed
+	@exec $(BIN)/twistd -n --pidfile= mqbroker --config $(CONFIG)
+
+install: $(VENV)/.installed
+
+test: $(VENV)/.test-extras
+	@$(FROM_SOURCE) $(PY) tests/run.py $(SUITES)
+
+bench: $(VENV)/.test-extras
+	@$(FROM_SOURCE) $(PY) -m tests.bench
+
+docs: $(VENV)/.docs-extras
+	@$(FROM_SOURCE) $(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo 'Open docs/_build/html/index.html'
+
+fuzz: $(VENV)/.fuzz-extras
+	@$(FROM_SOURCE) $(PY) -m tests.fuzz.run all -max_total_time=$$(( $(MINUTES) * 60 ))
+
+clean:
+	rm -rf $(VENV) build dist clients/mqclient/build clients/mqclient/dist docs/_build _trial_temp* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src clients -name '*.egg-info' -prune -exec rm -rf {} +
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@test -n "$(PYTHON)" || { echo 'Python 3.11 or later is needed: make PYTHON=/path/to/python3' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade pip
+	@touch $@
+
+# setuptools copies what an earlier build left in build/ into the wheel, deleted modules included.
+$(VENV)/.installed: $(VENV)/.created $(PACKAGING) README.md $(SOURCES)
+	@rm -rf build clients/mqclient/build
+	$(PY) -m pip install --quiet . ./clients/mqclient
+	@touch $@
+
+$(VENV)/.test-extras: $(VENV)/.created $(PACKAGING)
+	@rm -rf build clients/mqclient/build
+	$(PY) -m pip install --quiet '.[test]' ./clients/mqclient
+	@touch $@
+
+$(VENV)/.docs-extras: $(VENV)/.created $(PACKAGING)
+	$(PY) -m pip install --quiet '.[docs]' ./clients/mqclient
+	@touch $@
+
+$(VENV)/.fuzz-extras: $(VENV)/.test-extras
+	$(PY) -m pip install --quiet '.[test,fuzz]' ./clients/mqclient
+	@touch $@

@@ -1,0 +1,93 @@
+"""The embedded broker, as a test or an application uses it."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import threading
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.embedded import EmbeddedBroker
+from mqclient.errors import NotConnectedError
+from mqclient.jms import ConnectionFactory, JMSException
+
+
+class EmbeddedBrokerTests(SynchronousTestCase):
+    def test_messages_pass_without_files_or_ports(self) -> None:
+        with EmbeddedBroker() as broker, ConnectionFactory(broker.url).create_context() as context:
+            self.assertEqual(broker.broker.urls, [])
+            self.assertIsNone(broker.broker.data_directory)
+            queue = context.create_queue("first")
+            context.create_producer().send(queue, "hello")
+            message = context.create_consumer(queue).receive(5000)
+            self.assertIsNotNone(message)
+            self.assertEqual(message.text, "hello")  # type: ignore[union-attr]
+
+    def test_several_brokers_live_side_by_side_and_one_starts_again(self) -> None:
+        first, second = EmbeddedBroker().start(), EmbeddedBroker().start()
+        try:
+            self.assertNotEqual(first.url, second.url)
+            with ConnectionFactory(first.url).create_context() as context:
+                context.create_producer().send(context.create_queue("mine"), "for the first")
+            self.assertIn("mine", first.broker.messaging.core.queues)
+            self.assertNotIn("mine", second.broker.messaging.core.queues)
+            second.stop()
+            second.start()
+            with ConnectionFactory(second.url).create_context() as context:
+                self.assertIsNone(context.create_consumer(context.create_queue("mine")).receive_no_wait())
+        finally:
+            first.stop()
+            second.stop()
+
+    def test_a_stopped_broker_is_not_found(self) -> None:
+        broker = EmbeddedBroker().start()
+        url = broker.url
+        broker.stop()
+        broker.stop()
+        with self.assertRaises((JMSException, NotConnectedError)):
+            ConnectionFactory(url).create_context().create_queue("q")
+
+    def test_a_large_body_is_not_held_back_by_the_buffer_limit(self) -> None:
+        body = bytes(range(256)) * 40_000
+        with EmbeddedBroker() as broker, ConnectionFactory(broker.url).create_context() as context:
+            queue = context.create_queue("large")
+            context.create_producer().send(queue, body)
+            message = context.create_consumer(queue).receive(20_000)
+            assert message is not None
+            self.assertEqual(message.body, body)
+
+    def test_it_is_durable_with_a_data_folder_and_open_with_an_acceptor(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            with EmbeddedBroker(acceptor="tcp://127.0.0.1:0", data=folder) as broker:
+                with ConnectionFactory(broker.tcp_url).create_context() as context:
+                    context.create_producer().send(context.create_queue("kept"), "still here")
+                port = int(broker.tcp_url.rpartition(":")[2])
+            with self.assertRaises(OSError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+            with EmbeddedBroker(data=folder) as broker, ConnectionFactory(broker.url).create_context() as context:
+                message = context.create_consumer(context.create_queue("kept")).receive(5000)
+                self.assertEqual(message.text, "still here")  # type: ignore[union-attr]
+
+    def test_clients_of_many_threads_share_it(self) -> None:
+        with EmbeddedBroker() as broker:
+            errors: list[BaseException] = []
+
+            def work(number: int) -> None:
+                try:
+                    with ConnectionFactory(broker.url).create_context() as context:
+                        queue = context.create_queue(f"thread.{number}")
+                        for index in range(20):
+                            context.create_producer().send(queue, str(index))
+                        consumer = context.create_consumer(queue)
+                        texts = [consumer.receive(5000).text for _ in range(20)]  # type: ignore[union-attr]
+                        assert texts == [str(index) for index in range(20)], texts
+                except BaseException as error:
+                    errors.append(error)
+
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(30)
+            self.assertEqual(errors, [])

@@ -1,0 +1,124 @@
+"""What a user installs: wheels and source archives of both distributions, and the plugin in them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import unittest
+import venv
+import zipfile
+from pathlib import Path
+from typing import ClassVar
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = "twisted/plugins/mqbroker_plugin.py"
+SECONDS = 400
+_COPIED = ("src", "plugins", "setup.cfg", "pyproject.toml", "README.md")
+
+
+def run(command: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")} | variables
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+class DistributionTests(unittest.TestCase):
+    """The sources are copied first, so that a build leaves nothing in the checkout and nothing of the checkout gets in by accident."""
+
+    work: ClassVar[Path]
+    python: ClassVar[str]
+    wheels: ClassVar[dict[str, Path]]
+    archives: ClassVar[dict[str, Path]]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.work = Path(tempfile.mkdtemp(prefix="mqbroker-packaging-"))
+        cls.addClassCleanup(shutil.rmtree, cls.work, ignore_errors=True)
+        sources = {
+            "mqbroker": (ROOT, cls.work / "source" / "mqbroker"),
+            "mqclient": (ROOT / "clients" / "mqclient", cls.work / "source" / "mqclient"),
+        }
+        cls.wheels, cls.archives = {}, {}
+        for name, (origin, copy) in sources.items():
+            copy.mkdir(parents=True)
+            for part in _COPIED:
+                if (origin / part).is_dir():
+                    shutil.copytree(origin / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "dropin.cache"))
+                elif (origin / part).is_file():
+                    shutil.copy(origin / part, copy / part)
+            built = run([sys.executable, "-m", "build", "--outdir", str(cls.work / "dist"), str(copy)], cls.work)
+            assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
+            cls.wheels[name] = next((cls.work / "dist").glob(f"{name}-*.whl"))
+            cls.archives[name] = next((cls.work / "dist").glob(f"{name}-*.tar.gz"))
+        environment = cls.work / "environment"
+        venv.create(environment, with_pip=True)
+        cls.python = str(environment / "bin" / "python")
+        installed = run([cls.python, "-m", "pip", "install", "--quiet", *(str(wheel) for wheel in cls.wheels.values())], cls.work)
+        assert installed.returncode == 0, installed.stdout[-3000:] + installed.stderr[-3000:]
+
+    def bin(self, name: str) -> str:
+        return str(Path(self.python).parent / name)
+
+    def test_the_wheel_holds_the_plugin_and_no_package_of_twisted(self) -> None:
+        names = zipfile.ZipFile(self.wheels["mqbroker"]).namelist()
+        self.assertIn(PLUGIN, names)
+        self.assertEqual([name for name in names if name.startswith("twisted/")], [PLUGIN])
+        self.assertIn("mqbroker/py.typed", names)
+        self.assertIn("mqclient/py.typed", zipfile.ZipFile(self.wheels["mqclient"]).namelist())
+
+    def test_every_module_is_in_its_wheel(self) -> None:
+        for name, folder in (("mqbroker", ROOT / "src"), ("mqclient", ROOT / "clients" / "mqclient" / "src")):
+            expected = {str(path.relative_to(folder)) for path in (folder / name).rglob("*.py")}
+            self.assertEqual(expected - set(zipfile.ZipFile(self.wheels[name]).namelist()), set())
+
+    def test_the_source_archive_holds_the_plugin(self) -> None:
+        with tarfile.open(self.archives["mqbroker"]) as archive:
+            names = archive.getnames()
+        self.assertTrue(any(name.endswith(f"/plugins/{PLUGIN}") for name in names), names)
+
+    def test_twistd_knows_the_command(self) -> None:
+        done = run([self.bin("twistd"), "mqbroker", "--help"], self.work)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--config", done.stdout)
+
+    def test_the_console_command(self) -> None:
+        done = run([self.bin("mqbroker"), "version"], self.work)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"mqbroker \d+\.\d+\.\d+")
+
+    def test_a_broker_from_the_wheels_serves_the_command_line_from_the_wheels(self) -> None:
+        instance = self.work / "instance"
+        made = run([self.bin("mqbroker"), "create", str(instance), "--silent", "--host", "127.0.0.1"], self.work)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        config = instance / "etc" / "broker.xml"
+        config.write_text(config.read_text().replace("tcp://127.0.0.1:61616", "tcp://127.0.0.1:0"))
+        log = self.work / "broker.log"
+        with log.open("w") as out:
+            broker = subprocess.Popen([self.bin("mqbroker"), "run", "--instance", str(instance)], stdout=out, stderr=out, cwd=self.work)
+        try:
+            url = self.wait_for(log, broker)
+            login = ["--url", url, "--user", "admin", "--password", "admin"]
+            sent = run([self.bin("mqbroker"), "producer", *login, "--message-count", "3", "--destination", "queue://a"], self.work)
+            self.assertIn("Produced: 3 messages", sent.stdout, sent.stderr)
+            got = run([self.bin("mqbroker"), "consumer", *login, "--message-count", "3", "--destination", "queue://a"], self.work)
+            self.assertIn("Consumed: 3 messages", got.stdout, got.stderr)
+            self.assertEqual(run([self.bin("mqbroker"), "stop", "--instance", str(instance)], self.work).returncode, 0)
+            self.assertEqual(broker.wait(20), 0, log.read_text())
+        finally:
+            if broker.poll() is None:
+                broker.kill()
+                broker.wait()
+
+    def wait_for(self, log: Path, broker: subprocess.Popen[bytes]) -> str:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and broker.poll() is None:
+            found = re.search(r"listening on (tcp://127\.0\.0\.1:\d+)", log.read_text())
+            if found:
+                return found[1]
+            time.sleep(0.05)
+        raise AssertionError(log.read_text())

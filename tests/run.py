@@ -1,0 +1,184 @@
+"""Runs every suite in order, prints the time of each, and ends with one line ``N passed, M failed``.
+
+``python tests/run.py [SUITE…]`` runs only the named suites.  The numbers are the sums of what pytest reported; a suite without pytest
+(lint, types, trial) that fails counts as one failure, so that the last line never says 0 when something failed.  Exit status: 0 when
+all is well, 1 otherwise.  Without Java 17 and Maven the interop suite is skipped with one line, unless ``CI=true``: then it fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE_PATHS = ("src", "clients/mqclient/src", "plugins")
+SUITE_SECONDS_MAX = 1500.0
+"""A suite that takes longer hangs: it is ended and counts as failed."""
+_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
+_CLOSING_LINE = re.compile(r"^(=+ )?\d+ (passed|failed|errors?|skipped|deselected|xfailed|warnings?)\b.* in [\d.]+s")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one suite came to."""
+
+    name: str
+    seconds: float = 0.0
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    note: str = ""
+
+
+def counts_of(line: str) -> dict[str, int] | None:
+    """The numbers in a closing line of pytest; None for any other line."""
+    if not _CLOSING_LINE.match(line):
+        return None
+    found: dict[str, int] = {"passed": 0, "failed": 0, "skipped": 0}
+    for number, word in _COUNT.findall(line):
+        found["failed" if word.startswith("error") else word] += int(number)
+    return found
+
+
+def environment() -> dict[str, str]:
+    """The tests see the sources of this checkout, before anything installed."""
+    paths = [str(ROOT / path) for path in SOURCE_PATHS]
+    if inherited := os.environ.get("PYTHONPATH"):
+        paths += [path for path in inherited.split(os.pathsep) if path not in paths]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+
+
+def run(outcome: Outcome, command: Sequence[str]) -> int:
+    """Run one command, passing its output through, and add what pytest counted to ``outcome``.  Returns the exit status."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    assert process.stdout is not None
+    watchdog = threading.Timer(SUITE_SECONDS_MAX, process.kill)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        for line in process.stdout:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            if counts := counts_of(line):
+                outcome.passed += counts["passed"]
+                outcome.failed += counts["failed"]
+                outcome.skipped += counts["skipped"]
+        return process.wait()
+    finally:
+        watchdog.cancel()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def pytest_suite(folder: str, *options: str) -> Callable[[Outcome], int]:
+    def suite(outcome: Outcome) -> int:
+        if not (ROOT / folder).is_dir():
+            print(f"{outcome.name}: there is no folder {folder}")
+            return 1
+        return run(outcome, [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5", folder, *options])
+
+    return suite
+
+
+def lint(outcome: Outcome) -> int:
+    check = run(outcome, [sys.executable, "-m", "ruff", "check", "."])
+    return run(outcome, [sys.executable, "-m", "ruff", "format", "--check", "."]) or check
+
+
+def types(outcome: Outcome) -> int:
+    return run(outcome, [sys.executable, "-m", "mypy", "--strict", "src", "clients/mqclient/src"])
+
+
+def test_modules(*folders: str) -> Iterator[str]:
+    """Dotted names of all test modules under these folders of ``tests/``, without the suite of examples."""
+    for folder in folders:
+        for path in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
+            if "examples" not in path.parts:
+                yield ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def trial(outcome: Outcome) -> int:
+    with tempfile.TemporaryDirectory(prefix="mqbroker-trial-") as folder:
+        arguments = ["--reporter=bwverbose" if "-v" in sys.argv else "--reporter=text", f"--temp-directory={folder}/work"]
+        return run(outcome, [sys.executable, "-m", "twisted.trial", *arguments, *test_modules("unit", "integration")])
+
+
+def java_missing() -> str | None:
+    """What is missing for the Java programs of the interop suite, or None."""
+    for tool in ("java", "javac", "mvn"):
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed"
+    answer = subprocess.run(["javac", "-version"], capture_output=True, text=True, timeout=60, check=False)
+    found = re.search(r"javac (\d+)", answer.stdout + answer.stderr)
+    if found is None or int(found[1]) < 17:
+        return f"Java 17 or later is needed, found {(answer.stdout + answer.stderr).strip() or 'nothing'}"
+    return None
+
+
+def interop(outcome: Outcome) -> int:
+    reason = java_missing()
+    if reason is None:
+        return pytest_suite("tests/interop")(outcome)
+    if os.environ.get("CI", "").lower() == "true":
+        print(f"interop: FAILED, {reason}, and CI=true demands it")
+        return 1
+    outcome.note = "skipped"
+    print(f"interop: skipped, {reason}")
+    return 0
+
+
+SUITES: dict[str, Callable[[Outcome], int]] = {
+    "lint": lint,
+    "types": types,
+    "unit": pytest_suite("tests/unit"),
+    "trial": trial,
+    "integration": pytest_suite("tests/integration", "--ignore=tests/integration/examples"),
+    "simulation": pytest_suite("tests/simulation"),
+    "packaging": pytest_suite("tests/packaging"),
+    "interop": interop,
+    "examples": pytest_suite("tests/integration/examples"),
+}
+
+
+def main(names: Sequence[str]) -> int:
+    unknown = [name for name in names if name not in SUITES]
+    if unknown:
+        print(f"unknown suite {', '.join(unknown)}; there are: {', '.join(SUITES)}", file=sys.stderr)
+        return 2
+    outcomes: list[Outcome] = []
+    for name in names or SUITES:
+        print(f"--- {name}", flush=True)
+        outcome = Outcome(name)
+        started = time.monotonic()
+        status = SUITES[name](outcome)
+        outcome.seconds = time.monotonic() - started
+        if status != 0:
+            outcome.failed = max(outcome.failed, 1)
+            outcome.note = outcome.note or f"exit status {status}"
+        outcomes.append(outcome)
+    print("--- suites")
+    for outcome in outcomes:
+        state = "FAILED" if outcome.failed else "ok"
+        skipped = f", {outcome.skipped} skipped" if outcome.skipped else ""
+        note = f" ({outcome.note})" if outcome.note else ""
+        print(f"{outcome.name:<12} {outcome.seconds:7.1f} s  {state}, {outcome.passed} passed, {outcome.failed} failed{skipped}{note}")
+    print(f"{'total':<12} {sum(outcome.seconds for outcome in outcomes):7.1f} s")
+    failed = sum(outcome.failed for outcome in outcomes)
+    print(f"{sum(outcome.passed for outcome in outcomes)} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main([argument for argument in sys.argv[1:] if not argument.startswith("-")]))

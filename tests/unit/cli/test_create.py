@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cli.instance_files import parse_destinations
+from mqbroker.cli.status import BadUsage
+from mqbroker.config.jaas import parse_login_config
+from mqbroker.config.masking import verify_password
+from mqbroker.config.parse import load_configuration
+from tests.unit.cli.runner import Result, mqbroker
+
+
+class CreateTests(SynchronousTestCase):
+    def create(self, *options: str) -> tuple[Path, Result]:
+        folder = Path(self.mktemp()).absolute()
+        login = () if "--user" in options else ("--user", "admin", "--password", 's<e&c"ret', "--require-login")
+        return folder, mqbroker("create", str(folder), *login, *options)
+
+    def test_the_configuration_is_valid_and_says_what_was_asked_for(self) -> None:
+        folder, result = self.create(
+            "--name", "a<b", "--host", "127.0.0.1", "--port-offset", "3", "--queues", "q1,q2:multicast", "--addresses", "x&y"
+        )
+        self.assertEqual(result.status, 0, result.err)
+        loaded = load_configuration(str(folder / "etc" / "broker.xml"), lambda path: Path(path).read_bytes(), {})
+        self.assertEqual([str(warning) for warning in loaded.warnings], [])
+        configuration = loaded.configuration
+        self.assertEqual(configuration.name, "a<b")
+        self.assertEqual([(acceptor.host, acceptor.port) for acceptor in configuration.acceptors], [("127.0.0.1", 61619)])
+        self.assertEqual({address.name for address in configuration.addresses}, {"DLQ", "ExpiryQueue", "q1", "q2", "x&y"})
+
+    def test_the_first_user_can_log_in(self) -> None:
+        folder, _ = self.create()
+        line = (folder / "etc" / "artemis-users.properties").read_text().splitlines()[-1]
+        name, _, stored = line.partition(" = ")
+        self.assertEqual(name, "admin")
+        self.assertTrue(verify_password('s<e&c"ret', stored))
+        modules = parse_login_config((folder / "etc" / "login.config").read_text())["activemq"]
+        self.assertEqual(len(modules), 1)
+
+    def test_anonymous_access_is_a_guest_with_the_rights_of_the_first_user(self) -> None:
+        folder, _ = self.create("--user", "boss", "--password", "p", "--role", "ops", "--allow-anonymous")
+        guest = parse_login_config((folder / "etc" / "login.config").read_text())["activemq"][1]
+        self.assertTrue(guest.class_name.endswith("GuestLoginModule"))
+        self.assertEqual(guest.options["org.apache.activemq.jaas.guest.role"], "ops")
+
+    def test_secrets_are_for_the_owner_only(self) -> None:
+        folder, _ = self.create()
+        self.assertEqual(os.stat(folder / "etc" / "artemis-users.properties").st_mode & 0o077, 0)
+        self.assertTrue(os.access(folder / "bin" / "artemis", os.X_OK))
+
+    def test_an_instance_is_not_overwritten_without_force(self) -> None:
+        folder, _ = self.create()
+        again = ("create", str(folder), "--silent", "--name", "second")
+        self.assertEqual(mqbroker(*again).status, 1)
+        self.assertNotIn("second", (folder / "etc" / "broker.xml").read_text())
+        self.assertEqual(mqbroker(*again, "--force").status, 0)
+        self.assertIn("<name>second</name>", (folder / "etc" / "broker.xml").read_text())
+
+    def test_variants_that_are_not_there_are_refused_before_anything_is_written(self) -> None:
+        for option in (["--clustered"], ["--replicated"], ["--shared-store"], ["--backup"], ["--static-cluster", "tcp://h:1"], ["--jdbc"]):
+            folder, result = self.create(*option)
+            self.assertEqual(result.status, 2, option)
+            self.assertIn("not supported", result.err)
+            self.assertFalse(folder.exists())
+
+    def test_options_of_java_are_accepted_and_named(self) -> None:
+        _, result = self.create("--no-web", "--http-port", "9", "--java-options", "-Xa", "--java-options", "-Xb", "--no-amqp-acceptor")
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("Without effect here: --no-amqp-acceptor, --no-web, --http-port, --java-options", result.out)
+
+    def test_a_password_is_needed_where_nobody_can_be_asked(self) -> None:
+        folder = self.mktemp()
+        self.assertEqual(mqbroker("create", folder, "--user", "a").status, 2)
+        self.assertFalse(Path(folder).exists())
+
+    def test_a_port_beyond_the_last(self) -> None:
+        self.assertEqual(self.create("--port-offset", "60000")[1].status, 2)
+
+    def test_routing_types_of_queues(self) -> None:
+        self.assertEqual(parse_destinations("a, b:MULTICAST,", "--queues", "anycast"), [("a", "anycast"), ("b", "multicast")])
+        self.assertRaises(BadUsage, parse_destinations, "a:often", "--queues", "anycast")
+
+    def test_the_start_scripts_are_valid_shell(self) -> None:
+        folder, _ = self.create()
+        for script in (folder / "bin").iterdir():
+            self.assertEqual(subprocess.run(["sh", "-n", str(script)], check=False).returncode, 0, script)
+
+
+class MarkerTests(SynchronousTestCase):
+    def test_stop_and_kill_leave_a_marker(self) -> None:
+        folder = Path(self.mktemp())
+        (folder / "etc").mkdir(parents=True)
+        self.assertEqual(mqbroker("stop", "--instance", str(folder)).status, 0)
+        self.assertTrue((folder / "etc" / "STOP_ME").exists())
+        bootstrap = f"xml:{folder}/etc/bootstrap.xml"
+        self.assertEqual(mqbroker("kill", bootstrap).status, 0)
+        self.assertTrue((folder / "etc" / "KILL_ME").exists())
+
+    def test_the_instance_comes_from_the_environment_too(self) -> None:
+        folder = Path(self.mktemp())
+        (folder / "etc").mkdir(parents=True)
+        self.assertEqual(mqbroker("stop", ARTEMIS_INSTANCE=str(folder)).status, 0)
+        self.assertTrue((folder / "etc" / "STOP_ME").exists())
+
+    def test_what_is_no_instance(self) -> None:
+        self.assertEqual(mqbroker("stop").status, 2)
+        self.assertEqual(mqbroker("stop", "--instance", self.mktemp()).status, 2)
+        self.assertEqual(mqbroker("run", "xml:/somewhere/broker.xml").status, 2)

@@ -1,0 +1,124 @@
+"""Offline commands on journals that the tests write, whole and damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cli.data_recover import Salvage, write_journal
+from mqbroker.cli.journal_folder import DataFolders
+from mqbroker.cli.xml_messages import read_body, read_message
+from mqbroker.cli.xml_reader import read_nodes
+from mqbroker.messaging.ports import AddressRecord, QueueRecord
+from mqbroker.storage.bindings import address_value, queue_value
+from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, BindingRecord, MessageRecord
+from mqclient.wire.message import CoreMessage, encode_headers, encode_message
+from tests.unit.cli.runner import Result, mqbroker
+
+
+class JournalTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.data = Path(self.mktemp())
+        self.folders = DataFolders(self.data / "journal", self.data / "bindings", self.data / "large-messages")
+        found = Salvage(node_id=bytes(range(16)))
+        found.state.apply(1, BindingRecord(ADDRESS_BINDING, address_value(AddressRecord(1, "orders", frozenset({0, 1}), False))))
+        found.state.apply(1, BindingRecord(QUEUE_BINDING, queue_value(QueueRecord(2, "orders", "orders", 1, "a > 1", {}))))
+        for number in (10, 11, 12):
+            message = CoreMessage(message_id=number, address="orders", durable=True, body=b"body %d" % number)
+            buffer = encode_message(message)
+            found.state.apply(1, MessageRecord(number, 4 + len(message.body), (2,), buffer, None, None, 0, False))
+        large = encode_headers(CoreMessage(message_id=13, address="orders", durable=True))
+        found.state.apply(1, MessageRecord(13, 0, (2,), large, None, 13, 5, False))
+        source = Path(self.mktemp())
+        source.mkdir()
+        (source / "13.msg").write_bytes(b"large")
+        write_journal(found, DataFolders(source, source, source), self.folders, salt=77)
+
+    def command(self, name: str, *arguments: str) -> Result:
+        return mqbroker("data", name, "--data", str(self.data), *arguments)
+
+    def bodies(self, *arguments: str) -> dict[int, bytes]:
+        file = Path(self.mktemp())
+        result = mqbroker("data", "exp", *arguments, "--output", str(file))
+        self.assertEqual(result.status, 0, result.err)
+        with file.open("rb") as stream:
+            return {
+                read_message(node).message.message_id: b"".join(read_body(node))
+                for node in read_nodes(stream, "activemq-journal", ("message",))
+            }
+
+    def damage(self) -> None:
+        """Overwrite a byte in the body of message 11."""
+        (segment,) = self.folders.journal.glob("*.mqj")
+        content = segment.read_bytes()
+        at = content.index(b"body 11")
+        segment.write_bytes(content[:at] + b"B" + content[at + 1 :])
+
+    def test_export(self) -> None:
+        self.assertEqual(self.bodies("--data", str(self.data)), {10: b"body 10", 11: b"body 11", 12: b"body 12", 13: b"large"})
+        text = self.command("exp").out
+        self.assertIn('<address-binding routing-types="MULTICAST,ANYCAST" name="orders" id="1"/>', text)
+        self.assertIn('<queue-binding address="orders" filter-string="a &gt; 1" name="orders" id="2" routing-type="ANYCAST"/>', text)
+
+    def test_print(self) -> None:
+        text = self.command("print").out
+        self.assertIn("operation@Message;recordID=11;queues=[2];address=orders", text)
+        self.assertIn(b"body 11".hex(), text)
+        self.assertIn("messages=4;", text)
+        safe = self.command("print", "--safe", "--skip-bindings").out
+        self.assertNotIn(b"body 11".hex(), safe)
+        self.assertNotIn("operation@Binding", safe)
+
+    def test_a_damaged_journal_is_not_exported(self) -> None:
+        self.damage()
+        result = self.command("exp")
+        self.assertEqual(result.status, 1)
+        self.assertIn("data recover", result.err)
+
+    def test_recover_saves_the_rest_and_names_the_loss(self) -> None:
+        self.damage()
+        before = {path: path.read_bytes() for path in self.data.rglob("*.mqj")}
+        target = Path(self.mktemp())
+        result = self.command("recover", "--target", str(target), "--json")
+        self.assertEqual(result.status, 0, result.err)
+        report = json.loads(result.out)
+        self.assertEqual((report["messages"], [loss["messageIDs"] for loss in report["losses"]]), (3, [[11]]))
+        self.assertEqual(self.bodies("--data", str(target)), {10: b"body 10", 12: b"body 12", 13: b"large"})
+        self.assertEqual({path: path.read_bytes() for path in self.data.rglob("*.mqj")}, before)
+
+    def test_recover_lists_large_messages_without_their_body(self) -> None:
+        self.folders.large_body(13).unlink()
+        result = self.command("recover", "--target", self.mktemp())
+        self.assertIn("LOST message 13: the file of its large body is missing", result.out)
+        self.assertIn("recovered 3 messages", result.out)
+
+    def test_recover_wants_an_empty_target(self) -> None:
+        self.assertEqual(self.command("recover", "--target", str(self.data)).status, 1)
+
+    def test_a_whole_journal_has_no_losses(self) -> None:
+        result = self.command("recover", "--target", self.mktemp())
+        self.assertEqual((result.status, "LOST" in result.out), (0, False))
+
+    def test_a_folder_in_use_is_left_alone(self) -> None:
+        from mqbroker.localfs import LocalFileSystem
+        from mqbroker.storage.nodelock import NodeLock
+
+        lock = NodeLock(LocalFileSystem(), str(self.folders.journal))
+        lock.acquire()
+        self.addCleanup(lock.release)
+        result = self.command("exp")
+        self.assertEqual(result.status, 1)
+        self.assertIn("another broker uses this folder", result.err)
+        self.assertEqual(self.command("exp", "--f").status, 0)
+
+    def test_a_journal_of_artemis_is_refused(self) -> None:
+        (self.folders.journal / "activemq-data-1.amq").write_bytes(b"")
+        result = self.command("exp")
+        self.assertEqual(result.status, 1)
+        self.assertIn("artemis data exp", result.err)
+
+    def test_folders_that_are_not_there(self) -> None:
+        self.assertEqual(mqbroker("data", "exp").status, 2)
+        self.assertEqual(mqbroker("data", "exp", "--data", self.mktemp()).status, 2)
