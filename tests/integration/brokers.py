@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import unittest
 from pathlib import Path
 
 START_TIMEOUT = 60.0  # s: a Java broker on a busy machine
@@ -63,7 +62,7 @@ class Broker:
     def __init__(self, command: list[str], folder: Path) -> None:
         self._log = folder / "output.log"
         with self._log.open("wb") as output:
-            self._process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=_environment())
+            self._process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=environment())
         atexit.register(self.stop)
         self.url = f"tcp://127.0.0.1:{self._await_port()}"
 
@@ -75,7 +74,7 @@ class Broker:
             if found and "AMQ221007" in text:
                 return int(found[1])
             if self._process.poll() is not None:
-                raise unittest.SkipTest(f"the broker cannot be started: {text[-1000:]}")
+                raise AssertionError(f"the broker cannot be started: {text[-1000:]}")
             time.sleep(0.05)
         self.stop()
         raise AssertionError(f"the broker did not start within {START_TIMEOUT:g} s: {self._log.read_text('utf-8', 'replace')[-1000:]}")
@@ -91,10 +90,9 @@ class Broker:
                 self._process.wait(5)
 
 
-def _environment() -> dict[str, str]:
-    """The environment of this process, with a search path for modules that does not depend on the folder."""
-    path = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in path.split(os.pathsep) if entry)}
+def environment() -> dict[str, str]:
+    """The environment for a Python program in another folder that finds the modules which this process finds."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "PYTHONUTF8": "1"}
 
 
 @functools.cache
