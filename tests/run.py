@@ -102,10 +102,10 @@ def types(outcome: Outcome) -> int:
 
 
 def test_modules(*folders: str) -> Iterator[str]:
-    """Dotted names of all test modules under these folders of ``tests/``, without the suite of examples."""
+    """Dotted names of all test modules under these folders of ``tests/``, without those that take long and gain nothing by a second run."""
     for folder in folders:
         for path in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
-            if "examples" not in path.parts:
+            if not {"examples", "kill"} & set(path.parts):
                 yield ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
@@ -130,7 +130,7 @@ def java_missing() -> str | None:
 def interop(outcome: Outcome) -> int:
     reason = java_missing()
     if reason is None:
-        return pytest_suite("tests/interop")(outcome)
+        return pytest_suite("tests/interop", "tests/bench")(outcome)
     if os.environ.get("CI", "").lower() == "true":
         print(f"interop: FAILED, {reason}, and CI=true demands it")
         return 1

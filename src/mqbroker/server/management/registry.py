@@ -71,7 +71,7 @@ class Registry:
             name = attribute[0].upper() + attribute[1:]
             getter = resource.ATTRIBUTES.get(name) or resource.ATTRIBUTES.get(re.sub(r"^(Get|Is)(?=[A-Z])", "", name))
         if getter is None:
-            raise ManagementError(f"AMQ229070: Problem while retrieving attribute {attribute}")
+            raise ManagementError(f"Problem while retrieving attribute {attribute}")
         return getter(resource)
 
     def invoke(self, resource_name: str, operation: str, parameters: Sequence[Any]) -> Any:

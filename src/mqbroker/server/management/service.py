@@ -122,16 +122,17 @@ class ManagementService:
         for prefix in _PREFIXES:
             target = target.removeprefix(prefix)
         content = request.decoded()
+        properties[REPLY_TO_KEY] = content.properties[REPLY_TO_KEY]
         correlation = content.properties.get(CORRELATION_KEY)
         if correlation is None and content.user_id is not None:
-            correlation = (STRING, f"ID:{user_id_text(content.user_id)}")
+            correlation = (STRING, user_id_text(content.user_id))
         if correlation is not None:
             properties[CORRELATION_KEY] = correlation
         reply = CoreMessage(
             message_id=server.store.next_id(),
             address=split_qualified(target)[0],
             type=TYPE_TEXT,
-            timestamp=server.clock.wall_ms(),
+            priority=0,
             properties=properties,
             body=encode_text(body),
         )

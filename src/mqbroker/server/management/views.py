@@ -210,20 +210,30 @@ def page(rows: Iterable[Row], options: Any, page_number: Any, page_size: Any) ->
     """
     selected = list(rows)
     wanted = _options(options)
-    field = wanted.get("field") or ""
-    if field:
+    fields = {name.lower(): name for name in selected[0]} if selected else {}
+    if fields and wanted.get("field"):
+        field = _field(str(wanted["field"]), fields)
         judge = _judge(str(wanted.get("operation", "CONTAINS")).upper(), str(wanted.get("value", "")))
-        selected = [row for row in selected if field in row and judge(row[field])]
-    key = wanted.get("sortField") or wanted.get("sortColumn") or ""
-    if key:
+        selected = [row for row in selected if judge(row[field])]
+    sort_field = wanted.get("sortField") or wanted.get("sortColumn")
+    if fields and sort_field:
+        key = _field(str(sort_field), fields)
         order = str(wanted.get("sortOrder", "asc")).lower()
-        selected.sort(key=lambda row: _sort_key(row.get(key)), reverse=order == "desc")
+        selected.sort(key=lambda row: _sort_key(row[key]), reverse=order == "desc")
     count = len(selected)
     size, number = as_int(page_size), max(as_int(page_number), 1)
     if size >= 0:
         selected = selected[(number - 1) * size : number * size]
     data = [{name: text(value) for name, value in row.items()} for row in selected]
     return json.dumps({"data": data, "count": count}, ensure_ascii=False)
+
+
+def _field(name: str, fields: dict[str, str]) -> str:
+    """The field that a client means: ``consumerCount`` in any case, or the constant ``CONSUMER_COUNT`` that the Artemis commands send."""
+    found = fields.get(name.lower()) or (fields.get(name.replace("_", "").lower()) if name.isupper() else None)
+    if found is None:
+        raise ManagementError(f"there is no field {name}; there are {', '.join(fields.values())}")
+    return found
 
 
 def _options(options: Any) -> dict[str, Any]:

@@ -1,0 +1,139 @@
+"""One client process of the kill test, COUNT clients in threads: `python -m tests.integration.kill.worker ROLE COUNT URL FOLDER`.
+
+Producers work until FOLDER/stop exists, the others until then nothing came for a while; when a connection breaks they make a new one. Each
+logs to a file of its own in FOLDER what it did and what the broker confirmed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mqclient import jms
+from mqclient.errors import MQError
+from tests.integration.kill.verdict import made_of
+
+IN, OUT = "queue://kill.in", "queue://kill.out"
+RECEIVE_MS = 200
+IDLE_SECONDS = 3.0  # without a message, after the stop: then the queues are empty
+PARAMETERS = "callTimeout=5000&blockOnAcknowledge=true"
+PRODUCER_PARAMETERS = {
+    0: "",
+    1: "&reconnectAttempts=-1&retryInterval=50",
+    2: "&reconnectAttempts=-1&retryInterval=50&confirmationWindowSize=100000",
+}
+USER, PASSWORD = "admin", "secret"
+
+
+class Worker:
+    """A thread of one role, with its log."""
+
+    def __init__(self, name: str, url: str, folder: Path) -> None:
+        self.name = name
+        self.url = url
+        self._stop = folder / "stop"
+        self._log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._last_news = time.monotonic()
+        self._count = 0
+        self._open: str | None = None
+
+    def log(self, verb: str, name: str) -> None:
+        os.write(self._log, f"{time.monotonic_ns()} {verb} {name}\n".encode())
+
+    def stopping(self) -> bool:
+        return self._stop.exists()
+
+    def idle(self) -> bool:
+        """The stop was asked for, and nothing came for a while."""
+        return self.stopping() and time.monotonic() - self._last_news > IDLE_SECONDS
+
+    def connected(self, mode: int, work: Callable[[jms.Session], None], parameters: str = "") -> None:
+        """Do `work` with a session; when that breaks, again with a new one, until it ends by itself."""
+        while True:
+            try:
+                with (
+                    jms.ConnectionFactory(f"{self.url}?{PARAMETERS}{parameters}") as factory,
+                    factory.create_connection(USER, PASSWORD) as connection,
+                    connection.create_session(mode) as session,
+                ):
+                    connection.start()
+                    work(session)
+                    return
+            except (jms.JMSException, MQError) as error:
+                print(f"{self.name}: {error}", file=sys.stderr, flush=True)
+                self._last_news = time.monotonic()
+                time.sleep(0.05)
+
+    def produce(self, session: jms.Session) -> None:
+        """Send until told to stop; what is not confirmed is sent again with the same duplicate id."""
+        with session.create_producer(IN) as producer:
+            while self._open is not None or not self.stopping():
+                if self._open is None:
+                    self._open = f"{self.name}-{self._count}"
+                    self._count += 1
+                message = session.create_text_message(self._open)
+                message.properties["_AMQ_DUPL_ID"] = self._open
+                self.log("try", self._open)
+                producer.send(message)
+                self.log("sent", self._open)
+                self._open = None
+
+    def forward(self, session: jms.Session) -> None:
+        """Make two messages of each, in a transaction."""
+        with session.create_consumer(IN) as consumer, session.create_producer(OUT) as producer:
+            while not self.idle():
+                name = self.receive(consumer)
+                if name is None:
+                    continue
+                attempt = f"{name}/{self.name}.{self._count}"
+                self._count += 1
+                for part in made_of(attempt):
+                    producer.send(part)
+                self.log("commit", attempt)
+                session.commit()
+                self.log("committed", attempt)
+
+    def consume(self, session: jms.Session) -> None:
+        """Acknowledge each message, and wait for the broker's confirmation."""
+        with session.create_consumer(OUT) as consumer:
+            while not self.idle():
+                name = self.receive(consumer, acknowledge=True)
+                if name is not None:
+                    self.log("acked", name)
+
+    def receive(self, consumer: jms.MessageConsumer, *, acknowledge: bool = False) -> str | None:
+        message = consumer.receive(timeout=RECEIVE_MS)
+        if message is None:
+            return None
+        assert isinstance(message, jms.TextMessage) and message.text is not None
+        self._last_news = time.monotonic()
+        self.log("got", message.text)
+        if acknowledge:
+            message.acknowledge()
+        return message.text
+
+    def run(self, role: str, number: int) -> None:
+        if role == "producer":
+            self.connected(jms.AcknowledgeMode.AUTO_ACKNOWLEDGE, self.produce, PRODUCER_PARAMETERS[number % len(PRODUCER_PARAMETERS)])
+        elif role == "transactor":
+            self.connected(jms.AcknowledgeMode.SESSION_TRANSACTED, self.forward)
+        else:
+            self.connected(jms.AcknowledgeMode.CLIENT_ACKNOWLEDGE, self.consume)
+
+
+def main(arguments: Sequence[str]) -> None:
+    role, count, url, folder = arguments
+    workers = [Worker(f"{role[0]}{number}", url, Path(folder)) for number in range(int(count))]
+    threads = [threading.Thread(target=worker.run, args=(role, number)) for number, worker in enumerate(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

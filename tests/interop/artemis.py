@@ -1,0 +1,84 @@
+"""The real Artemis broker and its command line, from the distribution on Maven Central."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import ClassVar
+
+from tests.interop import instance
+from tests.interop.maven import CACHE, maven_artifact
+from tests.interop.processes import ManagedProcess, free_port, wait_for_port
+
+VERSION = "2.44.0"
+START_SECONDS = 60.0
+
+
+def distribution() -> Path:
+    """Folder of the unpacked distribution; fetched through Maven and unpacked at the first call."""
+    home = CACHE / f"apache-artemis-{VERSION}"
+    if not (home / "bin" / "artemis").exists():
+        archive = maven_artifact("org.apache.activemq", "apache-artemis", VERSION, "tar.gz", "bin")
+        CACHE.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["tar", "-C", str(CACHE), "-xzf", str(archive)], check=True, timeout=120)
+    return home
+
+
+def artemis_command(*arguments: str) -> list[str]:
+    """Command line of the distribution's own tool."""
+    return [str(distribution() / "bin" / "artemis"), *arguments]
+
+
+class ArtemisBroker:
+    """A broker of the real distribution on a free loopback port, in `folder`; data stay there between start and stop."""
+
+    name: ClassVar[str] = "artemis"
+
+    def __init__(self, folder: Path, *, as_created: bool = False) -> None:
+        """`as_created` keeps the broker.xml that `artemis create` makes (tuned to the disk), instead of the suite's own."""
+        self.folder = folder
+        self._port = free_port()
+        self._process: ManagedProcess | None = None
+        acceptors = [f"--no-{protocol}-acceptor" for protocol in ("amqp", "hornetq", "mqtt", "stomp")]
+        command = artemis_command(
+            *("create", "--silent", "--require-login", "--user", instance.USER, "--password", instance.PASSWORD, "--no-web"),
+            *("--host", "127.0.0.1", "--default-port", str(self._port), *acceptors),
+            *(() if as_created else ("--no-autotune", "--nio")),
+            str(folder),
+        )
+        subprocess.run(command, check=True, timeout=120, capture_output=True)
+        if not as_created:
+            instance.write_settings(folder, self._port)
+
+    @property
+    def url(self) -> str:
+        return f"tcp://127.0.0.1:{self._port}"
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the broker does not run"
+        return self._process.pid
+
+    @property
+    def process(self) -> ManagedProcess:
+        assert self._process is not None, "the broker does not run"
+        return self._process
+
+    def start(self) -> None:
+        # the start script replaces itself by the Java process, so its process id is the broker's
+        self._process = ManagedProcess([str(self.folder / "bin" / "artemis"), "run"], self.folder)
+        wait_for_port(self._port, START_SECONDS, self._process)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None

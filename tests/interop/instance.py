@@ -1,0 +1,134 @@
+"""The broker configuration of the interop suite: one broker.xml and one set of users that both brokers read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+USER, PASSWORD = "admin", "secret"
+POWERLESS_USER, POWERLESS_PASSWORD = "nobody", "nothing"
+PERMISSIONS = (
+    "createNonDurableQueue",
+    "deleteNonDurableQueue",
+    "createDurableQueue",
+    "deleteDurableQueue",
+    "createAddress",
+    "deleteAddress",
+    "consume",
+    "browse",
+    "send",
+    "manage",
+)
+EXPIRY_SCAN_MS = 200  # short, so that the scenarios see an expired message in the expiry queue soon
+
+BROKER_XML = """<?xml version="1.0"?>
+<configuration xmlns="urn:activemq">
+   <core xmlns="urn:activemq:core">
+      <name>interop</name>
+      <persistence-enabled>true</persistence-enabled>
+      <max-redelivery-records>1</max-redelivery-records>
+      <journal-type>NIO</journal-type>
+      <paging-directory>data/paging</paging-directory>
+      <bindings-directory>data/bindings</bindings-directory>
+      <journal-directory>data/journal</journal-directory>
+      <large-messages-directory>data/large-messages</large-messages-directory>
+      <journal-pool-files>10</journal-pool-files>
+      <message-expiry-scan-period>{expiry_scan_ms}</message-expiry-scan-period>
+      <max-disk-usage>100</max-disk-usage>
+      <acceptors>
+         <acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor>
+      </acceptors>
+      <security-settings>
+         <security-setting match="#">
+{permissions}
+         </security-setting>
+      </security-settings>
+      <address-settings>
+         <address-setting match="#">
+            <dead-letter-address>DLQ</dead-letter-address>
+            <expiry-address>ExpiryQueue</expiry-address>
+            <auto-create-queues>true</auto-create-queues>
+            <auto-create-addresses>true</auto-create-addresses>
+            <auto-delete-queues>false</auto-delete-queues>
+            <auto-delete-addresses>false</auto-delete-addresses>
+         </address-setting>
+         <address-setting match="interop.dead.#">
+            <max-delivery-attempts>2</max-delivery-attempts>
+         </address-setting>
+         <address-setting match="kill.#">
+            <max-delivery-attempts>-1</max-delivery-attempts>
+         </address-setting>
+         <address-setting match="interop.delayed.#">
+            <redelivery-delay>300</redelivery-delay>
+         </address-setting>
+         <address-setting match="interop.closed.#">
+            <auto-create-queues>false</auto-create-queues>
+            <auto-create-addresses>false</auto-create-addresses>
+         </address-setting>
+         <address-setting match="jms.queue.interop.closed.#">
+            <auto-create-queues>false</auto-create-queues>
+            <auto-create-addresses>false</auto-create-addresses>
+         </address-setting>
+         <address-setting match="interop.full.fail.#">
+            <max-size-bytes>20000</max-size-bytes>
+            <address-full-policy>FAIL</address-full-policy>
+         </address-setting>
+         <address-setting match="interop.full.block.#">
+            <max-size-bytes>20000</max-size-bytes>
+            <address-full-policy>BLOCK</address-full-policy>
+         </address-setting>
+      </address-settings>
+      <addresses>
+         <address name="DLQ">
+            <anycast>
+               <queue name="DLQ"/>
+            </anycast>
+         </address>
+         <address name="ExpiryQueue">
+            <anycast>
+               <queue name="ExpiryQueue"/>
+            </anycast>
+         </address>
+      </addresses>
+   </core>
+</configuration>
+"""
+
+LOGIN_CONFIG = """activemq {
+   org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule required
+       reload=true
+       org.apache.activemq.jaas.properties.user="artemis-users.properties"
+       org.apache.activemq.jaas.properties.role="artemis-roles.properties";
+};
+"""
+
+BOOTSTRAP_XML = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<broker xmlns="http://activemq.apache.org/schema">
+   <jaas-security domain="activemq"/>
+   <server configuration="file:{etc}/broker.xml"/>
+</broker>
+"""
+
+
+def broker_xml(port: int) -> str:
+    """Text of broker.xml with one CORE acceptor on 127.0.0.1:port (0: the broker chooses)."""
+    permissions = "\n".join(f'            <permission type="{name}" roles="amq"/>' for name in PERMISSIONS)
+    return BROKER_XML.format(port=port, permissions=permissions, expiry_scan_ms=EXPIRY_SCAN_MS)
+
+
+def write_settings(folder: Path, port: int) -> Path:
+    """Write broker.xml and the users into `folder`/etc (other files there stay); returns the path of broker.xml."""
+    etc = folder / "etc"
+    etc.mkdir(parents=True, exist_ok=True)
+    (etc / "broker.xml").write_text(broker_xml(port))
+    (etc / "artemis-users.properties").write_text(f"{USER} = {PASSWORD}\n{POWERLESS_USER} = {POWERLESS_PASSWORD}\n")
+    (etc / "artemis-roles.properties").write_text(f"amq = {USER}\npowerless = {POWERLESS_USER}\n")
+    return etc / "broker.xml"
+
+
+def write_instance(folder: Path, port: int) -> Path:
+    """Write a complete instance folder for mqbroker; returns the path of broker.xml."""
+    path = write_settings(folder, port)
+    (path.parent / "login.config").write_text(LOGIN_CONFIG)
+    (path.parent / "bootstrap.xml").write_text(BOOTSTRAP_XML.format(etc=path.parent))
+    (folder / "data").mkdir(exist_ok=True)
+    return path

@@ -1,0 +1,67 @@
+"""mqbroker as an operator starts it: `twistd -n mqbroker --instance DIR` in a process of its own."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from tests.interop import instance
+from tests.interop.processes import ManagedProcess, ProcessFailed
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 20.0
+LISTENING = re.compile(r"listening on tcp://127\.0\.0\.1:(\d+)")
+
+
+class MqbrokerProcess:
+    """One broker in `folder` on a loopback port that the system chose at the first start and that stays its own."""
+
+    name: ClassVar[str] = "mqbroker"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        instance.write_instance(folder, 0)
+        self._port = 0
+        self._process: ManagedProcess | None = None
+
+    @property
+    def url(self) -> str:
+        return f"tcp://127.0.0.1:{self._port}"
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def process(self) -> ManagedProcess:
+        assert self._process is not None, "the broker does not run"
+        return self._process
+
+    def start(self) -> None:
+        command = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()"]
+        command += ["-n", "--pidfile=", "mqbroker", "--instance", str(self.folder)]
+        path = ":".join(str(ROOT / part) for part in ("src", "clients/mqclient/src", "plugins"))
+        self._process = ManagedProcess(command, self.folder, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"})
+        line = self._process.wait_for_line("listening on tcp://", START_SECONDS)
+        found = LISTENING.search(line)
+        if found is None:
+            raise ProcessFailed(f"no loopback address in {line!r}")
+        if self._port == 0:
+            self._port = int(found[1])
+            instance.write_instance(self.folder, self._port)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None

@@ -1,0 +1,45 @@
+"""The broker under test: mqbroker, or the real Artemis when MQBROKER_TEST_PEER=artemis (the scenarios must hold for both)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from tests.interop.artemis import ArtemisBroker
+from tests.interop.mqbroker_process import MqbrokerProcess
+
+
+class Peer(Protocol):
+    """A broker process with the configuration of the suite."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def pid(self) -> int: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+def restart(peer: Peer) -> None:
+    """An orderly stop, then a start with the same files on the same port."""
+    peer.stop()
+    peer.start()
+
+
+def peer_name() -> str:
+    return os.environ.get("MQBROKER_TEST_PEER", "mqbroker")
+
+
+def new_peer(name: str, folder: Path) -> Peer:
+    """A broker that is not started yet, with its files in `folder`."""
+    if name == "mqbroker":
+        return MqbrokerProcess(folder)
+    if name == "artemis":
+        return ArtemisBroker(folder)
+    raise ValueError(f"MQBROKER_TEST_PEER is {name!r}, expected mqbroker or artemis")

@@ -1,0 +1,128 @@
+"""Child processes of the interop suite: started in a folder of their own, watched through their output, ended by process id."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+STOP_SECONDS = 20.0  # an orderly stop that takes longer is a defect of the broker under test
+TAIL_LINES = 60
+
+
+class ProcessFailed(Exception):
+    """A child process ended, or did not say what was expected in time; the message carries the end of its output."""
+
+
+def free_port() -> int:
+    """A loopback port that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(port: int, seconds: float, alive: ManagedProcess) -> None:
+    """Return when 127.0.0.1:port accepts; raises ProcessFailed when the process died or the time is over."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        alive.raise_if_dead()
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.05)
+    raise ProcessFailed(f"port {port} did not open within {seconds} s\n{alive.tail()}")
+
+
+class ManagedProcess:
+    """One child process whose output (both streams) is kept in memory, line by line."""
+
+    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.started_at = time.monotonic()
+        self._lines: list[str] = []
+        self._news = threading.Condition()
+        self._process = subprocess.Popen(
+            list(command),
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        for line in stream:
+            with self._news:
+                self._lines.append(line.rstrip("\n"))
+                self._news.notify_all()
+        stream.close()
+        with self._news:
+            self._news.notify_all()
+
+    def output(self) -> list[str]:
+        with self._news:
+            return list(self._lines)
+
+    def tail(self) -> str:
+        return "\n".join(self.output()[-TAIL_LINES:])
+
+    def raise_if_dead(self) -> None:
+        status = self._process.poll()
+        if status is not None:
+            self._reader.join(2)
+            raise ProcessFailed(f"process ended with status {status}\n{self.tail()}")
+
+    def wait_for_line(self, text: str, seconds: float) -> str:
+        """The first output line that contains `text`; raises ProcessFailed when it does not come within `seconds`."""
+        deadline = time.monotonic() + seconds
+        seen = 0
+        while True:
+            with self._news:
+                for line in self._lines[seen:]:
+                    if text in line:
+                        return line
+                seen = len(self._lines)
+                remaining = deadline - time.monotonic()
+                if remaining > 0:
+                    self._news.wait(min(remaining, 0.2))
+            if time.monotonic() >= deadline:
+                raise ProcessFailed(f"no line with {text!r} within {seconds} s\n{self.tail()}")
+            if seen == len(self.output()):
+                self.raise_if_dead()
+
+    def wait(self, seconds: float) -> int:
+        """Exit status; raises ProcessFailed when the process still runs after `seconds` (it is killed then)."""
+        try:
+            status = self._process.wait(seconds)
+            self._reader.join(5)
+            return status
+        except subprocess.TimeoutExpired as error:
+            self.kill()
+            raise ProcessFailed(f"still running after {seconds} s, killed\n{self.tail()}") from error
+
+    def stop(self) -> int:
+        """Ask for an orderly stop (SIGTERM) and return the exit status."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        return self.wait(STOP_SECONDS)
+
+    def kill(self) -> None:
+        """End the process at once (SIGKILL)."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._reader.join(5)
