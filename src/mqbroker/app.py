@@ -42,6 +42,7 @@ from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.memorystore import MemoryStore
 from mqbroker.storage.settings import StoreSettings
 from mqbroker.threads import ThreadedDiskWriter
+from mqclient.invm import SERVERS, InVMAcceptor
 from mqclient.urls import TransportUri
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class Broker:
         self.messaging: Messaging
         self.acceptors: list[Acceptor] = []
         self.registry = Registry()
+        self._numbers: list[int] = []
         self._disk_writer: ThreadedDiskWriter | None = None
         self._running = False
 
@@ -268,7 +270,8 @@ class Broker:
 
     def _listen(self) -> None:
         for uri in self.configuration.acceptors:
-            if uri.scheme != "tcp":
+            if uri.scheme == "vm":
+                self._accept_in_process(uri)
                 continue
             if not speaks_core(uri):
                 log.warn("acceptor {name} is not opened: its protocols do not include CORE, the only one this broker speaks", name=uri.name)
@@ -280,6 +283,21 @@ class Broker:
                 self._close_acceptors()
                 raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {_reason(error, uri)}") from error
             self.acceptors.append(acceptor)
+
+    def accept_in_process(self, number: int | None = None) -> int:
+        """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""
+        server = self.server
+        acceptor = InVMAcceptor(self._reactor.callFromThread, lambda transport: server.connect(transport, "invm:0"))
+        registered = SERVERS.register(acceptor, number)
+        self._numbers.append(registered)
+        return registered
+
+    def _accept_in_process(self, uri: TransportUri) -> None:
+        try:
+            self.accept_in_process(int(uri.host))
+        except ValueError as error:
+            self._close_acceptors()
+            raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {error}") from error
 
     # --- stop
 
@@ -312,6 +330,8 @@ class Broker:
         return both.addBoth(finished)
 
     def _close_acceptors(self) -> Deferred[Any]:
+        while self._numbers:
+            SERVERS.unregister(self._numbers.pop())
         acceptors, self.acceptors = self.acceptors, []
         return gatherResults([acceptor.stop() for acceptor in acceptors], consumeErrors=True)
 

@@ -11,16 +11,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from mqbroker.app import Broker, BrokerSettings
 from mqbroker.config.configuration import Configuration
 from mqclient.blocking import get_runner
-from mqclient.invm import SERVERS, InVMAcceptor
 from mqclient.urls import parse_transport_uri
-
-if TYPE_CHECKING:
-    from mqclient.invm import InVMTransport, ServerEnd
 
 STOP_TIMEOUT_MS = 15_000
 
@@ -70,18 +65,12 @@ class EmbeddedBroker:
         broker = Broker(BrokerSettings(self._configuration, base), reactor)
         runner.call(broker.start)
         self._broker = broker
-
-        def accept(transport: InVMTransport) -> ServerEnd:
-            return broker.server.connect(transport, "invm:0")
-
-        self._number = SERVERS.register(InVMAcceptor(reactor.callFromThread, accept))
+        self._number = runner.call(broker.accept_in_process)
         return self
 
     def stop(self) -> None:
         """Stop in order; a second call does nothing."""
-        if self._number is not None:
-            SERVERS.unregister(self._number)
-            self._number = None
+        self._number = None
         if self._broker is not None:
             broker, self._broker = self._broker, None
             get_runner().call(broker.stop, timeout=STOP_TIMEOUT_MS)
