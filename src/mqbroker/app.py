@@ -6,26 +6,27 @@ import os
 import random
 import shutil
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from twisted.internet.defer import Deferred, gatherResults
-from twisted.internet.error import CannotListenError
+from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from mqbroker.clocks import ReactorClock
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
 from mqbroker.config.problems import ConfigurationError
+from mqbroker.listening import Listeners
+from mqbroker.listening import StartError as StartError
 from mqbroker.localfs import LocalFileSystem
 from mqbroker.memory_limits import default_global_max_size
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Recovered, Store
-from mqbroker.server.acceptor import Acceptor, speaks_core
+from mqbroker.server.acceptor import Acceptor
 from mqbroker.server.audit import AuditLog
 from mqbroker.server.login import LoginStep
 from mqbroker.server.management.address_control import AddressControl
@@ -35,15 +36,12 @@ from mqbroker.server.management.registry import Registry
 from mqbroker.server.management.service import ManagementService
 from mqbroker.server.security import SecurityManager
 from mqbroker.server.server import Server
-from mqbroker.server.tls import TlsConfigurationError
 from mqbroker.server.users import KeptUsers, KeptUsersLoginModule
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.memorystore import MemoryStore
 from mqbroker.storage.settings import StoreSettings
 from mqbroker.threads import ThreadedDiskWriter
-from mqclient.invm import SERVERS, InVMAcceptor
-from mqclient.urls import TransportUri
 
 if TYPE_CHECKING:
     from mqbroker.config.jaas import LoginModule
@@ -59,10 +57,6 @@ STOP_SECONDS = 10.0
 """How long an orderly stop waits for the disk before it gives up."""
 
 
-class StartError(Exception):
-    """The broker cannot start; the text is one sentence that says why."""
-
-
 def product_version() -> str:
     """The version of this distribution."""
     try:
@@ -76,8 +70,9 @@ class BrokerSettings:
     """What a broker is made of beside its configuration.
 
     ``base`` is the folder that relative paths are resolved against, ``etc`` that of users files.  ``login`` are the login modules,
-    ``certificate_login`` those of clients that show a certificate.  ``basic_security`` holds the properties of Artemis's basic security
-    manager, which keeps users in the broker; None without it.
+    ``certificate_login`` those of clients that show a certificate, ``login_domains`` all entries of login.config, which acceptors may name.
+    ``basic_security`` holds the properties of Artemis's basic security manager, which keeps users in the broker; None without it.
+    ``web`` are the addresses of the instance's web console, where health and metrics are served.
     """
 
     configuration: Configuration
@@ -87,6 +82,8 @@ class BrokerSettings:
     etc: Path | None = None
     warnings: Sequence[str] = ()
     basic_security: dict[str, str] | None = None
+    login_domains: Mapping[str, Sequence[LoginModule]] = field(default_factory=dict)
+    web: Sequence[str] = ()
 
 
 class _KeptUserStore:
@@ -118,9 +115,8 @@ class Broker:
         self.store: FileStore | MemoryStore
         self.server: Server
         self.messaging: Messaging
-        self.acceptors: list[Acceptor] = []
         self.registry = Registry()
-        self._numbers: list[int] = []
+        self.listeners: Listeners
         self._disk_writer: ThreadedDiskWriter | None = None
         self._running = False
 
@@ -132,6 +128,10 @@ class Broker:
     def data_directory(self) -> Path | None:
         """Where the journal is; None without persistence."""
         return self._path(self.configuration.journal_directory) if self.configuration.persistence_enabled else None
+
+    @property
+    def acceptors(self) -> list[Acceptor]:
+        return self.listeners.acceptors
 
     @property
     def urls(self) -> list[str]:
@@ -152,10 +152,10 @@ class Broker:
             raise StartError(str(error)) from error
         try:
             self._assemble(recovered)
-            self._listen()
+            self.listeners.open(configuration.acceptors)
+            self.listeners.monitor(self.settings.web, self._disk_usage)
         except BaseException:
-            self.store.abort()
-            self._stop_disk_writer()
+            self._give_up()
             raise
         self._running = True
         log.info(
@@ -219,6 +219,7 @@ class Broker:
             log.warn(
                 "AMQ222007: the cluster user and password are the built-in defaults: nobody can log in with them; change both to use them"
             )
+        self.listeners = Listeners(self.server, self._reactor, self._read_bytes, list(self.settings.login_domains))
         self._manage(audit)
         self.messaging.start()
         self.server.start()
@@ -237,6 +238,7 @@ class Broker:
                 self._read_bytes,
                 settings.etc or settings.base,
                 certificate_login=settings.certificate_login,
+                domains=settings.login_domains,
                 audit=audit,
                 write_file=self._write_bytes,
                 entropy=os.urandom,
@@ -265,51 +267,41 @@ class Broker:
         status = BrokerStatus(product_version(), self._disk_usage, lambda: self.acceptors)
         self.registry.register("broker", BrokerControl(server, status, server.security.users()))
         self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
+        self.registry.find_by("acceptor", lambda name: self.listeners.find(name))
         self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
         server.management = ManagementService(server, self.registry, audit).handle
 
-    def _listen(self) -> None:
-        for uri in self.configuration.acceptors:
-            if uri.scheme == "vm":
-                self._accept_in_process(uri)
-                continue
-            if not speaks_core(uri):
-                log.warn("acceptor {name} is not opened: its protocols do not include CORE, the only one this broker speaks", name=uri.name)
-                continue
-            acceptor = Acceptor(self.server, uri, self._reactor, self._read_bytes)
-            try:
-                acceptor.start()
-            except (CannotListenError, TlsConfigurationError) as error:
-                self._close_acceptors()
-                raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {_reason(error, uri)}") from error
-            self.acceptors.append(acceptor)
-
     def accept_in_process(self, number: int | None = None) -> int:
         """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""
-        server = self.server
-        acceptor = InVMAcceptor(self._reactor.callFromThread, lambda transport: server.connect(transport, "invm:0"))
-        registered = SERVERS.register(acceptor, number)
-        self._numbers.append(registered)
-        return registered
-
-    def _accept_in_process(self, uri: TransportUri) -> None:
-        try:
-            self.accept_in_process(int(uri.host))
-        except ValueError as error:
-            self._close_acceptors()
-            raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {error}") from error
+        return self.listeners.accept_in_process(number)
 
     # --- stop
 
     def stop(self) -> Deferred[None]:
-        """Orderly: clients are told, what was accepted is written."""
+        """Orderly: clients are told, what was accepted is written.  With a graceful shutdown they are waited for first."""
         if not self._running:
-            done: Deferred[None] = Deferred()
-            done.callback(None)
-            return done
+            return succeed(None)
         self._running = False
+        closing = self.listeners.close()
+        return self._clients_gone().addCallback(lambda _: self._stop_now(closing))
+
+    def _clients_gone(self) -> Deferred[None]:
+        """Waits, where that is configured, until the last client has left by itself, or the time for it is over."""
+        configuration, server = self.configuration, self.server
+        if not configuration.graceful_shutdown_enabled or not server.connections:
+            return succeed(None)
+        log.info("waiting for {count} connections to end", count=len(server.connections))
+        gone: Deferred[None] = Deferred()
+        server.on_empty = lambda: None if gone.called else gone.callback(None)
+        timeout = configuration.graceful_shutdown_timeout
+        if timeout >= 0:
+            limit = self.clock.call_later(timeout / 1000, server.on_empty)
+            gone.addBoth(lambda _: limit.cancel())
+        return gone
+
+    def _stop_now(self, closing: Deferred[Any]) -> Deferred[None]:
         uptime = (self.clock.wall_ms() - self.server.started_ms) / 1000
-        closing = self._close_acceptors()
+        self.server.on_empty = None
         self.server.stop()
         self.messaging.stop()
         written: Deferred[None] = Deferred()
@@ -329,11 +321,14 @@ class Broker:
 
         return both.addBoth(finished)
 
-    def _close_acceptors(self) -> Deferred[Any]:
-        while self._numbers:
-            SERVERS.unregister(self._numbers.pop())
-        acceptors, self.acceptors = self.acceptors, []
-        return gatherResults([acceptor.stop() for acceptor in acceptors], consumeErrors=True)
+    def _give_up(self) -> None:
+        """A start that failed leaves nothing running."""
+        for name in ("server", "messaging"):
+            part = getattr(self, name, None)
+            if part is not None:
+                part.stop()
+        self.store.abort()
+        self._stop_disk_writer()
 
     def _stop_disk_writer(self) -> None:
         if self._disk_writer is not None:
@@ -377,10 +372,3 @@ class Broker:
         log.critical("AMQ222010: Critical IO Error, shutting down the server: {reason}", reason=reason)
         if self._on_failure is not None:
             self._on_failure(reason)
-
-
-def _reason(error: Exception, uri: TransportUri) -> str:
-    if isinstance(error, CannotListenError):
-        cause = error.socketError
-        return str(getattr(cause, "strerror", None) or cause)
-    return str(error)

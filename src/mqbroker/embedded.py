@@ -23,8 +23,9 @@ STOP_TIMEOUT_MS = 15_000
 class EmbeddedBroker:
     """A broker that runs on the reactor of this process, or on one of its own in a daemon thread.
 
-    ``configuration`` is used as it is; without one the broker keeps everything in memory and asks nobody for a password.  ``acceptor`` (such as
-    ``tcp://127.0.0.1:0``) opens a port beside the in-process way.  ``data`` is a folder for the journal: with it the broker is durable.
+    ``configuration`` is used as it is; without one the broker keeps everything in memory and asks nobody for a password.  ``acceptor``
+    (such as ``tcp://127.0.0.1:0``) opens a port beside the in-process way.  ``data`` is a folder for the journal: with it the broker is
+    durable.
     """
 
     def __init__(self, configuration: Configuration | None = None, *, acceptor: str | None = None, data: str | Path | None = None) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from twisted.python import usage
 
 from mqbroker.app import Broker, BrokerSettings, StartError
 from mqbroker.config.instance import BasicSecurity, read_instance, resolve_paths
-from mqbroker.config.jaas import JaasError, parse_login_config
+from mqbroker.config.jaas import JaasError, LoginModule, parse_login_config
 from mqbroker.config.parse import load_configuration
 from mqbroker.config.problems import ConfigurationError, Problem
 
@@ -122,7 +123,15 @@ def settings_from_instance(folder: Path) -> BrokerSettings:
     security = instance.security
     warnings = [str(warning) for warning in loaded.warnings]
     if isinstance(security, BasicSecurity):
-        return BrokerSettings(loaded.configuration, folder, None, None, Path(instance.etc), warnings, security.properties)
+        return BrokerSettings(
+            loaded.configuration,
+            folder,
+            etc=Path(instance.etc),
+            warnings=warnings,
+            basic_security=security.properties,
+            login_domains=instance.login_config,
+            web=instance.web_bindings,
+        )
     certificates = security.certificate_domain
     return BrokerSettings(
         loaded.configuration,
@@ -131,6 +140,8 @@ def settings_from_instance(folder: Path) -> BrokerSettings:
         None if certificates is None else instance.login_config.get(certificates, ()),
         Path(instance.etc),
         warnings,
+        login_domains=instance.login_config,
+        web=instance.web_bindings,
     )
 
 
@@ -141,19 +152,21 @@ def settings_from_file(path: Path, base: Path) -> BrokerSettings:
     resolve_paths(configuration, str(base.absolute()))
     etc = path.parent.absolute()
     login_config = etc / "login.config"
-    modules = None
+    domains: Mapping[str, Sequence[LoginModule]] = {}
     if login_config.exists():
         try:
-            modules = parse_login_config(login_config.read_text(encoding="utf-8")).get(LOGIN_DOMAIN)
+            domains = parse_login_config(login_config.read_text(encoding="utf-8"))
         except JaasError as error:
             raise ConfigurationError([Problem(str(login_config), error.line, error.text)]) from error
+    modules = domains.get(LOGIN_DOMAIN)
     if configuration.security_enabled and not modules:
         text = (
             f"security is enabled but there is no entry {LOGIN_DOMAIN!r} in a login.config beside broker.xml; "
             "add one, or set security-enabled to false"
         )
         raise ConfigurationError([Problem(str(path), 0, text)])
-    return BrokerSettings(configuration, base.absolute(), modules, None, etc, [str(warning) for warning in loaded.warnings])
+    warnings = [str(warning) for warning in loaded.warnings]
+    return BrokerSettings(configuration, base.absolute(), modules, etc=etc, warnings=warnings, login_domains=domains)
 
 
 def _read(path: str) -> bytes:
@@ -167,6 +180,8 @@ def announce(broker: Broker) -> None:
     print(f"data folder {broker.data_directory.parent if broker.data_directory else '(none: nothing is kept)'}")
     print(f"node id {broker.node_id}")
     if broker.urls:
+        program = "mqbroker" if shutil.which("mqbroker") else Path(sys.executable).with_name("mqbroker")
         print(
-            f"send a first message with: mqbroker producer --url {broker.urls[0]} --destination queue://first --message-count 1", flush=True
+            f"send a first message with: {program} producer --url {broker.urls[0]} --destination queue://first --message-count 1",
+            flush=True,
         )

@@ -43,7 +43,7 @@ def export(state: State, folders: DataFolders, out: TextIO) -> tuple[int, int]:
 
 def _write(stored: StoredMessage, names: dict[int, str], folders: DataFolders, out: TextIO) -> None:
     record = stored.record
-    queues = [names[queue_id] for queue_id in stored.references]
+    queues = [names[queue_id] for queue_id in stored.reference_table()]
     if record.body_id is None:
         message = decode_message(record.buffer)
         write_message(out, message, queues, None)

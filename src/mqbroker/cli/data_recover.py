@@ -13,23 +13,19 @@ from pathlib import Path
 from typing import Final
 
 from mqbroker.cli.journal_folder import DataFolders
-from mqbroker.storage.replay import State, record_ids
-from mqbroker.storage.segments import segment_name, segment_sequence
+from mqbroker.localfs import LocalFileSystem
+from mqbroker.storage.recover import salvage_state
+from mqbroker.storage.replay import State
+from mqbroker.storage.segments import segment_name
+from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.frames import (
-    FRAME_MAGIC,
     HEADER_SIZE,
     KIND_BINDINGS,
     KIND_MESSAGES,
     SegmentHeader,
-    StorageFormatError,
-    claimed_content,
-    decode_segment_header,
     encode_frame,
-    find_frames,
 )
 from mqclient.storageformat.records import (
-    QUEUE_BINDING,
-    decode_records,
     encode_delivery_count,
     encode_duplicate_id,
     encode_id_limit,
@@ -69,65 +65,15 @@ class Salvage:
 
 def salvage(folders: DataFolders) -> Salvage:
     """Read what can be read of both journals.  Changes nothing."""
-    found = Salvage()
-    for folder, kind in ((folders.bindings, KIND_BINDINGS), (folders.journal, KIND_MESSAGES)):
-        numbers = sorted(number for path in folder.iterdir() if (number := segment_sequence(kind, path.name)) is not None)
-        first = _first_needed(folder, kind, numbers)
-        for number in numbers:
-            if number >= first:
-                _read_segment(folder / segment_name(kind, number), number, found)
-        for gap in range(first, numbers[-1] if numbers else first):
-            if gap not in numbers:
-                found.losses.append(Loss(str(folder / segment_name(kind, gap)), 0, 0, ()))
-    state = found.state
-    for message_id, stored in state.messages.items():
-        if not any((QUEUE_BINDING, queue_id) in state.bindings for queue_id in stored.references):
-            found.without_queue.append(message_id)
-    state.drop_unrouted()
-    for message_id, stored in list(state.messages.items()):
-        if stored.record.body_id is not None and not folders.large_body(stored.record.body_id).is_file():
-            found.missing_bodies.append(message_id)
-            del state.messages[message_id]
-    return found
-
-
-def _first_needed(folder: Path, kind: int, numbers: list[int]) -> int:
-    """The oldest segment that counts, as the newest readable header says it."""
-    for number in reversed(numbers):
-        try:
-            with (folder / segment_name(kind, number)).open("rb") as file:
-                return decode_segment_header(file.read(HEADER_SIZE)).first
-        except StorageFormatError:
-            continue
-    return numbers[0] if numbers else 1
-
-
-def _read_segment(path: Path, number: int, found: Salvage) -> None:
-    data = path.read_bytes()
-    try:
-        header = decode_segment_header(data, lenient=True)
-    except StorageFormatError:
-        found.losses.append(Loss(str(path), 0, len(data), ()))
-        return
-    if header.node_id != bytes(16):
-        found.node_id = header.node_id
-    at = HEADER_SIZE
-    for frame in find_frames(data, header.seed, HEADER_SIZE):
-        if frame.offset > at:
-            found.losses.append(_loss(path, data, at, frame.offset))
-        at = frame.end
-        try:
-            for record in decode_records(frame.content):
-                found.state.apply(number, record)
-        except StorageFormatError:
-            found.losses.append(Loss(str(path), frame.offset, frame.end, tuple(record_ids(frame.content))))
-    rest = data.find(FRAME_MAGIC, at)
-    if rest >= 0:
-        found.losses.append(_loss(path, data, at, len(data.rstrip(b"\0"))))
-
-
-def _loss(path: Path, data: bytes, start: int, end: int) -> Loss:
-    return Loss(str(path), start, end, tuple(record_ids(claimed_content(memoryview(data), start))))
+    settings = StoreSettings(str(folders.journal), str(folders.bindings), str(folders.large_messages))
+    saved = salvage_state(LocalFileSystem(), settings)
+    return Salvage(
+        saved.state,
+        [Loss(loss.file, loss.offset, loss.offset + loss.size, loss.message_ids) for loss in saved.losses],
+        saved.node_id or bytes(16),
+        list(saved.missing_bodies),
+        saved.without_queue,
+    )
 
 
 def write_journal(found: Salvage, source: DataFolders, target: DataFolders, salt: int) -> None:
@@ -158,8 +104,9 @@ def _message_frames(state: State) -> Iterator[list[bytes]]:
         stored = state.messages[message_id]
         record = stored.record
         body = None if record.body_id is None else (record.body_id, record.body_size)
-        parts = [encode_message_head(record.headers, len(record.buffer), tuple(stored.references), record.address, body), record.buffer]
-        for queue_id, (count, scheduled) in stored.references.items():
+        references = stored.reference_table()
+        parts = [encode_message_head(record.headers, len(record.buffer), tuple(references), record.address, body), record.buffer]
+        for queue_id, (count, scheduled) in references.items():
             if count:
                 parts.append(encode_delivery_count(queue_id, message_id, count))
             if scheduled:

@@ -14,7 +14,6 @@ from mqbroker.storage.folders import check_folders
 from mqbroker.storage.nodelock import NodeLock
 from mqbroker.storage.replay import LogImage, State, find_images, replay
 from mqbroker.storage.settings import StoreSettings
-from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
 
 
 @dataclass(slots=True)
@@ -94,15 +93,11 @@ def exclusive(folders: DataFolders, ignore_lock: bool) -> Iterator[None]:
 def images(folders: DataFolders) -> tuple[LogImage, LogImage]:
     """The messages journal and the bindings journal, with what does not count cut off.  Raises ``JournalDamagedError``."""
     file_system = LocalFileSystem()
-    found = find_images(
-        LogImage(file_system, str(folders.journal), KIND_MESSAGES), LogImage(file_system, str(folders.bindings), KIND_BINDINGS)
-    )
+    found = find_images(file_system, str(folders.journal), str(folders.bindings))
     return found.messages, found.bindings
 
 
 def load_state(folders: DataFolders) -> State:
     """What the journals hold.  Raises ``JournalDamagedError``."""
     file_system = LocalFileSystem()
-    return replay(
-        find_images(LogImage(file_system, str(folders.journal), KIND_MESSAGES), LogImage(file_system, str(folders.bindings), KIND_BINDINGS))
-    )
+    return replay(find_images(file_system, str(folders.journal), str(folders.bindings)))

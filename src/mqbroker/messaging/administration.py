@@ -153,6 +153,7 @@ class Administration:
             queue.filter = parse_filter(text if isinstance(text, str) else None)
         queue.definition = replace(queue.definition, **changes)  # type: ignore[arg-type]
         self._core.routing.changed()
+        queue.check_dispatch()
         if queue.definition.durable and not queue.definition.internal:
             self._commit(lambda batch: batch.put_queue(queue.definition.record(queue.queue_id)))
 
@@ -179,6 +180,7 @@ class Administration:
         self._discard_references(queue)
         for observer in core.observers:
             observer.queue_removed(queue)
+        core.forget_duplicate_ids(f"{address.name}::{queue.name}")
         self._after_unbind(address, keep_address)
 
     def purge(self, queue: Queue) -> int:

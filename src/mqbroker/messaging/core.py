@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,8 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import MEMORY_PER_REFERENCE, Reference
 from mqbroker.messaging.routing import RoutingTable
 from mqbroker.messaging.turn import Turn
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
 class Observer(Protocol):
@@ -90,8 +93,11 @@ class MessagingCore:
 
     def settings_of(self, name: str, temporary: bool = False) -> AddressSettings:
         """The settings that hold for an address of this name."""
-        if temporary and self.options.temporary_queue_namespace:
-            name = f"{self.options.temporary_queue_namespace}.{name}"
+        options = self.options
+        if temporary and options.temporary_queue_namespace:
+            name = f"{options.temporary_queue_namespace}.{name}"
+        elif options.uuid_namespace and _UUID.fullmatch(name):
+            name = f"{options.uuid_namespace}.{name}"
         return self.settings.lookup(name)
 
     def apply_settings(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from mqbroker.messaging.ports import Store, StoreBatch
 
 
@@ -18,7 +20,7 @@ class DuplicateIdCache:
         self.size = size
         self._store = store
         self._persistent = persistent
-        self._ids: dict[bytes, int] = {}
+        self._ids: OrderedDict[bytes, int] = OrderedDict()
         """Duplicate id to the record id under which the store keeps it, oldest first."""
 
     def __len__(self) -> int:
@@ -52,7 +54,6 @@ class DuplicateIdCache:
             self._drop_oldest(batch)
 
     def _drop_oldest(self, batch: StoreBatch) -> None:
-        oldest = next(iter(self._ids))
-        record_id = self._ids.pop(oldest)
+        _, record_id = self._ids.popitem(last=False)
         if self._persistent:
             batch.delete_duplicate_id(record_id)

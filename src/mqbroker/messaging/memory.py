@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 
 from mqbroker.config.address_settings import AddressSettings
@@ -36,7 +36,7 @@ class AddressMemory:
     def __init__(self, settings: AddressSettings, global_memory: GlobalMemory) -> None:
         self._settings = settings
         self._global = global_memory
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: OrderedDict[Callable[[], None], None] = OrderedDict()
         self.size = 0
         self.messages = 0
         self.blocked = False
@@ -97,15 +97,14 @@ class AddressMemory:
         if not self._waiting and not self.blocked and (self.policy == "DROP" or not self.full):
             grant()
             return True
-        self._waiting.append(grant)
+        self._waiting[grant] = None
         if self._global.full and self not in self._global.accounts_waiting:
             self._global.accounts_waiting.append(self)
         return False
 
     def forget(self, grant: Callable[[], None]) -> None:
         """Take a waiting request back (its session is gone)."""
-        if grant in self._waiting:
-            self._waiting.remove(grant)
+        self._waiting.pop(grant, None)
 
     def unblock(self) -> None:
         self.blocked = False
@@ -113,6 +112,6 @@ class AddressMemory:
 
     def _release(self) -> None:
         while self._waiting and not self.blocked and (self.policy == "DROP" or not self.full):
-            self._waiting.popleft()()
+            self._waiting.popitem(last=False)[0]()
         if self._waiting and self._global.full and self not in self._global.accounts_waiting:
             self._global.accounts_waiting.append(self)

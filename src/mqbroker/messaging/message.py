@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import LargeBody
 
 MEMORY_PER_MESSAGE = 352
-"""Bytes that a message counts beside its buffer, as Artemis does (facts: limits by ``max-size-bytes``)."""
+"""Bytes that a message counts beside its buffer and, once more, its properties: Artemis counts them decoded, too, and configured
+values of ``max-size-bytes`` are to mean the same here."""
 
 _I64 = struct.Struct(">q")
 _EXPIRATION_BEFORE_PROPERTIES = 17
@@ -77,7 +78,7 @@ class Message:
         self.priority = priority if 0 <= priority <= 9 else 9 if priority > 9 else 0
         self.properties_offset = found.properties
         self.message_id: int = _I64.unpack_from(buffer, headers)[0]
-        self.memory = MEMORY_PER_MESSAGE + len(buffer)
+        self.memory = MEMORY_PER_MESSAGE + 2 * len(buffer) - found.properties
         self.references = 0
         self.account: AddressMemory | None = None
         self.store_state: object = None

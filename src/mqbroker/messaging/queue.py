@@ -40,6 +40,7 @@ class Queue:
         "_dispatch_timer",
         "_groups",
         "address",
+        "arriving",
         "clock",
         "consumer_count",
         "consumers_seen",
@@ -86,6 +87,8 @@ class Queue:
         self.references = ReferenceList()
         self.scheduled = ScheduledReferences(clock, self._due)
         self.delivering = 0
+        self.arriving = 0
+        """References of open transactions and of messages that wait for the disk."""
         self.paused = False
         self.deleted = False
         self.marked = False
@@ -122,6 +125,11 @@ class Queue:
     def has_matching_consumer(self, message: Message) -> bool:
         """Is there a consumer that would take ``message``?"""
         return any(consumer.filter is None or consumer.filter.matches(message) for consumer in self.consumers())
+
+    @property
+    def expires(self) -> bool:
+        """Messages of a queue on its own expiry address never expire."""
+        return self.address.settings.expiry_address != self.definition.address
 
     # --- messages in
 
@@ -197,7 +205,7 @@ class Queue:
             self._groups[-1].consumers.append(consumer)
         self.consumer_count += 1
         self.consumers_seen = True
-        self._check_dispatch()
+        self.check_dispatch()
         self.turn.mark_queue(self)
 
     def remove_consumer(self, consumer: QueueConsumer) -> None:
@@ -223,7 +231,8 @@ class Queue:
             self._dispatch_timer = None
         self.dispatch_allowed = self.definition.consumers_before_dispatch <= 0
 
-    def _check_dispatch(self) -> None:
+    def check_dispatch(self) -> None:
+        """Is it time to begin?  Called when a consumer came and when the definition changed."""
         if self.dispatch_allowed:
             return
         if self.consumer_count >= self.definition.consumers_before_dispatch:
@@ -263,11 +272,11 @@ class Queue:
                     continue
                 references.remove(reference)
                 self.delivering += 1
+                idle = 0
                 expiration = reference.message.expiration
-                if expiration and expiration <= self.clock.wall_ms():
+                if expiration and expiration <= self.clock.wall_ms() and self.expires:
                     self.on_expired(reference)
                     continue
-                idle = 0
                 reference.delivery_count += 1
                 reference.consumer = consumer
                 consumer.handle(reference)

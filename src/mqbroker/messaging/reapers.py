@@ -9,7 +9,7 @@ from mqbroker.messaging.administration import Administration
 from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Reference
+from mqbroker.messaging.references import Cursor, Reference
 from mqbroker.messaging.settlement import Settlement
 
 REFERENCES_PER_STEP = 5000
@@ -38,8 +38,10 @@ class _Periodic:
 
     def _due(self) -> None:
         self._timer = None
-        self._core.turn.run(self.scan)
-        self.start()
+        try:
+            self._core.turn.run(self.scan)
+        finally:
+            self.start()
 
 
 class ExpiryReaper(_Periodic):
@@ -64,15 +66,20 @@ class ExpiryReaper(_Periodic):
         """References that have an expiration; None where the scan may pause."""
         looked_at = 0
         for queue in list(self._core.queues.values()):
-            found: list[Reference] = []
-            for reference in queue.references:
+            if not queue.expires:
+                continue
+            cursor = Cursor(restarts=False)
+            while not queue.deleted:
+                reference = queue.references.search(cursor, lambda reference: True)
+                if reference is None:
+                    break
                 looked_at += 1
                 if reference.message.expiration:
-                    found.append(reference)
-            yield from found
-            if looked_at >= REFERENCES_PER_STEP:
-                looked_at = 0
-                yield None
+                    yield reference
+                if looked_at >= REFERENCES_PER_STEP:
+                    looked_at = 0
+                    yield None
+            cursor.close()
 
     def _continue(self, candidates: Iterator[Reference | None]) -> None:
         self._step = None
@@ -126,7 +133,7 @@ class UsageReaper(_Periodic):
 
     def _queue_unused(self, queue: Queue) -> bool:
         definition = queue.definition
-        if not definition.auto_delete or queue.consumer_count or definition.internal:
+        if not definition.auto_delete or queue.consumer_count or queue.arriving or definition.internal:
             return False
         allowed = definition.auto_delete_message_count
         if allowed >= 0 and queue.message_count > allowed:

@@ -24,9 +24,10 @@ PRIORITIES = 10
 class Reference:
     """A message on a queue.
 
-    ``order`` is its place in the queue among those of its priority; ``delivery_count`` the times that it was given to a consumer;
-    ``scheduled`` the time (ms since the epoch) before which it is not delivered, 0 = at once; ``consumer`` who holds it now.
-    ``recorded_counts`` says how many times its delivery count was written to the store.
+    ``order`` is its place in the queue among those of its ``priority``, which management may change for one queue alone;
+    ``delivery_count`` the times that it was given to a consumer; ``scheduled`` the time (ms since the epoch) before which it is not
+    delivered, 0 = at once; ``consumer`` who holds it now. ``recorded_counts`` says how many times its delivery count was written to the
+    store.
     """
 
     __slots__ = (
@@ -38,6 +39,7 @@ class Reference:
         "message",
         "order",
         "preceding",
+        "priority",
         "queue",
         "recorded_counts",
         "scheduled",
@@ -46,6 +48,7 @@ class Reference:
     def __init__(self, message: Message, queue: Queue, scheduled: int = 0, delivery_count: int = 0) -> None:
         self.message = message
         self.queue = queue
+        self.priority = message.priority
         self.scheduled = scheduled
         self.delivery_count = delivery_count
         self.recorded_counts = 0
@@ -58,11 +61,13 @@ class Reference:
 
 
 class _Level:
-    __slots__ = ("generation", "head", "tail")
+    __slots__ = ("generation", "head", "put_back", "tail")
 
     def __init__(self) -> None:
         self.head: Reference | None = None
         self.tail: Reference | None = None
+        self.put_back: Reference | None = None
+        """What was put back last, while it waits: those that come back together are neighbours."""
         self.generation = 0
         """Rises whenever something was put in before the tail, so that cursors start again."""
 
@@ -120,7 +125,7 @@ class ReferenceList:
 
     def append(self, reference: Reference) -> None:
         """Put a reference at the end of its priority."""
-        priority = reference.message.priority
+        priority = reference.priority
         level = self._levels[priority]
         reference.order = self._next_order
         self._next_order += 1
@@ -138,23 +143,27 @@ class ReferenceList:
 
     def insert(self, reference: Reference) -> None:
         """Put a reference that was here before back into its original place."""
-        priority = reference.message.priority
+        priority = reference.priority
         level = self._levels[priority]
-        successor = level.head
-        while successor is not None and successor.order < reference.order:
+        order = reference.order
+        successor = level.put_back or level.head
+        while successor is not None and successor.order < order:
             successor = successor.following
+        while successor is not None and successor.preceding is not None and successor.preceding.order > order:
+            successor = successor.preceding
+        level.put_back = reference
         self._link_before(reference, successor, level, priority)
 
     def prepend(self, reference: Reference) -> None:
         """Put a reference before all others of its priority."""
-        priority = reference.message.priority
+        priority = reference.priority
         level = self._levels[priority]
         reference.order = self._first_order
         self._first_order -= 1
         self._link_before(reference, level.head, level, priority)
 
     def remove(self, reference: Reference) -> None:
-        priority = reference.message.priority
+        priority = reference.priority
         level = self._levels[priority]
         preceding, following = reference.preceding, reference.following
         if preceding is None:
@@ -167,6 +176,8 @@ class ReferenceList:
                 self._mask &= ~(1 << priority)
         else:
             following.preceding = preceding
+        if level.put_back is reference:
+            level.put_back = None
         if reference.cursors:
             for cursor in list(reference.cursors):
                 cursor.place(priority, preceding)

@@ -125,6 +125,15 @@ class RoutingTable:
         )
         return queues
 
+    def covered(self, pattern: str) -> list[Queue]:
+        """Every queue of an address that ``pattern``, an address or a wildcard address, stands for, and those that it may reach itself."""
+        queues = self.bound(pattern)
+        if is_wildcard(pattern, self._wildcards):
+            for address, bound in self._exact.items():
+                if address != pattern and matches_binding(pattern, address, self._wildcards):
+                    queues.extend(queue for queue in bound if queue not in queues)
+        return queues
+
     def route(self, address: str, routing_type: int | None, queue_name: str | None = None) -> Route:
         """The route of messages sent to ``address``; with ``queue_name`` (a fully qualified queue name) to that queue alone."""
         key = (address, routing_type, queue_name)

@@ -20,6 +20,8 @@ class ScheduledReferences:
         self._due = due
         self._heap: list[tuple[int, int, Reference]] = []
         self._sequence = 0
+        self._places: dict[Reference, int] = {}
+        """What is scheduled, to its number in the heap; an entry with another number, or none here, was taken out."""
         self._timer: Cancellable | None = None
         self.count = 0
 
@@ -27,21 +29,25 @@ class ScheduledReferences:
         """Keep ``reference`` until ``reference.scheduled``."""
         self._sequence += 1
         heapq.heappush(self._heap, (reference.scheduled, self._sequence, reference))
+        self._places[reference] = self._sequence
         self.count += 1
         if self._heap[0][2] is reference:
             self._arm()
 
     def remove(self, reference: Reference) -> None:
         """Take a reference out before its time."""
-        self._heap = [entry for entry in self._heap if entry[2] is not reference]
-        heapq.heapify(self._heap)
-        self.count = len(self._heap)
+        if self._places.pop(reference, None) is not None:
+            self.count -= 1
+            if len(self._heap) > 2 * self.count + 100:
+                self._heap = [entry for entry in self._heap if self._places.get(entry[2]) == entry[1]]
+                heapq.heapify(self._heap)
 
     def __iter__(self) -> Iterator[Reference]:
-        return (entry[2] for entry in sorted(self._heap))
+        return (entry[2] for entry in sorted(self._heap) if self._places.get(entry[2]) == entry[1])
 
     def clear(self) -> None:
         self._heap.clear()
+        self._places.clear()
         self.count = 0
         self.stop()
 
@@ -62,8 +68,11 @@ class ScheduledReferences:
         now = self._clock.wall_ms()
         due: list[Reference] = []
         while self._heap and self._heap[0][0] <= now:
-            due.append(heapq.heappop(self._heap)[2])
-        self.count = len(self._heap)
+            _, number, reference = heapq.heappop(self._heap)
+            if self._places.get(reference) == number:
+                del self._places[reference]
+                due.append(reference)
+        self.count -= len(due)
         if self._heap:
             self._arm()
         if due:

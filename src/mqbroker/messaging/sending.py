@@ -122,6 +122,7 @@ class Sending:
         """Put stored references on their queues."""
         for reference in references:
             queue = reference.queue
+            queue.arriving -= 1
             if queue.deleted:
                 self._core.let_go(reference)
             else:
@@ -133,13 +134,14 @@ class Sending:
         references = [Reference(message, queue, scheduled) for queue in queues]
         for reference in references:
             self._core.hold(reference, address.memory)
+            reference.queue.arriving += 1
         return references
 
     def _route(
         self, message: Message, address: Address | None, address_name: str, queue_name: str | None, routing_type: int | None
     ) -> list[Reference]:
         core = self._core
-        settings = core.settings.lookup(address_name) if address is None else address.settings
+        settings = core.settings_of(address_name) if address is None else address.settings
         if settings.no_expiry or settings.expiry_delay >= 0 or settings.min_expiry_delay >= 0 or settings.max_expiry_delay >= 0:
             expiration = expiration_at_routing(message.expiration, settings, core.clock.wall_ms())
             if expiration != message.expiration:
@@ -161,9 +163,10 @@ class Sending:
         if not target:
             core.report("AMQ222056", f"message {message.message_id} to {address_name} has no route and no dead letter address: dropped")
             return []
-        dead_letters = core.addresses.get(target)
-        if dead_letters is None or target == address_name:
+        bound = core.routing.bound(target)
+        if not bound or target == address_name:
             return []
+        dead_letters = core.addresses.get(target) or bound[0].address
         make_copy(message, message.message_id, target, original_address=address_name, original_queue=None).replace_in(message)
         queues = core.routing.route(target, None).select(message)
         return self.references_for(message, queues, dead_letters)

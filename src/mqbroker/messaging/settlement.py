@@ -14,6 +14,7 @@ from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.sending import Sending, expiration_at_routing
 from mqbroker.messaging.transaction import Transaction
+from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError, MQError
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS
 
 
@@ -64,6 +65,10 @@ class Settlement:
         Raises what made the transaction rollback-only, after rolling it back.
         """
         core = self._core
+        if any(duplicate_id in cache for cache, duplicate_id in transaction.duplicate_ids):
+            transaction.mark_rollback_only(
+                DuplicateIdRejectedError("AMQ222059: Duplicate message detected - a message of this transaction was sent before")
+            )
         if transaction.failure is not None:
             self.rollback(transaction)
             raise transaction.failure
@@ -89,6 +94,7 @@ class Settlement:
         core = self._core
         for message, references in transaction.sends:
             for reference in references:
+                reference.queue.arriving -= 1
                 core.let_go(reference)
             if not references and message.large is not None:
                 message.large.release()
@@ -111,6 +117,8 @@ class Settlement:
         core = self._core
         batch: StoreBatch | None = None
         dead: list[Reference] = []
+        delayed_references: list[tuple[Reference, int]] = []
+        now = core.clock.wall_ms()
         for reference in reversed(references):
             queue = reference.queue
             if queue.deleted:
@@ -130,13 +138,15 @@ class Settlement:
                     batch.delivery_count(queue.queue_id, reference.message, count)
             delay = redelivery_delay(settings, count, core.random()) if delayed else 0
             if delay > 0:
-                due = core.clock.wall_ms() + delay
+                due = now + delay
                 if is_stored(reference):
                     batch = batch or core.store.begin()
                     batch.schedule(queue.queue_id, reference.message, due)
-                queue.put_back_later(reference, due)
+                delayed_references.append((reference, due))
             else:
                 queue.put_back(reference)
+        for reference, due in reversed(delayed_references):
+            reference.queue.put_back_later(reference, due)
         if batch is not None:
             core.store.commit(batch)
         for reference in reversed(dead):
@@ -168,7 +178,7 @@ class Settlement:
         queue = reference.queue
         settings = queue.address.settings
         if reference.message.address != queue.definition.address:
-            settings = self._core.settings.lookup(reference.message.address)
+            settings = self._core.settings_of(reference.message.address)
         queue.messages_expired += 1
         target = settings.expiry_address
         if target == queue.definition.address:
@@ -178,13 +188,17 @@ class Settlement:
     def move(self, reference: Reference, address: str, queue_name: str | None) -> None:
         """Take a waiting or scheduled reference to another address, or to one queue there (management)."""
         reference.queue.take(reference)
-        self._transfer(reference, address, queue_name, None)
+        if not self._transfer(reference, address, queue_name, None, must_arrive=True):
+            reference.queue.put_back(reference)
 
     def _move_away(self, reference: Reference, target: str | None, auto_create: bool, kind: str, expired_at: int | None) -> None:
         core = self._core
         queue = reference.queue
         if target and auto_create:
-            self._create_resources(reference, target, kind)
+            try:
+                self._create_resources(reference, target, kind)
+            except MQError as error:
+                core.report("AMQ222165", f"no {kind} resources were made for queue {queue.name}: {error}")
         if target and not core.routing.bound(target):
             code = "AMQ222148" if kind == "DLA" else "AMQ222146"
             core.report(
@@ -193,7 +207,9 @@ class Settlement:
             target = None
         self._transfer(reference, target, None, expired_at)
 
-    def _transfer(self, reference: Reference, target: str | None, queue_name: str | None, expired_at: int | None) -> None:
+    def _transfer(
+        self, reference: Reference, target: str | None, queue_name: str | None, expired_at: int | None, must_arrive: bool = False
+    ) -> bool:
         """Replace a reference in delivery by a copy on ``target`` (or by nothing), as one stored step."""
         core = self._core
         queue, message = reference.queue, reference.message
@@ -203,15 +219,21 @@ class Settlement:
             batch.acknowledge(queue.queue_id, message)
         arrived: list[Reference] = []
         if target:
-            copy = make_copy(
-                message,
-                core.store.next_id(),
-                target,
-                original_address=message.address,
-                original_queue=queue.name,
-                actual_expiry=expired_at,
-            ).message()
-            address = core.addresses[target]
+            try:
+                copy = make_copy(
+                    message,
+                    core.store.next_id(),
+                    target,
+                    original_address=message.address,
+                    original_queue=queue.name,
+                    actual_expiry=expired_at,
+                ).message()
+            except MalformedPacketError as error:
+                if must_arrive:
+                    return False
+                core.report("AMQ222148", f"message {message.message_id} on queue {queue.name} cannot be copied: {error}: dropped")
+                return self._transfer(reference, None, None, expired_at)
+            address = core.addresses.get(target) or core.routing.bound(target)[0].address
             expiration = expiration_at_routing(0, address.settings, core.clock.wall_ms())
             if expiration:
                 copy.set_expiration(expiration)
@@ -223,30 +245,38 @@ class Settlement:
                 stored = True
             if not arrived and copy.large is not None:
                 copy.large.release()
+            if not arrived and must_arrive:
+                return False
         ticket = core.store.commit(batch) if stored else 0
         queue.leave_delivery(reference)
         core.let_go(reference)
         if arrived:
             self._context.run(ticket, self._sending.deliver, arrived)
+        return True
 
     def _create_resources(self, reference: Reference, target: str, kind: str) -> None:
         core = self._core
         original = reference.message.address
         if original == target or self.administration is None:
             return
-        settings = core.settings.lookup(original)
+        settings = core.settings_of(original)
         if kind == "DLA":
             name = f"{settings.dead_letter_queue_prefix}{original}{settings.dead_letter_queue_suffix}"
         else:
             name = f"{settings.expiry_queue_prefix}{original}{settings.expiry_queue_suffix}"
         if name in core.queues:
             return
+        routing_type = core.settings_of(target).default_address_routing_type
+        known = core.addresses.get(target)
+        types = {routing_type} if known is None else known.routing_types | {routing_type}
+        # The broker's own need: clients may be forbidden to create addresses.
+        self.administration.create_address(target, types, auto_created=known is None)
         quoted = original.replace("'", "''")
         self.administration.create_queue(
             QueueConfiguration(
                 name=name,
                 address=target,
-                routing_type=core.settings.lookup(target).default_address_routing_type,
+                routing_type=routing_type,
                 filter_string=f"{KEY_ORIGINAL_ADDRESS}='{quoted}'",
                 durable=True,
                 auto_created=True,

@@ -40,6 +40,8 @@ class Turn:
         self._outputs: list[Output] = []
         self._active = False
         self._scheduled = False
+        self.on_failure: Callable[[Exception], object] = _raise
+        """Told of the first failure of a turn, when everybody else has been served."""
 
     def run(self, function: Callable[..., object], *args: Any) -> None:
         """Call ``function`` and end the turn, also when it raises."""
@@ -69,20 +71,29 @@ class Turn:
     def end(self) -> None:
         """Deliver and write.  Deliveries may mark further queues; those are served too."""
         self._active = True
+        failure: Exception | None = None
         try:
             while self._queues or self._outputs:
                 queues, self._queues = self._queues, []
                 for queue in queues:
                     queue.marked = False
-                    queue.deliver()
+                    try:
+                        queue.deliver()
+                    except Exception as error:
+                        failure = failure or error
                 if self._queues:
                     continue
                 outputs, self._outputs = self._outputs, []
                 for output in outputs:
                     output.flush_due = False
-                    output.flush()
+                    try:
+                        output.flush()
+                    except Exception as error:
+                        failure = failure or error
         finally:
             self._active = False
+        if failure is not None:
+            self.on_failure(failure)
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -92,3 +103,7 @@ class Turn:
     def _scheduled_end(self) -> None:
         self._scheduled = False
         self.end()
+
+
+def _raise(error: Exception) -> None:
+    raise error

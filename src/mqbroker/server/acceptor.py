@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.defer import gatherResults, maybeDeferred
-from twisted.internet.interfaces import IListeningPort, IPushProducer
+from twisted.internet.interfaces import IHandshakeListener, IListeningPort, IPushProducer
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from mqbroker.server.connection import ServerConnection
+from mqbroker.server.certificates import names_host
+from mqbroker.server.connection import HANDSHAKE_TIMEOUT_SECONDS, ServerConnection
 from mqbroker.server.naming import Naming
 from mqbroker.server.tls import server_context
 from mqclient.urls import TransportUri
@@ -50,7 +51,7 @@ def naming_of(uri: TransportUri) -> Naming:
     return Naming(prefixes("anycastPrefix"), prefixes("multicastPrefix"))
 
 
-@implementer(IPushProducer)
+@implementer(IPushProducer, IHandshakeListener)
 class BrokerProtocol(Protocol):
     """A socket, handed to a :class:`ServerConnection`.  As a push producer it is told when the output buffer is full."""
 
@@ -59,18 +60,32 @@ class BrokerProtocol(Protocol):
 
     def connectionMade(self) -> None:
         transport: Any = self.transport
-        if not self.factory.acceptor.admit():
+        acceptor = self.factory.acceptor
+        if not acceptor.admit():
             transport.abortConnection()
             return
-        transport.setTcpNoDelay(self.factory.acceptor.tcp_no_delay)
+        transport.setTcpNoDelay(acceptor.tcp_no_delay)
+        acceptor.set_buffers(transport)
         transport.registerProducer(self, True)
         peer = transport.getPeer()
-        certificate = None
-        if self.factory.acceptor.secure:
-            certificate = transport.getPeerCertificate
-        self.connection = self.factory.acceptor.server.connect(
-            transport, f"{peer.host}:{peer.port}", self.factory.acceptor.naming, certificate
+        self.connection = acceptor.server.connect(
+            transport,
+            f"{peer.host}:{peer.port}",
+            acceptor.naming,
+            transport.getPeerCertificate if acceptor.secure else None,
+            handshake_timeout_seconds=acceptor.handshake_timeout_seconds,
+            security_domain=acceptor.security_domain,
         )
+
+    def handshakeCompleted(self) -> None:
+        """TLS is up (``verifyHost``: the client's certificate must be for the host that it calls from)."""
+        transport: Any = self.transport
+        certificate = transport.getPeerCertificate()
+        if self.connection is None or certificate is None or not self.factory.acceptor.verify_host:
+            return
+        host = transport.getPeer().host
+        if not names_host(certificate.to_cryptography(), host):
+            self.connection.fail(f"the certificate of the client is not for the host {host}")
 
     def dataReceived(self, data: bytes) -> None:
         if self.connection is not None:
@@ -111,10 +126,18 @@ class BrokerFactory(Factory):
 class Acceptor:
     """One ``acceptor`` of broker.xml: listens on each of its hosts.
 
-    ``resolve_path`` finds key stores; ``reactor`` listens.
+    ``read_file`` reads key stores, ``reactor`` listens, ``set_socket_buffers`` takes a transport and the sizes of its send and receive
+    buffers in bytes (-1 = as the system has it).
     """
 
-    def __init__(self, server: Server, uri: TransportUri, reactor: Any, read_file: Callable[[str], bytes]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        uri: TransportUri,
+        reactor: Any,
+        read_file: Callable[[str], bytes],
+        set_socket_buffers: Callable[[Any, int, int], object] = lambda transport, send, receive: None,
+    ) -> None:
         self.server = server
         self.uri = uri
         self.naming = naming_of(uri)
@@ -122,6 +145,13 @@ class Acceptor:
         self.tcp_no_delay = uri.parameters.get("tcpNoDelay", "true").lower() == "true"
         self._reactor = reactor
         self._read_file = read_file
+        self.verify_host = uri.parameters.get("verifyHost", "").lower() == "true"
+        self.starts_itself = uri.parameters.get("autoStart", "true").lower() == "true"
+        self.security_domain = uri.parameters.get("securityDomain") or None
+        self.handshake_timeout_seconds = float(uri.parameters.get("handshake-timeout", str(HANDSHAKE_TIMEOUT_SECONDS)))
+        self._set_socket_buffers = set_socket_buffers
+        self._send_buffer = int(uri.parameters.get("tcpSendBufferSize", "-1"))
+        self._receive_buffer = int(uri.parameters.get("tcpReceiveBufferSize", "-1"))
         self._limit = int(uri.parameters.get("connectionsAllowed", "-1"))
         self._open = 0
         self._ports: list[IListeningPort] = []
@@ -169,6 +199,11 @@ class Acceptor:
         """Listen no more; connections stay."""
         ports, self._ports = self._ports, []
         return gatherResults([maybeDeferred(stop) for stop in (cast("Callable[[], Deferred[None]]", port.stopListening) for port in ports)])
+
+    def set_buffers(self, transport: Any) -> None:
+        """Give a new connection the buffers that the acceptor asks for."""
+        if self._send_buffer > 0 or self._receive_buffer > 0:
+            self._set_socket_buffers(transport, self._send_buffer, self._receive_buffer)
 
     def admit(self) -> bool:
         """May one more connection be opened (``connectionsAllowed``)?"""

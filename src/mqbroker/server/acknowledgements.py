@@ -60,8 +60,8 @@ class SessionAcknowledgements:
         waiting = consumer.unacknowledged
         references: list[Reference] = []
         while True:
-            first = next(iter(waiting))
-            references.append(waiting.pop(first))
+            first, reference = waiting.popitem(last=False)
+            references.append(reference)
             if first == message_id:
                 break
         self._acknowledged(consumer, references)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 _SHORT_NAMES: Final = {
     "2.5.4.3": "CN",
@@ -45,6 +48,19 @@ def subject_name(certificate: object) -> str | None:
             value = '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
         parts.append(f"{_SHORT_NAMES.get(identifier, 'OID.' + identifier)}={value}")
     return ", ".join(parts)
+
+
+def names_host(certificate: Certificate, host: str) -> bool:
+    """Is ``certificate`` for ``host``, an IP address or a host name?  Only its subject alternative names count."""
+    from cryptography.x509 import DNSName, ExtensionNotFound, IPAddress, SubjectAlternativeName
+
+    try:
+        names = certificate.extensions.get_extension_for_class(SubjectAlternativeName).value
+    except ExtensionNotFound:
+        return False
+    addresses = [str(address) for address in names.get_values_for_type(IPAddress)]
+    hosts = [name.lower() for name in names.get_values_for_type(DNSName)]
+    return host in addresses or host.lower() in hosts
 
 
 class NamePattern:

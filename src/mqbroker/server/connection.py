@@ -40,8 +40,15 @@ from mqclient.wire.packets import (
 )
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.queue import Queue
     from mqbroker.server.server import Server
     from mqbroker.server.session import ServerSession
+
+CONNECTION_TTL_MS = 60_000
+"""How long a peer may be silent until its first ping says otherwise."""
+
+HANDSHAKE_TIMEOUT_SECONDS = 10.0
+"""How long a peer may take to begin with the protocol, unless its acceptor says otherwise."""
 
 FLUSH_BYTES = 256 * 1024
 """Output gathered in one turn beyond this is handed to the transport at once, so that its back-pressure is felt."""
@@ -69,17 +76,26 @@ class ServerConnection:
     """A connection of a client or of another broker.
 
     ``ttl_ms`` is how long the peer may be silent (-1 = for ever), ``seen`` whether it spoke since the last check; ``version`` the protocol
-    version that the peer declared (0 = not yet).
+    version that the peer declared (0 = not yet), ``security_domain`` the entry of login.config for this peer (None = the broker's own).
     """
 
     def __init__(
-        self, server: Server, transport: ConnectionTransport, connection_id: str, remote: str, naming: Naming, certificate: object = None
+        self,
+        server: Server,
+        transport: ConnectionTransport,
+        connection_id: str,
+        remote: str,
+        naming: Naming,
+        certificate: object,
+        handshake_timeout_seconds: float,
+        security_domain: str | None,
     ) -> None:
         self.server = server
         self.connection_id = connection_id
         self.remote = remote
         self.naming = naming
         self.certificate = certificate
+        self.security_domain = security_domain
         self.version = 0
         self.client_id: str | None = None
         self.created_ms = server.clock.wall_ms()
@@ -90,7 +106,7 @@ class ServerConnection:
         self.closed = False
         self.transport_lost = False
         self.sessions: dict[int, ServerSession] = {}
-        self.temporary_queues: set[str] = set()
+        self.temporary_queues: set[Queue] = set()
         self.flush_due = False
         self._transport = transport
         self._splitter = FrameSplitter(FRAME_SIZE_BEFORE_SESSION)
@@ -102,8 +118,8 @@ class ServerConnection:
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._handshake_timer: Cancellable | None = None
-        if server.handshake_timeout_seconds > 0:
-            self._handshake_timer = server.clock.call_later(server.handshake_timeout_seconds, self._handshake_late)
+        if handshake_timeout_seconds > 0:
+            self._handshake_timer = server.clock.call_later(handshake_timeout_seconds, self._handshake_late)
 
     # --- input
 
@@ -308,7 +324,7 @@ class ServerConnection:
         if self.seen and not self.transport_lost:
             self.seen = False
             self.last_seen = now
-        elif self.ttl_ms >= 0 and now >= self.last_seen + self.ttl_ms / 1000:
+        elif self._overdue(now):
             self.fail(
                 f"AMQ229014: Did not receive data from {self.remote} within the {self.ttl_ms}ms connection TTL. "
                 "The connection will now be closed."
@@ -316,6 +332,13 @@ class ServerConnection:
             return
         for session in list(self.sessions.values()):
             session.flush_confirmations()
+
+    def _overdue(self, now: float) -> bool:
+        """Has the peer been silent for too long?  One whose socket is gone is not waited for without limit, whatever it asked for."""
+        ttl_ms = self.ttl_ms
+        if ttl_ms < 0 and self.transport_lost:
+            ttl_ms = CONNECTION_TTL_MS
+        return ttl_ms >= 0 and now >= self.last_seen + ttl_ms / 1000
 
     # --- the end
 
@@ -346,6 +369,10 @@ class ServerConnection:
         if not self.transport_lost:
             self._transport.abortConnection()
 
+    def fail_soon(self, reason: str) -> None:
+        """Give the connection up as soon as the work in hand is done."""
+        self.server.clock.call_later(0, self.server.turn.run, self.fail, reason)
+
     def disconnect(self, packet: DisconnectV3) -> None:
         """Say goodbye and close; the client may reconnect elsewhere."""
         if self.closed:
@@ -357,6 +384,12 @@ class ServerConnection:
         self._end("")
         if not self.transport_lost:
             self._transport.loseConnection()
+
+    def superseded(self) -> None:
+        """The client has come back on another connection, and taken all sessions along."""
+        self._end("")
+        if not self.transport_lost:
+            self._transport.abortConnection()
 
     def adopt_resources(self, other: ServerConnection) -> None:
         """Take over what ``other``, whose client has come back on this connection, still holds beside its sessions."""
@@ -373,7 +406,10 @@ class ServerConnection:
         if reason:
             log.warn("{reason}", reason=reason)
         for session in list(self.sessions.values()):
-            session.end(failed=True)
+            try:
+                session.end(failed=True)
+            except Exception:
+                log.failure("session {name} did not end well", name=session.name)
         self.sessions.clear()
         self._waiting_frames.clear()
         self.server.connection_ended(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ class ServerConsumer:
     """
 
     __slots__ = (
+        "_forcing",
         "bytes_in_transit",
         "closed",
         "consumer_id",
@@ -79,9 +81,10 @@ class ServerConsumer:
         self.closed = False
         self.created_ms = session.server.clock.wall_ms()
         self.sequential_id = session.server.store.next_id()
-        self.unacknowledged: dict[int, Reference] = {}
+        self.unacknowledged: OrderedDict[int, Reference] = OrderedDict()
         self.large: LargeDelivery | None = None
         self.forced: list[int] = []
+        self._forcing = False
         self.messages_delivered = 0
         self.messages_acknowledged = 0
         self.bytes_in_transit = 0
@@ -194,14 +197,20 @@ class ServerConsumer:
     def answer_forced(self) -> None:
         if not self.session.connection.writable or self.large is not None:
             return
-        self._deliver_now()
+        if self._forcing:
+            return
+        self._forcing = True
+        try:
+            self._deliver_now()
+        finally:
+            self._forcing = False
         if self.large is not None or not self.session.connection.writable:
             return
         forced, self.forced = self.forced, []
         for sequence in forced:
             marker = CoreMessage(
                 message_id=self.session.server.store.next_id(),
-                address=self.queue.name,
+                address=self.session.administration.shown_name(self.queue),
                 priority=0,
                 properties={KEY_FORCED_DELIVERY: (LONG, sequence)},
                 body=bytes(4),
@@ -307,9 +316,10 @@ class SessionConsumers:
         self.by_id[packet.consumer_id] = consumer
         if not packet.browse_only:
             queue.add_consumer(consumer)
-            self._server.notifications.consumer_created(consumer)
         if packet.requires_response:
             session.reply(session.administration.describe_queue(queue))
+        if not packet.browse_only:
+            self._server.notifications.consumer_created(consumer)
 
     def flow_token(self, data: bytes) -> None:
         """A SESS_FLOWTOKEN frame; one for an unknown consumer is ignored."""
@@ -339,11 +349,14 @@ class SessionConsumers:
     def close_all(self, failed: bool) -> None:
         """The session ends."""
         consumers, self.by_id = list(self.by_id.values()), {}
-        for consumer in consumers:
-            self._remove(consumer, failed)
+        held = [(consumer, consumer.detach()) for consumer in consumers]
+        for consumer, references in held:
+            self._settle_removed(consumer, references, failed)
 
     def _remove(self, consumer: ServerConsumer, failed: bool) -> None:
-        references = consumer.detach()
+        self._settle_removed(consumer, consumer.detach(), failed)
+
+    def _settle_removed(self, consumer: ServerConsumer, references: list[Reference], failed: bool) -> None:
         settlement = self._server.messaging.settlement
         if failed:
             settlement.redeliver(references)
@@ -356,7 +369,7 @@ class SessionConsumers:
         if queue.consumer_count or queue.deleted:
             return
         if queue.definition.transient:
-            self._server.messaging.administration.delete_queue(queue)
+            self._server.messaging.administration.delete_queue(queue, keep_address=True)
         elif queue.definition.purge_on_no_consumers:
             self._server.messaging.administration.purge(queue)
 

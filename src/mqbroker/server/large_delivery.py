@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mqbroker.messaging.message import Message
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
-from mqclient.wire.hot import VERSION_NEW_ADDRESSING, encode_receive_continuation
+from mqclient.wire.hot import encode_receive_continuation
 
 if TYPE_CHECKING:
     from mqbroker.server.consumers import ServerConsumer
@@ -36,15 +36,16 @@ class LargeDelivery:
         assert body is not None
         if not self._started:
             self._started = True
-            headers = self._message.buffer
-            if session.version < VERSION_NEW_ADDRESSING:
-                headers = session.administration.with_old_address(self._message)
-            packet = wire.SessionReceiveLarge(consumer.consumer_id, self._delivery_count, body.size, headers)
+            packet = wire.SessionReceiveLarge(consumer.consumer_id, self._delivery_count, body.size, self._message.buffer)
             self._write(frame(packet.TYPE, session.channel, wire.encode_packet(packet, session.version)))
         while not self._done:
             if not (consumer.unlimited or consumer.credits > 0) or not session.connection.writable:
                 return
-            chunk = body.read(self._offset, session.min_large_message_size)
+            try:
+                chunk = body.read(self._offset, session.min_large_message_size)
+            except OSError as error:
+                self._unreadable(error)
+                return
             self._offset += len(chunk)
             self._done = self._offset >= body.size or not chunk
             content = encode_receive_continuation(chunk, not self._done, consumer.consumer_id)
@@ -57,6 +58,12 @@ class LargeDelivery:
         if not self._done:
             self._done = True
             self._end()
+
+    def _unreadable(self, error: OSError) -> None:
+        """The file is damaged or gone: this reader's connection ends, nobody else's."""
+        consumer = self._consumer
+        consumer.closed = True
+        consumer.session.connection.fail_soon(f"AMQ222075: body of message {self._message.message_id} cannot be read: {error}")
 
     def _end(self) -> None:
         if self._message.large is not None:

@@ -8,8 +8,7 @@ QUALIFIER = "::"
 """Separates address and queue in a fully qualified queue name."""
 
 _OLD_PREFIXES = {ANYCAST: "jms.queue.", MULTICAST: "jms.topic."}
-VERSION_PLAIN_NAMES = 129
-"""Clients of older protocol versions expect ``jms.queue.`` and ``jms.topic.`` before every name."""
+_OLD_KINDS = (*_OLD_PREFIXES.values(), "jms.tempqueue.", "jms.temptopic.")
 
 
 def split_qualified(name: str) -> tuple[str, str | None]:
@@ -46,6 +45,5 @@ class Naming:
 
     @staticmethod
     def for_old_client(name: str, routing_type: int) -> str:
-        """``name`` as a client before protocol version 129 expects it."""
-        prefix = _OLD_PREFIXES[routing_type]
-        return name if name.startswith(prefix) else prefix + name
+        """``name`` as a JMS client before protocol version 129 expects it: with its kind before it."""
+        return name if name.startswith(_OLD_KINDS) else _OLD_PREFIXES[routing_type] + name

@@ -10,8 +10,9 @@ from mqbroker.messaging.address import Address
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
+from mqclient.errors import MQError
 from mqclient.wire.message import CoreMessage
-from mqclient.wire.properties import INT, LONG, STRING, TypedValue
+from mqclient.wire.properties import INT, LONG, NULL, STRING, TypedValue
 
 if TYPE_CHECKING:
     from mqbroker.server.consumers import ServerConsumer
@@ -46,10 +47,12 @@ class Notifications:
     def queue_added(self, queue: Queue) -> None:
         if queue.address.name != self._server.configuration.management_notification_address:
             log.info("AMQ221003: Deploying queue {name} on address {address}", name=queue.name, address=queue.definition.address)
-        self._send("BINDING_ADDED", {**self._binding(queue), "_AMQ_Binding_ID": (LONG, queue.queue_id), **self._filter(queue)})
+        self._send("BINDING_ADDED", {**self._binding(queue), **self._filter(queue)})
 
     def queue_removed(self, queue: Queue) -> None:
-        self._send("BINDING_REMOVED", {**self._binding(queue), "_AMQ_Binding_ID": (LONG, queue.queue_id), **self._filter(queue)})
+        headers = {"_AMQ_FilterString": (NULL, None), **self._binding(queue), **self._filter(queue)}
+        del headers["_AMQ_Binding_Type"]
+        self._send("BINDING_REMOVED", headers)
 
     def message_dropped(self, code: str, text: str) -> None:
         """A message was dropped or moved aside.  Floods of one kind are thinned."""
@@ -74,8 +77,11 @@ class Notifications:
 
     def consumer_created(self, consumer: ServerConsumer) -> None:
         user = consumer.session.subject.name
-        validated: dict[str, TypedValue] = {"_AMQ_ValidatedUser": (STRING, user)} if user else {}
-        self._send("CONSUMER_CREATED", {**self._consumer(consumer), **validated})
+        headers = self._consumer(consumer)
+        headers["_AMQ_CertSubjectDN"] = (STRING, "unavailable")
+        if user:
+            headers["_AMQ_ValidatedUser"] = (STRING, user)
+        self._send("CONSUMER_CREATED", headers)
 
     def consumer_closed(self, consumer: ServerConsumer) -> None:
         self._send("CONSUMER_CLOSED", self._consumer(consumer))
@@ -94,12 +100,12 @@ class Notifications:
 
     # --- parts of the messages
 
-    @staticmethod
-    def _binding(queue: Queue) -> dict[str, TypedValue]:
+    def _binding(self, queue: Queue) -> dict[str, TypedValue]:
         return {
             "_AMQ_Binding_Type": (INT, BINDING_TYPE_LOCAL_QUEUE),
+            "_AMQ_Binding_ID": (LONG, queue.queue_id),
             "_AMQ_Address": (STRING, queue.definition.address),
-            "_AMQ_ClusterName": (STRING, queue.name),
+            "_AMQ_ClusterName": (STRING, self._cluster_name(queue)),
             "_AMQ_RoutingName": (STRING, queue.name),
             "_AMQ_Distance": (INT, 0),
         }
@@ -118,7 +124,6 @@ class Notifications:
             "_AMQ_Distance": (INT, 0),
             "_AMQ_ConsumerCount": (INT, queue.consumer_count),
             "_AMQ_User": (STRING, session.subject.name or "null"),
-            "_AMQ_CertSubjectDN": (STRING, "unavailable"),
             "_AMQ_RemoteAddress": (STRING, session.connection.remote),
             "_AMQ_SessionName": (STRING, session.name),
             "_AMQ_ConsumerName": (LONG, consumer.consumer_id),
@@ -142,8 +147,7 @@ class Notifications:
             "_AMQ_Address": (STRING, self._server.configuration.management_notification_address),
             "_AMQ_Distance": (INT, 0),
         }
-        if connection.client_id:
-            headers["_AMQ_Client_ID"] = (STRING, connection.client_id)
+        headers["_AMQ_Client_ID"] = (STRING, connection.client_id) if connection.client_id else (NULL, None)
         return headers
 
     def _send(self, kind: str, headers: dict[str, TypedValue]) -> None:
@@ -158,7 +162,11 @@ class Notifications:
             address=target,
             durable=True,
             timestamp=now,
+            priority=0,
             properties={"_AMQ_NotifType": (STRING, kind), "_AMQ_NotifTimestamp": (LONG, now), **headers},
             body=bytes(4),
         )
-        server.messaging.sending.send(Message.of(content), target, None, None, self._context)
+        try:
+            server.messaging.sending.send(Message.of(content), target, None, None, self._context)
+        except MQError as error:
+            self.message_dropped("AMQ222039", f"the notification {kind} was not sent: {error}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mqbroker.config.configuration import QueueConfiguration
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
@@ -13,12 +13,14 @@ from mqbroker.server.naming import Naming, split_qualified
 from mqclient.errors import QueueDoesNotExistError
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_NEW_ADDRESSING
-from mqclient.wire.message import encode_headers, encode_message
+from mqclient.wire.message import encode_message
 
 if TYPE_CHECKING:
     from mqbroker.server.session import ServerSession
 
 JMS_SESSION_KEY = "jms-session"
+
+QueueDescription: TypeAlias = wire.QueueQueryResponse | wire.QueueQueryResponseV2 | wire.QueueQueryResponseV3
 
 _OPTIONAL_ATTRIBUTES = (
     "exclusive",
@@ -89,7 +91,7 @@ class SessionAdministration:
         self._check_creation(configuration)
         queue = self._administration.create_queue(configuration)
         if packet.temporary:
-            session.connection.temporary_queues.add(queue.name)
+            session.connection.temporary_queues.add(queue)
         if packet.requires_response:
             session.reply_null(-1, self._server.store.ticket())
 
@@ -97,7 +99,7 @@ class SessionAdministration:
         session = self._session
         configuration = self._configuration(packet.address, packet.queue_name, packet.filter_string)
         configuration.durable = packet.durable
-        configuration.transient = not packet.durable
+        configuration.temporary = configuration.transient = not packet.durable
         if isinstance(packet, wire.CreateSharedQueueV2):
             if packet.routing_type in (MULTICAST, ANYCAST):
                 configuration.routing_type = packet.routing_type
@@ -108,6 +110,8 @@ class SessionAdministration:
         session.permissions.check(
             "createDurableQueue" if packet.durable else "createNonDurableQueue", configuration.address or "", configuration.name
         )
+        if configuration.name not in self._server.messaging.core.queues:
+            self._server.limits.check_queues(session.subject.name)
         self._administration.create_shared_queue(configuration)
         if packet.requires_response:
             session.reply_null(-1, self._server.store.ticket())
@@ -153,7 +157,7 @@ class SessionAdministration:
             "deleteDurableQueue" if queue.definition.durable else "deleteNonDurableQueue", queue.definition.address, queue.name
         )
         self._administration.delete_queue(queue)
-        session.connection.temporary_queues.discard(queue.name)
+        session.connection.temporary_queues.discard(queue)
         session.reply_null(-1, self._server.store.ticket())
 
     # --- queries
@@ -165,33 +169,39 @@ class SessionAdministration:
         core = self._server.messaging.core
         queue = core.queues.get(qualified or address)
         if queue is not None:
-            session.reply(self.describe_queue(queue))
+            description = self.describe_queue(queue)
+            if self.wants_old_names:
+                # What a durable subscriber compares with its topic, to find out whether its subscription has changed.
+                description.address = Naming.for_old_client(queue.definition.address, queue.definition.routing_type)
+            session.reply(description)
         elif address == self._server.management_address:
-            session.reply(self._response(exists=True, durable=True, name=name, address=name, consumer_count=-1, message_count=-1))
+            session.reply(self._describe_missing(address, qualified, exists=True, consumer_count=-1, message_count=-1))
         else:
-            settings = core.settings.lookup(address)
-            session.reply(
-                self._response(
-                    exists=False,
-                    durable=True,
-                    address=address,
-                    name=qualified or address,
-                    auto_create_queues=settings.auto_create_queues,
-                    purge_on_no_consumers=settings.default_purge_on_no_consumers,
-                    routing_type=settings.default_queue_routing_type,
-                    max_consumers=settings.default_max_consumers,
-                    default_consumer_window_size=settings.default_consumer_window_size,
-                    consumers_before_dispatch=settings.default_consumers_before_dispatch,
-                    delay_before_dispatch=settings.default_delay_before_dispatch,
-                    auto_delete=settings.auto_delete_queues,
-                    auto_delete_delay=settings.auto_delete_queues_delay,
-                    auto_delete_message_count=settings.auto_delete_queues_message_count,
-                    last_value_key=settings.default_last_value_key,
-                    group_first_key=settings.default_group_first_key,
-                )
-            )
+            session.reply(self._describe_missing(address, qualified, exists=False))
 
-    def describe_queue(self, queue: Queue) -> wire.Packet:
+    def _describe_missing(self, address: str, name: str | None, **values: Any) -> QueueDescription:
+        """The answer for a queue that is none (yet): what it would be like by the address' settings."""
+        settings = self._server.messaging.core.settings_of(address)
+        return self._response(
+            durable=True,
+            address=address,
+            name=name or address,
+            auto_create_queues=settings.auto_create_queues,
+            purge_on_no_consumers=settings.default_purge_on_no_consumers,
+            routing_type=settings.default_queue_routing_type,
+            max_consumers=settings.default_max_consumers,
+            default_consumer_window_size=settings.default_consumer_window_size,
+            consumers_before_dispatch=settings.default_consumers_before_dispatch,
+            delay_before_dispatch=settings.default_delay_before_dispatch,
+            auto_delete=settings.auto_delete_queues,
+            auto_delete_delay=settings.auto_delete_queues_delay,
+            auto_delete_message_count=settings.auto_delete_queues_message_count,
+            last_value_key=settings.default_last_value_key,
+            group_first_key=settings.default_group_first_key,
+            **values,
+        )
+
+    def describe_queue(self, queue: Queue) -> QueueDescription:
         """The answer to a query for a queue that exists."""
         definition = queue.definition
         settings = queue.address.settings
@@ -219,7 +229,7 @@ class SessionAdministration:
             configuration_managed=definition.configuration_managed,
         )
 
-    def _response(self, **values: Any) -> wire.Packet:
+    def _response(self, **values: Any) -> QueueDescription:
         version = self._session.version
         kind: Any = wire.QueueQueryResponseV3
         if version < VERSION_NEW_ADDRESSING:
@@ -238,11 +248,7 @@ class SessionAdministration:
             "group_rebalance_pause_dispatch": False,
             "configuration_managed": False,
         }
-        packet = kind(**{**defaults, **values})
-        if self.wants_old_names:
-            packet.address = packet.address and Naming.for_old_client(packet.address, packet.routing_type)
-            packet.name = packet.name and Naming.for_old_client(packet.name, packet.routing_type)
-        result: wire.Packet = packet
+        result: QueueDescription = kind(**{**defaults, **values})
         return result
 
     def _query_binding(self, packet: wire.BindingQuery) -> None:
@@ -250,13 +256,11 @@ class SessionAdministration:
         name, _ = session.connection.naming.strip(packet.address)
         name = split_qualified(name)[0]
         core = self._server.messaging.core
-        settings = core.settings.lookup(name)
+        settings = core.settings_of(name)
         address = core.addresses.get(name)
         management = name == self._server.management_address
-        queues = [] if management else core.routing.bound(name)
-        names = [queue.name for queue in queues]
-        if self.wants_old_names:
-            names = [Naming.for_old_client(queue.name, queue.definition.routing_type) for queue in queues]
+        queues = [] if management else core.routing.covered(name)
+        names = [self.shown_name(queue) for queue in queues]
         session.reply(
             self._binding_kind()(
                 exists=address is not None or management,
@@ -293,10 +297,14 @@ class SessionAdministration:
     @property
     def wants_old_names(self) -> bool:
         """Does this session expect ``jms.queue.`` and ``jms.topic.`` before names?"""
-        return self._session.version < VERSION_NEW_ADDRESSING and JMS_SESSION_KEY in self._session.connection_metadata()
+        return self._session.version < VERSION_NEW_ADDRESSING and JMS_SESSION_KEY in self._session.metadata
+
+    def shown_name(self, queue: Queue) -> str:
+        """The name of a queue as this session expects it."""
+        return Naming.for_old_client(queue.name, queue.definition.routing_type) if self.wants_old_names else queue.name
 
     def with_old_address(self, message: Message) -> bytes:
-        """The encoded message with its address as an old client expects it."""
+        """A regular message, encoded, with its address as this session expects it.  (Large ones are sent with the plain address.)"""
         if not self.wants_old_names:
             return message.buffer
         content = message.decoded()
@@ -305,4 +313,4 @@ class SessionAdministration:
             known = self._server.messaging.core.addresses.get(message.address)
             routing_type = ANYCAST if known is None or ANYCAST in known.routing_types else MULTICAST
         content.address = Naming.for_old_client(message.address, routing_type)
-        return encode_headers(content) if message.large is not None else encode_message(content)
+        return encode_message(content)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from twisted.internet.defer import Deferred, succeed
@@ -43,7 +43,7 @@ REPORT_INTERVAL_SECONDS: Final = 10.0
 
 log = Logger(namespace="mqbroker.security")
 
-_CacheKey = tuple[str | None, bytes | None, str | None]
+_CacheKey = tuple[str | None, bytes | None, str | None, str | None]
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -101,8 +101,9 @@ class SecurityManager:
 
     ``login`` is the entry for user names and passwords: configured modules, or steps that are built already; None refuses everybody but the
     cluster user.  ``certificate_login``, when given, is for clients that show a certificate.  ``folder`` is where the files of the modules
-    are.  ``clustered`` says whether a cluster connection is configured.  ``write_file`` and ``entropy`` (so many random bytes) let
-    management change the users in them.  Raises ConfigurationError for modules that cannot be used.
+    are.  ``domains`` are the entries that single acceptors name (``securityDomain``).  ``clustered`` says whether a cluster connection is
+    configured.  ``write_file`` and ``entropy`` (so many random bytes) let management change the users in them.  Raises ConfigurationError
+    for modules that cannot be used.
 
     ``on_denied(address, permission, user)``, when set, is told of every denial.  The counters are those of the metrics and of management.
     """
@@ -117,6 +118,7 @@ class SecurityManager:
         folder: object = "",
         *,
         certificate_login: Sequence[ModuleConfiguration | LoginStep] | None = None,
+        domains: Mapping[str, Sequence[ModuleConfiguration | LoginStep]] | None = None,
         repository: SecurityRepository | None = None,
         clustered: bool = False,
         audit: AuditLog | None = None,
@@ -140,6 +142,7 @@ class SecurityManager:
         self._entropy = entropy
         self._login = _steps(login, str(folder), read_file)
         self._certificate_login = None if certificate_login is None else _steps(certificate_login, str(folder), read_file)
+        self._domains = {name: _steps(modules, str(folder), read_file) for name, modules in (domains or {}).items()}
         self._logins: dict[_CacheKey, tuple[float, _Outcome]] = {}
         self._generation = 0
         self._waiting: dict[_CacheKey, list[Deferred[_Outcome]]] = {}
@@ -154,8 +157,12 @@ class SecurityManager:
 
     # --- authentication
 
-    def authenticate(self, user: str | None, password: str | None, remote: str, certificate: object = None) -> Deferred[Subject]:
+    def authenticate(
+        self, user: str | None, password: str | None, remote: str, certificate: object = None, domain: str | None = None
+    ) -> Deferred[Subject]:
         """Who this is.  ``remote`` is ``host:port``; ``certificate`` what :func:`~mqbroker.server.certificates.subject_name` takes.
+
+        ``domain`` is one of ``domains``, whose entry then holds for all clients; None: the broker's own entries.
 
         Fails with SecurityError (AMQ229031), for the cluster user with a wrong password with ClusterSecurityError.
         """
@@ -165,7 +172,7 @@ class SecurityManager:
         if user is not None and user == self._configuration.cluster_user:
             checking: Deferred[_Outcome] = succeed(self._check_cluster_user(user, password))
         else:
-            checking = self._check_login(credentials)
+            checking = self._check_login(credentials, domain)
         return checking.addCallback(self._decide, credentials, remote)
 
     def forget_logins(self) -> None:
@@ -214,10 +221,11 @@ class SecurityManager:
             f" SSL certificate subject DN: {certificate_name or 'unavailable'}"
         )
 
-    def _check_login(self, credentials: Credentials) -> Deferred[_Outcome]:
+    def _check_login(self, credentials: Credentials, domain: str | None) -> Deferred[_Outcome]:
         """The result of the login modules, which several clients may wait for together."""
         password = credentials.password
-        key = credentials.user, None if password is None else hashlib.sha256(_bytes(password)).digest(), credentials.certificate_name
+        digest = None if password is None else hashlib.sha256(_bytes(password)).digest()
+        key = credentials.user, digest, credentials.certificate_name, domain
         known = self._logins.get(key)
         if known is not None and self._clock.monotonic() < known[0]:
             return succeed(known[1])
@@ -228,6 +236,8 @@ class SecurityManager:
             return result
         self._waiting[key] = [result]
         steps = self._login if credentials.certificate_name is None or self._certificate_login is None else self._certificate_login
+        if domain is not None:
+            steps = self._domains[domain]
         checking = self._defer_to_thread(log_in, steps, credentials)
         checking.addCallback(self._subject).addErrback(self._failure).addCallback(self._checked, key, self._generation)
         return result

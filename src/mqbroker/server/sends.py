@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.logger import Logger
 
+from mqbroker.messaging.definitions import ANYCAST
+from mqbroker.messaging.memory import AddressMemory
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import LargeBody
 from mqbroker.server.naming import split_qualified
 from mqclient.errors import (
+    AddressDoesNotExistError,
     IllegalStateError,
     MalformedPacketError,
     MQError,
@@ -19,7 +22,7 @@ from mqclient.errors import (
 from mqclient.wire import message as keys
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_CORRELATION, decode_send, send_trailer_size
-from mqclient.wire.message import decode_headers
+from mqclient.wire.message import CoreMessage, decode_headers
 from mqclient.wire.properties import LONG, STRING
 
 if TYPE_CHECKING:
@@ -37,14 +40,22 @@ PRODUCERS_MAX = 10_000
 
 
 class _LargeUpload:
-    """A large message whose body is still coming."""
+    """A large message whose body is still coming.  One that is ``refused`` has no body: what comes is thrown away."""
 
-    __slots__ = ("body", "headers", "message_id")
+    __slots__ = ("body", "content", "refused")
 
-    def __init__(self, headers: bytes, message_id: int, body: LargeBody) -> None:
-        self.headers = headers
-        self.message_id = message_id
+    def __init__(self, content: CoreMessage, body: LargeBody | None, refused: MQError | None = None) -> None:
+        self.content = content
         self.body = body
+        self.refused = refused
+
+    def append(self, chunk: bytes) -> None:
+        if self.body is not None and chunk:
+            self.body.append(chunk)
+
+    def abandon(self) -> None:
+        if self.body is not None:
+            self.body.release()
 
 
 class SessionSends:
@@ -54,7 +65,8 @@ class SessionSends:
         self._session = session
         self._server = session.server
         self._upload: _LargeUpload | None = None
-        self._credit_waiters: list[tuple[Any, Callable[[], None]]] = []
+        self._credit_waiters: dict[Callable[[], None], AddressMemory] = {}
+        self._failed_requests: set[str] = set()
         self._names: dict[str, tuple[str, str | None, int | None]] = {}
         self.producers: dict[int, str | None] = {}
         self.messages_sent = 0
@@ -113,11 +125,12 @@ class SessionSends:
             resolved = self._resolve(name)
         address, queue, prefix_type = resolved
         self.messages_sent += 1
+        self._check_permission(address, queue)
         if address == server.management_address:
-            session.permissions.check("manage", address)
             server.management_message(session, message)
+            if message.large is not None:
+                message.large.release()
             return 0
-        session.permissions.check("send", address, queue)
         routing_type = prefix_type
         if routing_type is None:
             routing_type = message.routing_type
@@ -129,10 +142,22 @@ class SessionSends:
             target is None
             or address not in core.addresses
             or (routing_type is not None and routing_type not in core.addresses[address].routing_types)
+            or (queue is None and routing_type == ANYCAST != target.definition.routing_type)
         ):
             server.messaging.administration.auto_create_for_send(address, routing_type, queue, session.permissions.check)
         transaction = None if session.auto_commit_sends else session.transaction
         return server.messaging.sending.send(message, address, queue, routing_type, session.context, transaction)
+
+    def _check_permission(self, address: str, queue: str | None) -> None:
+        if not address:
+            raise AddressDoesNotExistError("AMQ229203: Address Does Not Exist: the message names none")
+        if self._server.configuration.reject_empty_validated_user and not self._session.subject.name:
+            raise IllegalStateError("AMQ229216: a message without a validated user is refused here; log in with a user name")
+        permissions = self._session.permissions
+        if address == self._server.management_address:
+            permissions.check("manage", address)
+        else:
+            permissions.check("send", address, queue)
 
     def _resolve(self, name: str) -> tuple[str, str | None, int | None]:
         stripped, prefix_type = self._session.connection.naming.strip(name)
@@ -151,7 +176,7 @@ class SessionSends:
             user = self._session.subject.name
             if user:
                 content.properties[keys.KEY_VALIDATED_USER] = (STRING, user)
-        if server.messaging.core.settings.lookup(address).enable_ingress_timestamp:
+        if server.messaging.core.settings_of(address).enable_ingress_timestamp:
             content.properties[keys.KEY_INGRESS_TIMESTAMP] = (LONG, server.clock.wall_ms())
         message.take_content(Message.of(content, message.large))
 
@@ -159,9 +184,16 @@ class SessionSends:
 
     def _open_large(self, packet: wire.SessionSendLarge) -> None:
         self._abandon_upload()
-        message_id = self._server.store.next_id()
-        body = self._server.store.create_large_body(message_id)
-        self._upload = _LargeUpload(packet.headers, message_id, body)
+        content = decode_headers(packet.headers, 0, packet.NAME)
+        address, queue, _ = self._resolve(content.address or "")
+        try:
+            self._check_permission(address, queue)
+        except MQError as error:
+            # There is no answer to this packet: the last piece of the body gets it.
+            self._upload = _LargeUpload(content, None, error)
+            return
+        content.message_id = self._server.store.next_id()
+        self._upload = _LargeUpload(content, self._server.store.create_large_body(content.message_id))
 
     def _continue_large(self, packet: wire.SessionSendContinuation) -> None:
         session = self._session
@@ -170,17 +202,13 @@ class SessionSends:
         try:
             if upload is None:
                 raise IllegalStateError("SESS_SEND_CONTINUATION without an open large message")
-            if packet.chunk:
-                upload.body.append(packet.chunk)
+            upload.append(packet.chunk)
             if packet.continues:
                 if packet.requires_response:
                     session.reply_null(correlation_id)
                 return
             self._upload = None
-            upload.body.complete()
             ticket = self._complete(upload, packet.message_body_size)
-        except MalformedPacketError:
-            raise
         except MQError as error:
             self._failed(error, packet.requires_response, correlation_id)
             return
@@ -188,21 +216,24 @@ class SessionSends:
             session.reply_null(correlation_id, ticket)
 
     def _complete(self, upload: _LargeUpload, body_size: int) -> int:
-        content = decode_headers(upload.headers, 0, "SESS_SEND_LARGE")
-        content.message_id = upload.message_id
+        body, content = upload.body, upload.content
+        if upload.refused is not None:
+            raise upload.refused
+        assert body is not None
+        body.complete()
         if body_size >= 0:
             content.properties[keys.KEY_LARGE_SIZE] = (LONG, body_size)
-        message = Message.of(content, upload.body)
+        message = Message.of(content, body)
         try:
             return self._route(message)
         except MQError:
             if not message.references:
-                upload.body.release()
+                body.release()
             raise
 
     def _abandon_upload(self) -> None:
         if self._upload is not None:
-            self._upload.body.release()
+            self._upload.abandon()
             self._upload = None
 
     # --- credits
@@ -218,15 +249,21 @@ class SessionSends:
             raise MalformedPacketError(packet.NAME, "credits", f"{CREDIT_REQUESTS_WAITING_MAX} requests are waiting already")
 
         def grant() -> None:
-            self._credit_waiters[:] = [entry for entry in self._credit_waiters if entry[1] is not grant]
+            self._credit_waiters.pop(grant, None)
+            self._failed_requests.discard(address.name)
             if not session.closed:
                 session.send(wire.ProducerCredits(packet.credits, packet.address))
 
         memory = address.memory
+        if memory.policy == "FAIL" and address.name in self._failed_requests:
+            # It tries again: the credits that the first try will get are enough.
+            session.send(wire.ProducerFailCredits(packet.credits, packet.address))
+            return
         if memory.when_free(grant):
             return
-        self._credit_waiters.append((memory, grant))
+        self._credit_waiters[grant] = memory
         if memory.policy == "FAIL":
+            self._failed_requests.add(address.name)
             session.send(wire.ProducerFailCredits(packet.credits, packet.address))
         else:
             self._server.producers_blocked(address)
@@ -239,6 +276,6 @@ class SessionSends:
     def close(self) -> None:
         """The session ends: nothing is waited for any more, a half large message is forgotten."""
         self._abandon_upload()
-        for memory, grant in self._credit_waiters:
+        for grant, memory in self._credit_waiters.items():
             memory.forget(grant)
         self._credit_waiters.clear()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Cancellable, Clock, Store
-from mqbroker.server.connection import ConnectionTransport, ServerConnection
+from mqbroker.server.connection import CONNECTION_TTL_MS, HANDSHAKE_TIMEOUT_SECONDS, ConnectionTransport, ServerConnection
 from mqbroker.server.limits import ResourceLimits
 from mqbroker.server.naming import Naming
 from mqbroker.server.notifications import Notifications
@@ -19,9 +20,6 @@ from mqbroker.server.security import SecurityManager
 from mqbroker.server.session import ServerSession
 from mqbroker.server.sessions import Sessions
 from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, DisconnectV3, Packet
-
-CONNECTION_TTL_MS = 60_000
-"""How long a peer may be silent until its first ping says otherwise."""
 
 log = Logger(namespace="mqbroker.server")
 
@@ -43,7 +41,6 @@ class Server:
         security: SecurityManager,
         new_id: Callable[[], str],
         *,
-        handshake_timeout_seconds: float = 10.0,
         frame_size_max: int = 100 * 1024 * 1024,
     ) -> None:
         self.configuration = configuration
@@ -53,7 +50,7 @@ class Server:
         self.security = security
         self.version = VERSION_MAX
         self.turn = messaging.core.turn
-        self.handshake_timeout_seconds = handshake_timeout_seconds
+        self.turn.on_failure = self._turn_failed
         self.frame_size_max = frame_size_max
         self.ttl_override_ms = configuration.connection_ttl_override
         self.default_ttl_ms = self.ttl_override_ms if self.ttl_override_ms >= 0 else CONNECTION_TTL_MS
@@ -69,6 +66,8 @@ class Server:
         self.notifications = Notifications(self)
         security.on_denied = self.notifications.permission_denied
         self.management: ManagementHandler | None = None
+        self.on_empty: Callable[[], object] | None = None
+        """Called when the last connection has gone."""
         self._new_id = new_id
         self._checker: Cancellable | None = None
         self._blocked_addresses: set[str] = set()
@@ -109,16 +108,32 @@ class Server:
     def _check(self) -> None:
         now = self.clock.monotonic()
         for connection in list(self.connections.values()):
-            self.turn.run(connection.check_alive, now)
+            try:
+                self.turn.run(connection.check_alive, now)
+            except Exception:
+                log.failure("the check of connection {id} failed", id=connection.connection_id)
         self._schedule_check()
+
+    @staticmethod
+    def _turn_failed(error: Exception) -> None:
+        log.failure("a delivery or a write failed", failure=Failure(error))  # type: ignore[no-untyped-call]
 
     # --- connections
 
     def connect(
-        self, transport: ConnectionTransport, remote: str, naming: Naming | None = None, certificate: object = None
+        self,
+        transport: ConnectionTransport,
+        remote: str,
+        naming: Naming | None = None,
+        certificate: object = None,
+        *,
+        handshake_timeout_seconds: float = HANDSHAKE_TIMEOUT_SECONDS,
+        security_domain: str | None = None,
     ) -> ServerConnection:
-        """A transport was opened."""
-        connection = ServerConnection(self, transport, self._new_id(), remote, naming or Naming(), certificate)
+        """A transport was opened.  0 seconds: the peer may take any time to begin."""
+        connection = ServerConnection(
+            self, transport, self._new_id(), remote, naming or Naming(), certificate, handshake_timeout_seconds, security_domain
+        )
         self.connections[connection.connection_id] = connection
         self.total_connections += 1
         return connection
@@ -126,10 +141,10 @@ class Server:
     def connection_ended(self, connection: ServerConnection) -> None:
         """Its sessions are closed; what belonged to the connection goes too."""
         self.connections.pop(connection.connection_id, None)
-        queues = self.messaging.core.queues
-        for name in connection.temporary_queues:
-            queue = queues.get(name)
-            if queue is not None:
+        if not self.connections and self.on_empty is not None:
+            self.on_empty()
+        for queue in connection.temporary_queues:
+            if not queue.deleted:
                 self.messaging.administration.delete_queue(queue, remove_consumers=True)
         connection.temporary_queues.clear()
 

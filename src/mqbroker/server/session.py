@@ -34,6 +34,9 @@ log = Logger(namespace="mqbroker.server")
 
 Handler = Callable[[Any], object]
 
+UNCONFIRMED_MAX = 64 * 1024 * 1024
+"""Bytes beside twice the confirmation window that are kept for a peer which does not confirm them."""
+
 
 class ServerSession:
     """One session of a connection.
@@ -67,6 +70,7 @@ class ServerSession:
         self.administration = SessionAdministration(self)
         self.control = SessionControl(self)
         self._counted_size = 0
+        self._given_up = False
         self._fast: dict[int, Handler] = {
             wire.SessionSend.TYPE: self.sends.send,
             wire.Acknowledge.TYPE: self.acknowledgements.acknowledge,
@@ -81,14 +85,12 @@ class ServerSession:
             **self.control.handlers(),
         }
 
-    def connection_metadata(self) -> set[str]:
-        """The metadata keys of all sessions of this connection: JMS clients mark only one of them."""
-        return {key for session in self.connection.sessions.values() for key in session.metadata}
-
     # --- input
 
     def handle(self, packet_type: int, data: bytes) -> None:
-        """Handle one frame of this session's channel."""
+        """Handle one frame of this session's channel.  A session that is being closed takes none any more."""
+        if self.closed:
+            return
         fast = self._fast.get(packet_type)
         if fast is not None:
             if self.window is None:
@@ -145,8 +147,18 @@ class ServerSession:
         """Send a packet on this session's channel now."""
         data = frame(packet.TYPE, self.channel, encode_packet(packet, self.version))
         if self.window is not None and packet.COUNTED:
-            self.window.sent(data)
+            self._remember(data)
         self.connection.send_frame(data)
+
+    def _remember(self, data: bytes) -> None:
+        """Keep a counted frame until the peer confirms it; a peer that confirms nothing is given up."""
+        window = self.window
+        assert window is not None
+        window.sent(data)
+        if window.cached_bytes > UNCONFIRMED_MAX + 2 * window.size and not self._given_up:
+            self._given_up = True
+            self.connection.pause_output()
+            self.connection.fail_soon(f"{window.cached} packets of session {self.name} are not confirmed")
 
     def send_parts(self, parts: tuple[bytes, ...], size: int) -> None:
         """Send a counted frame that is given in parts."""
@@ -154,13 +166,13 @@ class ServerSession:
             self.connection.send_parts(parts, size)
         else:
             data = b"".join(parts)
-            self.window.sent(data)
+            self._remember(data)
             self.connection.send_frame(data)
 
     def _send_reply(self, packet: Packet, counted_size: int) -> None:
         if counted_size:
             self._count(counted_size)
-        if not self.closed or isinstance(packet, NullResponse):
+        if not self.connection.closed:
             self.send(packet)
 
     # --- confirmation window
@@ -196,8 +208,7 @@ class ServerSession:
         for data in self.window.unconfirmed():
             connection.send_frame(data)
         if not old.sessions:
-            old.closed = True
-            self.server.connection_ended(old)
+            old.superseded()
         return self.window.last_confirmed_command_id
 
     # --- the end

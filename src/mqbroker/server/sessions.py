@@ -49,7 +49,9 @@ class Sessions:
             connection.client_id = request.client_id
         resume = connection.pause_frames()
         user = request.username
-        decided = server.security.authenticate(user, request.password, connection.remote, connection.certificate)
+        decided = server.security.authenticate(
+            user, request.password, connection.remote, connection.certificate, connection.security_domain
+        )
 
         def accepted(subject: Subject) -> None:
             if not connection.closed:
@@ -78,14 +80,18 @@ class Sessions:
             raise SessionCreationRejectedError("AMQ229008: Server not started")
         if request.session_channel_id < FIRST_USER_CHANNEL or request.session_channel_id in connection.sessions:
             raise SessionCreationRejectedError(f"channel {request.session_channel_id} cannot be used for a session")
-        if request.name in self.by_name:
-            raise SessionCreationRejectedError("a session of this name exists already")
+        self._check_name(request.name)
         if request.xa:
             raise NotImplementedByBrokerError("XA transactions are not supported by this broker yet")
+
+    def _check_name(self, name: str) -> None:
+        if name in self.by_name:
+            raise SessionCreationRejectedError("a session of this name exists already")
 
     def _open(self, connection: ServerConnection, request: CreateSession, subject: Subject) -> None:
         server = self._server
         try:
+            self._check_name(request.name)
             server.limits.check_sessions(subject.name, self.by_name.values())
         except MQError as error:
             connection.reject(error, SESSION_CHANNEL)

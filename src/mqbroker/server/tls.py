@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from mqbroker.server.tls_policy import TlsPolicyError, restrict
+
 if TYPE_CHECKING:
     from OpenSSL.crypto import X509, PKey
     from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
@@ -23,7 +25,7 @@ def server_context(parameters: Mapping[str, str], read_file: Callable[[str], byt
     need, want = _flag(parameters, "needClientAuth"), _flag(parameters, "wantClientAuth")
     if (need or want) and not authorities:
         raise TlsConfigurationError("needClientAuth and wantClientAuth need a trustStorePath to check client certificates against")
-    return CertificateOptions(
+    options = CertificateOptions(
         privateKey=key,
         certificate=certificate,
         extraCertChain=chain,
@@ -31,6 +33,11 @@ def server_context(parameters: Mapping[str, str], read_file: Callable[[str], byt
         verify=need or want,
         requireCertificate=need,
     )
+    try:
+        restrict(options.getContext(), parameters)
+    except TlsPolicyError as error:
+        raise TlsConfigurationError(str(error)) from error
+    return options
 
 
 def _flag(parameters: Mapping[str, str], name: str) -> bool:
@@ -45,9 +52,12 @@ def _password(parameters: Mapping[str, str], name: str) -> bytes | None:
     return text.encode()
 
 
+_KIND_PARAMETERS = {"keyStore": "keyStoreType", "trustStore": "trustStoreType"}
+
+
 def _kind(parameters: Mapping[str, str], prefix: str) -> str:
     path = parameters.get(f"{prefix}Path", "")
-    stated = parameters.get(f"{prefix}Type", "").upper()
+    stated = parameters.get(_KIND_PARAMETERS[prefix], "").upper()
     if not stated:
         stated = (
             "PEM" if path.lower().endswith((".pem", ".crt", ".key")) else "PKCS12" if path.lower().endswith((".p12", ".pfx")) else "JKS"
@@ -58,6 +68,8 @@ def _kind(parameters: Mapping[str, str], prefix: str) -> str:
             "'keytool -importkeystore -deststoretype PKCS12' and set "
             f"{prefix}Type=PKCS12"
         )
+    if stated == "PEMCA":
+        stated = "PEM"
     if stated not in ("PEM", "PKCS12"):
         raise TlsConfigurationError(f"{prefix}Type={stated} is not known; PEM and PKCS12 are")
     return stated

@@ -55,7 +55,7 @@ class Compactor:
         self._rest: dict[SegmentLog, int] = {}
         """After all of a journal was written anew: the sequence before which doing it again would gain nothing."""
         if self._min_files:
-            journal.on_roll = self._rolled
+            journal.on_roll.append(self._rolled)
             self._rolled()
 
     def _rolled(self) -> None:

@@ -24,7 +24,7 @@ from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.live import LiveIndex
 from mqbroker.storage.maintenance import Maintenance
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock, new_node_id
-from mqbroker.storage.replay import Images, LogImage, State, find_images, replay
+from mqbroker.storage.replay import Images, State, find_images, replay
 from mqbroker.storage.restore import to_recovered
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqbroker.storage.settings import StoreSettings
@@ -192,7 +192,6 @@ class FileStore(Tickets):
 
     def _load(self, first_id: int) -> Recovered:
         images, state = self._read()
-        recovered = to_recovered(state, self._bodies)
         node = uuid.UUID(self.node_id).bytes
         settings = self._settings
         messages = SegmentLog(self._file_system, settings.journal_directory, KIND_MESSAGES, settings.journal_file_size, node, self._entropy)
@@ -200,13 +199,17 @@ class FileStore(Tickets):
             self._file_system, settings.bindings_directory, KIND_BINDINGS, settings.bindings_file_size, node, self._entropy
         )
         self._index = LiveIndex(messages, bindings)
-        self._adopt(images, state, recovered, messages, bindings)
+        named = {stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None}
+        recovered = self._adopt(images, state, messages, bindings)
         messages.roll(images.mark)
-        bindings.roll(0)
+        bindings.roll(images.mark)
         self._journal = Journal(
             messages, bindings, self._bodies, self, self._writer, self._clock, settings.journal_datasync, images.mark, self._write_failed
         )
-        self._begin_writing(images, state, first_id)
+        for path in images.messages.stale + images.bindings.stale:
+            self._file_system.remove(path)
+        self._bodies.remove_orphans(named)
+        self._begin_writing(max(state.id_limit, first_id))
         maintenance = Maintenance(self._journal, self._index, self, self._writer, self._clock)
         Sweeper(self._journal, self._index, self._clock)
         Compactor(self._journal, self._index, self, maintenance, self._clock, settings, self._addresses)
@@ -218,39 +221,34 @@ class FileStore(Tickets):
         settings = self._settings
         for directory in (settings.bindings_directory, settings.journal_directory):
             self._file_system.sync_directory(directory)
-        messages = LogImage(self._file_system, settings.journal_directory, KIND_MESSAGES)
-        bindings = LogImage(self._file_system, settings.bindings_directory, KIND_BINDINGS)
-        for image in (bindings, messages):
+        images = find_images(self._file_system, settings.journal_directory, settings.bindings_directory)
+        for image in (images.bindings, images.messages):
             if image.segments:
                 self._sync_file(image.segments[-1].path)
             for segment in image.segments:
                 if str(uuid.UUID(bytes=segment.header.node_id)) != self.node_id:
                     owner = uuid.UUID(bytes=segment.header.node_id)
                     raise JournalDamagedError(segment.path, 0, (), f"this segment belongs to node {owner}, server.lock says {self.node_id}")
-        images = find_images(messages, bindings)
         return images, replay(images)
 
-    def _adopt(self, images: Images, state: State, recovered: Recovered, messages: SegmentLog, bindings: SegmentLog) -> None:
+    def _adopt(self, images: Images, state: State, messages: SegmentLog, bindings: SegmentLog) -> Recovered:
         """Make the segments that were found the beginning of the logs, with what is live in them."""
         places: list[dict[int, Segment]] = []
         for image, log in ((images.messages, messages), (images.bindings, bindings)):
             log.adopt([Segment(each.header, each.path, each.end) for each in image.segments], image.first)
             places.append({segment.sequence: segment for segment in log.segments})
-        for message, _ in recovered.messages:
-            stored = state.messages[message.message_id]
-            self._index.place(message, stored.references, places[0][stored.sequence])
+        segments = places[0]
         for record_id, (sequence, record) in state.duplicates.items():
             encoded = encode_duplicate_id(record_id, record.cache, record.duplicate_id)
-            self._index.put_duplicate(record_id, encoded, places[0][sequence])
+            self._index.put_duplicate(record_id, encoded, segments[sequence])
         for key, binding in state.bindings.items():
             self._index.put_binding(key, binding.encoded, places[1][binding.sequence])
+        place = self._index.place
+        return to_recovered(state, self._bodies, lambda message, stored: place(message, stored.references, segments[stored.sequence]))
 
-    def _begin_writing(self, images: Images, state: State, first_id: int) -> None:
+    def _begin_writing(self, first_id: int) -> None:
         """Begin the new segments, which settles where the old ones end, and reserve the first ids; all on the disk when this returns."""
-        for path in images.messages.stale + images.bindings.stale:
-            self._file_system.remove(path)
-        self._bodies.remove_orphans({stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None})
-        self._next_id = self._ids_asked = max(state.id_limit, first_id)
+        self._next_id = self._ids_asked = first_id
         self._journal.commit([encode_trim(self._journal.messages.first)], self._id_block())
         self._journal.write_now()
         self._ids_reserved(self._ids_asked)
@@ -284,16 +282,18 @@ class FileStore(Tickets):
         self._ids_alarm = limit - ID_BLOCK // 2
 
     def _all_written(self) -> None:
-        self._leave([partial(self._lock.write_state, STATE_PAUSED)], self._stopped or _nothing)
+        journal = self._journal
+        steps: list[Step] = [journal.bindings.finish, journal.messages.finish, partial(self._lock.write_state, STATE_PAUSED)]
+        self._leave(steps, self._stopped or _nothing)
 
     def _leave(self, steps: list[Step], done: Callable[[], object]) -> None:
         """Close everything and free the folder, after what the disk writer has still to do."""
         self._stopped = None
         self._bodies.close()
-        closing: list[Step] = []
+        closing: list[Step] = [self._bodies.close_files]
         if self._loaded:
             self._journal.close()
-            closing = [self._journal.messages.close, self._journal.bindings.close]
+            closing += [self._journal.messages.close, self._journal.bindings.close]
         self.close()
         self._writer.submit([*steps, *closing], partial(self._left, done))
 

@@ -89,7 +89,7 @@ class Journal:
         self.messages = messages
         self.bindings = bindings
         self.observer: WriteObserver | None = None
-        self.on_roll: Callable[[], object] = _nothing
+        self.on_roll: list[Callable[[], object]] = []
         """Called when a journal has begun a new segment."""
         self.closed = False
         self.busy = False
@@ -186,10 +186,12 @@ class Journal:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self.group.ticket:
+        filled = self.group.ticket
+        if filled:
             self._seal()
-            self.group = self._open_group(0)
         self._in_flight, self._sealed = self._sealed, []
+        if filled:
+            self.group = self._open_group(0)
 
     def _write(self) -> None:
         self._gather()
@@ -200,10 +202,15 @@ class Journal:
 
     def _open_group(self, size: int) -> Group:
         log = self.messages
-        count = len(log.segments)
+        before = log.segments[-1], self.bindings.segments[-1]
         segment = log.room(size, self._mark)
-        if len(log.segments) != count:
-            self.on_roll()
+        # Bindings of one write stay in one segment, since recovery looks for missing halves in the last one only; and a new one is begun
+        # before the group is filled, so that its header does not count upon what the group says.
+        if not any(each.bindings for each in self._sealed):
+            self.bindings.room(0, self._mark)
+        if before != (log.segments[-1], self.bindings.segments[-1]):
+            for function in self.on_roll:
+                function()
         return Group(segment, max(size, min(FRAME_CONTENT, log.file_size - segment.end - FRAME_HEADER_SIZE)))
 
     def _seal(self) -> None:
@@ -211,11 +218,7 @@ class Journal:
         group = self.group
         if group.bindings:
             size = sum(map(len, group.bindings))
-            log = self.bindings
-            count = len(log.segments)
-            # Two frames of one write stay in one segment: recovery looks for missing halves in the last one only.
-            stay = any(each.bindings for each in self._sealed)
-            segment = group.binding_segment = log.current if stay else log.room(size, 0)
+            segment = group.binding_segment = self.bindings.current
             if group.parts:
                 self._mark += 1
                 mark = encode_mark(self._mark)
@@ -226,8 +229,6 @@ class Journal:
             group.binding_offset = segment.end
             segment.end += FRAME_HEADER_SIZE + size
             group.binding_end = segment.end
-            if len(log.segments) != count:
-                self.on_roll()
         if group.parts:
             group.offset = group.segment.end
             group.segment.end += FRAME_HEADER_SIZE + group.size
@@ -240,7 +241,11 @@ class Journal:
         for body in bodies.values():
             steps += self._bodies.sync_steps(body)
         messages = [(group.segment, group.offset, group.parts) for group in groups if group.parts]
-        return steps + self._write_steps(self.messages, messages, self._datasync)
+        return steps + self._write_steps(self.messages, messages, self._syncs(groups))
+
+    def _syncs(self, groups: list[Group]) -> bool:
+        """Is the journal of messages synced with this write?  Always when it has the other half of bindings, which are."""
+        return self._datasync or any(group.parts and group.bindings for group in groups)
 
     def _write_steps(self, log: SegmentLog, frames: list[tuple[Segment, int, list[bytes]]], sync: bool) -> list[Step]:
         steps: list[Step] = []
@@ -264,16 +269,13 @@ class Journal:
             self.fail(error)
             return
         ticket = self._tickets.synced
+        synced = self._syncs(self._in_flight)
         for group in self._in_flight:
             ticket = group.ticket
             if group.binding_segment is not None:
                 group.binding_segment.synced = group.binding_end
-            if group.parts and self._datasync:
+            if group.parts and synced:
                 group.segment.synced = group.offset + FRAME_HEADER_SIZE + group.size
         self._in_flight = []
         self._write()
         self._tickets.reached(ticket)
-
-
-def _nothing() -> None:
-    pass

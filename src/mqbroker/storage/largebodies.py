@@ -125,6 +125,7 @@ class LargeBodies:
         self._chunks: list[tuple[FileLargeBody, int]] = []
         """Body and size of each chunk in ``_gathered``."""
         self._running = 0
+        self._open_files: set[File] = set()
         self.in_flight = 0
         self.closed = False
         self.observer: WriteObserver | None = None
@@ -159,6 +160,7 @@ class LargeBodies:
             file = body.file
             if file is None:
                 file = body.file = self._file_system.open(body.path)
+                self._open_files.add(file)
             if self.in_flight + len(chunk) > IN_FLIGHT_MAX:
                 file.write(offset, chunk)
                 return
@@ -177,7 +179,7 @@ class LargeBodies:
         """No more chunks: the file is closed after the last one."""
         file, body.file = body.file, None
         if file is not None and not self.closed:
-            self._gathered.append(file.close)
+            self._gathered.append(partial(self._close_file, file))
             if not self._running:
                 self.flush()
 
@@ -219,10 +221,19 @@ class LargeBodies:
             self._remove(body)
 
     def close(self) -> None:
-        """Nothing is written from now on."""
+        """Nothing is written from now on; :meth:`close_files` follows."""
         self.closed = True
         self._gathered = []
         self._chunks = []
+
+    def close_files(self) -> None:
+        """Close the files of bodies that are still incomplete; a step of the disk writer."""
+        for file in list(self._open_files):
+            self._close_file(file)
+
+    def _close_file(self, file: File) -> None:
+        self._open_files.discard(file)
+        file.close()
 
     def _remove(self, body: FileLargeBody) -> None:
         if body.holders > 0 or body.records > 0 or body.removed or self.closed:

@@ -62,13 +62,13 @@ class LiveIndex:
             else:
                 self._apply(change, subject, value, segment)
 
-    def place(self, message: Message, references: References, segment: Segment) -> None:
+    def place(self, message: Message, references: int | References, segment: Segment) -> None:
         """The record of this message, with these references, is in ``segment`` now."""
-        if len(references) == 1:
+        if isinstance(references, dict) and len(references) == 1:
             ((queue_id, details),) = references.items()
-            segment.live[message] = queue_id if details == (0, 0) else references
-        else:
-            segment.live[message] = references
+            if details == (0, 0):
+                references = queue_id
+        segment.live[message] = references
         segment.live_bytes += len(message.buffer) + RECORD_BYTES
         message.store_state = segment
 

@@ -30,9 +30,10 @@ class Maintenance:
         self._writer = writer
         self._clock = clock
         self._trim_due = False
-        index.on_empty = self._emptied
+        index.on_empty = self._due
+        journal.on_roll.append(self._due)
 
-    def _emptied(self) -> None:
+    def _due(self) -> None:
         if not self._trim_due:
             self._trim_due = True
             self._clock.call_later(0, self.trim)

@@ -105,6 +105,7 @@ class MemoryStore(Tickets):
         self._bodies: LargeBodies | None = None
         if large_messages is not None:
             file_system, directory, writer = large_messages
+            self._writer = writer
             file_system.make_directory(directory)
             self._bodies = LargeBodies(file_system, directory, writer, False, lambda function: function(), self._failed)
             self._bodies.remove_orphans(())
@@ -139,6 +140,7 @@ class MemoryStore(Tickets):
         if self._bodies is not None:
             self._bodies.remove_orphans(())
             self._bodies.close()
+            self._writer.submit([self._bodies.close_files], lambda _: None)
 
     def _failed(self, error: BaseException) -> None:
         if not self.failed:

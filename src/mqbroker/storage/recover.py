@@ -15,7 +15,7 @@ from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.filesystem import FileSystem, join
 from mqbroker.storage.folders import journal_node_id
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
-from mqbroker.storage.replay import LogImage, State, find_images, record_ids, replay
+from mqbroker.storage.replay import MARK_MISSING, State, find_images, record_ids, replay
 from mqbroker.storage.restore import to_recovered
 from mqbroker.storage.segments import segment_name, segment_sequence
 from mqbroker.storage.settings import StoreSettings
@@ -63,6 +63,21 @@ class JournalRecord:
 
 
 @dataclass(slots=True)
+class SalvagedState:
+    """What the readable records add up to; ``losses`` are the places that cannot be read, ``node_id`` is raw.
+
+    Left out and not among ``losses``: large messages whose body is missing or cut off (message id to body id), and messages whose
+    queues went with unreadable bindings.
+    """
+
+    state: State
+    losses: list[Loss]
+    missing_bodies: dict[int, int] = field(default_factory=dict)
+    without_queue: list[int] = field(default_factory=list)
+    node_id: bytes | None = None
+
+
+@dataclass(slots=True)
 class Salvage:
     """What was saved.  ``next_id`` is above all ids seen; ``node_id`` is raw, None when nothing says it."""
 
@@ -74,9 +89,8 @@ class Salvage:
 
 def read_folder(file_system: FileSystem, settings: StoreSettings) -> Recovered:
     """What a start would recover.  Raises :class:`mqbroker.storage.errors.JournalDamagedError`."""
-    messages = LogImage(file_system, settings.journal_directory, KIND_MESSAGES)
-    bindings = LogImage(file_system, settings.bindings_directory, KIND_BINDINGS)
-    return to_recovered(replay(find_images(messages, bindings)), _reader(file_system, settings))
+    images = find_images(file_system, settings.journal_directory, settings.bindings_directory)
+    return to_recovered(replay(images), _reader(file_system, settings))
 
 
 def journal_records(file_system: FileSystem, directory: str, kind: int) -> Iterator[JournalRecord | Loss]:
@@ -92,28 +106,41 @@ def journal_records(file_system: FileSystem, directory: str, kind: int) -> Itera
         yield from _segment_records(file_system, join(directory, segment_name(kind, sequence)), end, index + 1 == len(sequences))
 
 
-def salvage(file_system: FileSystem, settings: StoreSettings) -> Salvage:
+def salvage_state(file_system: FileSystem, settings: StoreSettings) -> SalvagedState:
     """Save what can be read of a folder, however damaged, and list what is lost."""
     state = State()
     losses: list[Loss] = []
     messages = _readable(file_system, settings.journal_directory, KIND_MESSAGES, losses)
-    messages_whole = not losses
-    bindings = _readable(file_system, settings.bindings_directory, KIND_BINDINGS, losses)
-    if messages_whole:
-        bindings = _without_halves(bindings, messages)
+    highest = _highest_mark(file_system, settings.journal_directory, KIND_MESSAGES, messages) if messages and not losses else None
+    bindings = _readable(file_system, settings.bindings_directory, KIND_BINDINGS, losses, highest)
+    found = _highest_mark(file_system, settings.bindings_directory, KIND_BINDINGS, bindings)
+    if found < (highest or 0) and all(loss.file.startswith(settings.journal_directory) for loss in losses):
+        losses.append(Loss(settings.bindings_directory, 0, 0, (), MARK_MISSING))
     for each in bindings + messages:
         try:
             state.apply(0, each.record)
         except StorageFormatError as error:
             losses.append(Loss(each.file, each.offset, 0, (), str(error)))
-    _drop_bodies_lost(file_system, settings, state, losses)
+    saved = SalvagedState(state, losses, node_id=journal_node_id(file_system, settings))
+    _drop_bodies_lost(file_system, settings, saved)
     known = set(state.messages)
     state.drop_unrouted()
-    unrouted = tuple(sorted(known - set(state.messages)))
-    if unrouted and not all(loss.file.startswith(settings.journal_directory) for loss in losses):
-        losses.append(Loss(settings.bindings_directory, 0, 0, unrouted, "the queues of these messages are not known any more"))
-    recovered = to_recovered(state, _reader(file_system, settings))
-    return Salvage(recovered, losses, state.id_limit, journal_node_id(file_system, settings))
+    if not all(loss.file.startswith(settings.journal_directory) for loss in losses):
+        saved.without_queue = sorted(known - set(state.messages))
+    return saved
+
+
+def salvage(file_system: FileSystem, settings: StoreSettings) -> Salvage:
+    """As :func:`salvage_state`, in the form that the messaging core and :func:`refill` take."""
+    saved = salvage_state(file_system, settings)
+    losses = list(saved.losses)
+    reader = _reader(file_system, settings)
+    for message_id, body_id in saved.missing_bodies.items():
+        losses.append(Loss(reader.path(body_id), 0, 0, (message_id,), "the body of a large message is missing or cut off"))
+    if saved.without_queue:
+        reason = "the queues of these messages are not known any more"
+        losses.append(Loss(settings.bindings_directory, 0, 0, tuple(saved.without_queue), reason))
+    return Salvage(to_recovered(saved.state, reader), losses, saved.state.id_limit, saved.node_id)
 
 
 def refill(saved: Recovered, store: FileStore) -> int:
@@ -158,22 +185,21 @@ def _with_copied_body(message: Message, store: FileStore, copies: dict[int, File
     return message
 
 
-def _readable(file_system: FileSystem, directory: str, kind: int, losses: list[Loss]) -> list[JournalRecord]:
-    """The records of one journal that count, as far as they can be read."""
+def _readable(file_system: FileSystem, directory: str, kind: int, losses: list[Loss], highest: int | None = None) -> list[JournalRecord]:
+    """The records of one journal that count, as far as they can be read; none from a mark above ``highest`` on."""
     records: list[tuple[int, JournalRecord]] = []
     first = 1
     for each in journal_records(file_system, directory, kind):
         if isinstance(each, Loss):
             losses.append(each)
             continue
+        if highest is not None and isinstance(each.record, Mark) and each.record.number > highest:
+            break
         name = each.file.rpartition("/")[2]
         records.append((segment_sequence(kind, name) or 0, each))
         if isinstance(each.record, Trim):
             first = max(first, each.record.sequence)
-    for name in file_system.list(directory):
-        if segment_sequence(kind, name) is not None:
-            header, _ = _header(file_system.read(join(directory, name), 0, HEADER_SIZE))
-            first = max(first, header.first if header is not None else 1)
+    first = max(first, *(header.first for header in _headers(file_system, directory, kind)), 1)
     losses[:] = [loss for loss in losses if not _before(loss, directory, kind, first)]
     return [record for sequence, record in records if sequence >= first]
 
@@ -184,15 +210,19 @@ def _before(loss: Loss, directory: str, kind: int, first: int) -> bool:
     return sequence is not None and sequence < first
 
 
-def _without_halves(bindings: list[JournalRecord], messages: list[JournalRecord]) -> list[JournalRecord]:
-    """Cut off bindings at the end whose other half did not reach the disk (see ``journal``)."""
-    highest = max((each.record.number for each in messages if isinstance(each.record, Mark)), default=None)
-    if highest is None:
-        return bindings
-    for index, each in enumerate(bindings):
-        if isinstance(each.record, Mark) and each.record.number > highest:
-            return bindings[:index]
-    return bindings
+def _highest_mark(file_system: FileSystem, directory: str, kind: int, records: list[JournalRecord]) -> int:
+    """The highest mark in a journal: bindings with a higher one than messages lack their other half (see ``journal``)."""
+    marks = [each.record.number for each in records if isinstance(each.record, Mark)]
+    return max((0, *marks, *(header.mark for header in _headers(file_system, directory, kind))))
+
+
+def _headers(file_system: FileSystem, directory: str, kind: int) -> Iterator[SegmentHeader]:
+    """The headers that can be read."""
+    for name in file_system.list(directory):
+        if segment_sequence(kind, name) is not None:
+            header, problem = _header(file_system.read(join(directory, name), 0, HEADER_SIZE))
+            if header is not None and not problem:
+                yield header
 
 
 def _segment_records(file_system: FileSystem, path: str, end: int | None, last: bool) -> Iterator[JournalRecord | Loss]:
@@ -247,19 +277,18 @@ def _end_noted_in(file_system: FileSystem, path: str) -> int | None:
     return None if header is None or problem else header.previous_end
 
 
-def _drop_bodies_lost(file_system: FileSystem, settings: StoreSettings, state: State, losses: list[Loss]) -> None:
+def _drop_bodies_lost(file_system: FileSystem, settings: StoreSettings, saved: SalvagedState) -> None:
     """Take out large messages whose body is missing or cut off."""
     reader = _reader(file_system, settings)
-    for message_id, stored in list(state.messages.items()):
+    messages = saved.state.messages
+    for message_id, stored in list(messages.items()):
         body_id = stored.record.body_id
         if body_id is None or not stored.record.body_size:
             continue
         path = reader.path(body_id)
-        size = file_system.size(path) if file_system.exists(path) else 0
-        if size < stored.record.body_size:
-            reason = f"the body of a large message ends after {size} of {stored.record.body_size} bytes"
-            losses.append(Loss(path, size, stored.record.body_size - size, (message_id,), reason))
-            del state.messages[message_id]
+        if not file_system.exists(path) or file_system.size(path) < stored.record.body_size:
+            saved.missing_bodies[message_id] = body_id
+            del messages[message_id]
 
 
 class _NoWriter:

@@ -15,6 +15,8 @@ from mqbroker.storage.filesystem import FileSystem, join
 from mqbroker.storage.segments import SUFFIX, TEMPORARY, segment_name, segment_sequence
 from mqclient.storageformat.frames import (
     HEADER_SIZE,
+    KIND_BINDINGS,
+    KIND_MESSAGES,
     Frame,
     SegmentHeader,
     StorageFormatError,
@@ -41,6 +43,7 @@ from mqclient.storageformat.records import (
     encode_binding,
 )
 
+MARK_MISSING = "bindings end here, although the journal of messages says that more of them were durable"
 IDS_AROUND = 4
 """Message ids named on each side of a damaged place."""
 
@@ -69,8 +72,8 @@ class LogSegment:
 class LogImage:
     """The segments of one journal as they are on the disk, oldest first.
 
-    ``first`` is the oldest sequence that counts, ``mark`` the highest mark, ``tail_marks`` the frames of the last write with their marks.
-    ``stale`` are files that mean nothing any more.
+    It is read in two parts: the last segment at once, which tells what the other journal must know; all others by :meth:`complete`, when
+    it is known where the last one ends.  ``mark`` is the highest mark, ``stale`` are files that mean nothing any more.
     """
 
     def __init__(self, file_system: FileSystem, directory: str, kind: int) -> None:
@@ -80,18 +83,42 @@ class LogImage:
         self.segments: list[LogSegment] = []
         self.stale: list[str] = []
         self.first = 1
+        """The oldest sequence that counts."""
         self.mark = 0
         self.tail_marks: list[tuple[int, int]] = []
         """(offset, mark) of frames that were not known to be durable when the last one was written."""
+        self._trims: list[tuple[int, int]] = []
+        """(offset of the frame, sequence) of the trim records in the last segment."""
+        self._numbers: list[int] = []
         self._find()
 
     @property
     def node_id(self) -> bytes | None:
         return self.segments[-1].header.node_id if self.segments else None
 
-    def cut(self, offset: int) -> None:
-        """What is in the last segment from ``offset`` on does not count."""
-        self.segments[-1].end = offset
+    def last_end(self) -> tuple[str, int]:
+        """Where the journal ends: file and offset."""
+        return (self.segments[-1].path, self.segments[-1].end) if self.segments else (self._directory, 0)
+
+    def complete(self, cut: int | None = None) -> None:
+        """Find all segments that count; what is in the last one from offset ``cut`` on does not."""
+        if not self.segments:
+            return
+        last = self.segments.pop()
+        if cut is not None:
+            last.end = cut
+        self.first = max([last.header.first, *(sequence for offset, sequence in self._trims if offset < last.end)])
+        self.stale += (self._path(number) for number in self._numbers if number < self.first)
+        found = set(self._numbers)
+        following = last
+        for sequence in range(last.header.sequence - 1, self.first - 1, -1):
+            if sequence not in found:
+                raise JournalDamagedError(self._path(sequence), 0, (), "this segment is missing")
+            header = self._header(sequence, self._file_system.read(self._path(sequence), 0, HEADER_SIZE))
+            following = LogSegment(header, self._path(sequence), following.header.previous_end)
+            self.segments.append(following)
+        self.segments.reverse()
+        self.segments.append(last)
 
     def frames(self) -> Iterator[tuple[LogSegment, Frame]]:
         """Every frame that counts, in order."""
@@ -113,28 +140,14 @@ class LogImage:
                 raise JournalDamagedError(segment.path, frame.offset, record_ids(frame.content), str(error)) from error
 
     def _find(self) -> None:
-        numbers: list[int] = []
         for name in self._file_system.list(self._directory):
             sequence = segment_sequence(self._kind, name)
             if sequence is not None:
-                numbers.append(sequence)
+                self._numbers.append(sequence)
             elif name.endswith(SUFFIX + TEMPORARY) and segment_sequence(self._kind, name.removesuffix(TEMPORARY)) is not None:
                 self.stale.append(join(self._directory, name))
-        if not numbers:
-            return
-        numbers.sort()
-        last = self._read_last(numbers[-1])
-        self.stale += (self._path(number) for number in numbers if number < self.first)
-        found = set(numbers)
-        following = last
-        for sequence in range(last.header.sequence - 1, self.first - 1, -1):
-            if sequence not in found:
-                raise JournalDamagedError(self._path(sequence), 0, (), "this segment is missing")
-            header = self._header(sequence, self._file_system.read(self._path(sequence), 0, HEADER_SIZE))
-            following = LogSegment(header, self._path(sequence), following.header.previous_end)
-            self.segments.append(following)
-        self.segments.reverse()
-        self.segments.append(last)
+        if self._numbers:
+            self.segments.append(self._read_last(max(self._numbers)))
 
     def _path(self, sequence: int) -> str:
         return join(self._directory, segment_name(self._kind, sequence))
@@ -154,7 +167,6 @@ class LogImage:
         data = self._file_system.read(path)
         header = self._header(sequence, data)
         segment = LogSegment(header, path, HEADER_SIZE)
-        self.first = header.first
         self.mark = header.mark
         durable = 0
         for frame in read_frames(memoryview(data), header.seed):
@@ -163,7 +175,7 @@ class LogImage:
             try:
                 for record in decode_records(frame.content):
                     if isinstance(record, Trim):
-                        self.first = record.sequence
+                        self._trims.append((frame.offset, record.sequence))
                     elif isinstance(record, Mark):
                         self.mark = record.number
                         self.tail_marks.append((frame.offset, record.number))
@@ -184,13 +196,23 @@ class LogImage:
         return JournalDamagedError(segment.path, offset, list(dict.fromkeys(ids)), reason)
 
 
+References = dict[int, tuple[int, int]]
+"""(delivery count, scheduled ms) by queue id."""
+
+
 @dataclass(slots=True)
 class StoredMessage:
-    """A message as the records leave it: where its record is, and its references (delivery count, scheduled ms) by queue id."""
+    """A message as the records leave it: where its record is, and its references (see ``live``: a queue id where that says it all)."""
 
     sequence: int
     record: MessageRecord
-    references: dict[int, tuple[int, int]]
+    references: int | References
+
+    def reference_table(self) -> References:
+        """The references by queue id, to be changed."""
+        if isinstance(self.references, int):
+            self.references = {self.references: (0, 0)}
+        return self.references
 
 
 @dataclass(slots=True)
@@ -216,7 +238,11 @@ class State:
             self._message(sequence, record)
         elif isinstance(record, AcknowledgeRecord):
             stored = self.messages.get(record.message_id)
-            if stored is not None:
+            if stored is None:
+                return
+            if stored.references == record.queue_id:
+                del self.messages[record.message_id]
+            elif not isinstance(stored.references, int):
                 stored.references.pop(record.queue_id, None)
                 if not stored.references:
                     del self.messages[record.message_id]
@@ -241,9 +267,13 @@ class State:
     def drop_unrouted(self) -> None:
         """Forget references to queues that are gone, and messages that have none left."""
         unrouted = []
+        queues = {key[1] for key in self.bindings if key[0] == QUEUE_BINDING}
         for message_id, stored in self.messages.items():
-            gone = [queue_id for queue_id in stored.references if (QUEUE_BINDING, queue_id) not in self.bindings]
-            for queue_id in gone:
+            if isinstance(stored.references, int):
+                if stored.references not in queues:
+                    unrouted.append(message_id)
+                continue
+            for queue_id in [each for each in stored.references if each not in queues]:
                 del stored.references[queue_id]
             if not stored.references:
                 unrouted.append(message_id)
@@ -253,23 +283,28 @@ class State:
     def _message(self, sequence: int, record: MessageRecord) -> None:
         stored = self.messages.get(record.message_id)
         if stored is None or record.moved:
-            self.messages[record.message_id] = StoredMessage(sequence, record, dict.fromkeys(record.queue_ids, (0, 0)))
+            queue_ids = record.queue_ids
+            references = queue_ids[0] if len(queue_ids) == 1 else dict.fromkeys(queue_ids, (0, 0))
+            self.messages[record.message_id] = StoredMessage(sequence, record, references)
             self._used(record.message_id)
             if record.body_id is not None:
                 self._used(record.body_id)
         else:
+            table = stored.reference_table()
             for queue_id in record.queue_ids:
-                stored.references.setdefault(queue_id, (0, 0))
+                table.setdefault(queue_id, (0, 0))
 
     def _reference(self, record: DeliveryCountRecord | ScheduleRecord) -> None:
         stored = self.messages.get(record.message_id)
-        if stored is None or record.queue_id not in stored.references:
+        if stored is None:
             return
-        count, scheduled = stored.references[record.queue_id]
-        if isinstance(record, DeliveryCountRecord):
-            stored.references[record.queue_id] = (record.count, scheduled)
-        else:
-            stored.references[record.queue_id] = (count, record.time_ms)
+        table = stored.reference_table()
+        if record.queue_id in table:
+            count, scheduled = table[record.queue_id]
+            if isinstance(record, DeliveryCountRecord):
+                table[record.queue_id] = (record.count, scheduled)
+            else:
+                table[record.queue_id] = (count, record.time_ms)
 
     def _used(self, number: int) -> None:
         if number >= self.id_limit:
@@ -286,14 +321,16 @@ class Images:
     """The highest mark in use, counting those that were cut off."""
 
 
-def find_images(messages: LogImage, bindings: LogImage) -> Images:
-    """Cut off bindings whose other half did not reach the disk (see ``journal``)."""
+def find_images(file_system: FileSystem, journal_directory: str, bindings_directory: str) -> Images:
+    """Both journals, without the bindings whose other half did not reach the disk (see ``journal``)."""
+    messages = LogImage(file_system, journal_directory, KIND_MESSAGES)
+    bindings = LogImage(file_system, bindings_directory, KIND_BINDINGS)
+    if bindings.mark < messages.mark:
+        raise JournalDamagedError(*bindings.last_end(), (), MARK_MISSING)
     mark = max(messages.mark, bindings.mark)
-    if messages.segments:
-        for offset, mark in bindings.tail_marks:
-            if mark > messages.mark:
-                bindings.cut(offset)
-                break
+    halves = [offset for offset, number in bindings.tail_marks if number > messages.mark] if messages.segments else []
+    bindings.complete(halves[0] if halves else None)
+    messages.complete()
     return Images(messages, bindings, mark)
 
 

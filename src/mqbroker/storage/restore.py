@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import LargeBody, Recovered, RecoveredDuplicateId, RecoveredReference
@@ -12,9 +13,16 @@ from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.replay import State, StoredMessage
 from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING
 
+_I32 = struct.Struct(">i")
 
-def to_recovered(state: State, bodies: LargeBodies) -> Recovered:
-    """Messages ascend by id, duplicate ids by record id (the oldest first).  A large message holds its body."""
+Placed = Callable[[Message, StoredMessage], object]
+
+
+def to_recovered(state: State, bodies: LargeBodies, placed: Placed | None = None) -> Recovered:
+    """Messages ascend by id, duplicate ids by record id (the oldest first).  A large message holds its body.
+
+    ``placed`` is told of each message.  The messages are taken out of ``state`` on the way: there may be millions.
+    """
     recovered = Recovered()
     for key, binding in state.bindings.items():
         if key[0] == ADDRESS_BINDING:
@@ -29,19 +37,26 @@ def to_recovered(state: State, bodies: LargeBodies) -> Recovered:
     recovered.duplicate_ids = [
         RecoveredDuplicateId(record.cache, record.duplicate_id, record_id) for record_id, (_, record) in sorted(state.duplicates.items())
     ]
-    recovered.messages = list(_messages(state, bodies))
+    recovered.messages = list(_messages(state, bodies, placed))
     return recovered
 
 
-def _messages(state: State, bodies: LargeBodies) -> Iterator[tuple[Message, list[RecoveredReference]]]:
+def _messages(state: State, bodies: LargeBodies, placed: Placed | None) -> Iterator[tuple[Message, list[RecoveredReference]]]:
     shared = Counter(stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None)
     made: dict[int, FileLargeBody] = {}
+    addresses: dict[bytes, str] = {}
     for message_id in sorted(state.messages):
-        stored = state.messages[message_id]
+        stored = state.messages.pop(message_id)
         body = _body(stored, bodies, shared, made)
-        message = Message(stored.record.buffer, stored.record.headers, stored.record.address, body)
-        references = [RecoveredReference(queue_id, count, scheduled) for queue_id, (count, scheduled) in stored.references.items()]
-        yield message, references
+        message = Message(stored.record.buffer, stored.record.headers, _address(stored, addresses), body)
+        references = stored.references
+        if isinstance(references, int):
+            listed = [RecoveredReference(references)]
+        else:
+            listed = [RecoveredReference(queue_id, count, scheduled) for queue_id, (count, scheduled) in references.items()]
+        if placed is not None:
+            placed(message, stored)
+        yield message, listed
 
 
 def _body(stored: StoredMessage, bodies: LargeBodies, shared: Counter[int], made: dict[int, FileLargeBody]) -> LargeBody | None:
@@ -52,3 +67,19 @@ def _body(stored: StoredMessage, bodies: LargeBodies, shared: Counter[int], made
     if body is None:
         body = made[record.body_id] = bodies.recovered(record.body_id, record.body_size, shared[record.body_id])
     return body
+
+
+def _address(stored: StoredMessage, known: dict[bytes, str]) -> str | None:
+    """The address of a message: one string for all messages of one address, which saves its decoding and its memory."""
+    record = stored.record
+    if record.address is not None:
+        return record.address
+    buffer = record.buffer
+    start = record.headers + 8
+    if not buffer[start]:
+        return None
+    raw = buffer[start + 5 : start + 5 + _I32.unpack_from(buffer, start + 1)[0]]
+    address = known.get(raw)
+    if address is None:
+        address = known[raw] = raw.decode("utf-16-le", "surrogatepass")
+    return address

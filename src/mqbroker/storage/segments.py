@@ -62,11 +62,15 @@ class Segment:
         assert self.file is not None
         self.file.sync()
 
-    def finish(self) -> None:
-        """Everything that was written is durable, and nothing more will be."""
+    def make_durable(self) -> None:
+        """Sync what was written; a closed file was synced before."""
         if self.file is not None:
             self.file.sync()
-            self.close()
+
+    def finish(self) -> None:
+        """Everything that was written is durable, and nothing more will be."""
+        self.make_durable()
+        self.close()
 
     def close(self) -> None:
         if self.file is not None:
@@ -165,12 +169,22 @@ class SegmentLog:
         return steps
 
     def remove_steps(self, segments: list[Segment]) -> list[Step]:
-        return [partial(self._file_system.remove, segment.path) for segment in segments]
+        """Remove files.  What took the place of their content is durable first, even where commits do not wait for that."""
+        return [self._make_durable, *(partial(self._file_system.remove, segment.path) for segment in segments)]
+
+    def finish(self) -> None:
+        """Sync and close the files; a step of the disk writer."""
+        for segment in self.segments:
+            segment.finish()
 
     def close(self) -> None:
         """Close the files; a step of the disk writer."""
         for segment in self.segments:
             segment.close()
+
+    def _make_durable(self) -> None:
+        for segment in self.segments:
+            segment.make_durable()
 
     def _create(self, segment: Segment) -> None:
         file = segment.file = self._file_system.open(segment.path + TEMPORARY)

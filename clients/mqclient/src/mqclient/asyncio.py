@@ -10,13 +10,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
 import ssl
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -30,6 +31,7 @@ from mqclient.core.runtime import Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.tls import TlsSettings, flag, tls_settings
+from mqclient.tls_policy import TlsPolicy
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
@@ -93,6 +95,9 @@ class AsyncioRuntime:
         return bool(future.done())
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        if self.loop.is_closed():
+            coroutine.close()
+            raise NotConnectedError("the event loop of this connection is closed")
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -219,10 +224,47 @@ def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
         context.load_verify_locations(cadata=b"".join(settings.trusted).decode("ascii"))
     else:
         context.load_default_certs()
+    # The ssl module reads keys and revocations from files only.
     if settings.private_key is not None:
-        # The ssl module reads keys from files only.
-        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-            file.write(settings.private_key + b"".join(settings.certificates))
-            file.flush()
-            context.load_cert_chain(file.name)
+        with _file(settings.private_key + b"".join(settings.certificates)) as path:
+            context.load_cert_chain(path)
+    if settings.revoked and not settings.trust_all:
+        with _file(b"".join(settings.revoked)) as path:
+            context.load_verify_locations(path)
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN
+    _apply_policy(context, settings.policy)
     return context
+
+
+def _apply_policy(context: ssl.SSLContext, policy: TlsPolicy) -> None:
+    newest = policy.newest
+    if policy.suites_13:
+        usual = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] == "TLSv1.3"}
+        if not usual <= set(policy.suites_13):
+            # The ssl module cannot choose among the suites of TLS 1.3.
+            if not policy.suites:
+                raise ValueError(f"enabledCipherSuites: under asyncio the suites of TLS 1.3 can be chosen together only: {sorted(usual)}")
+            newest = "TLSv1.2"
+    if policy.suites:
+        context.set_ciphers(":".join(policy.suites))
+    if policy.oldest is not None:
+        context.minimum_version = _TLS_VERSIONS[policy.oldest]
+    if newest is not None:
+        context.maximum_version = _TLS_VERSIONS[newest]
+
+
+_TLS_VERSIONS = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+
+
+@contextlib.contextmanager
+def _file(content: bytes) -> Iterator[str]:
+    """The name of a file with ``content`` that only this process's user can read."""
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+        file.write(content)
+        file.flush()
+        yield file.name

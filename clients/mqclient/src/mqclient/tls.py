@@ -6,13 +6,15 @@ Source: the Artemis manual, chapter "Configuring the Transport" (keyStorePath, t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key, pkcs12
-from cryptography.x509 import Certificate, load_pem_x509_certificates
+from cryptography.x509 import Certificate, load_der_x509_crl, load_pem_x509_certificates, load_pem_x509_crl
 
+from mqclient.tls_policy import TlsPolicy, tls_policy
 from mqclient.wire.primitives import TransportConfiguration, TransportValue
 
+_CRL_START = b"-----BEGIN X509 CRL"
 _JKS_MAGIC = bytes.fromhex("feedfeed")
 
 
@@ -29,8 +31,10 @@ class TlsSettings:
     certificates: list[bytes]
     """The client's own, its chain after it; empty: none."""
     private_key: bytes | None
-    protocols: tuple[str, ...] = ()
-    """Allowed protocol names, such as TLSv1.3; empty: the library's choice."""
+    policy: TlsPolicy = TlsPolicy()
+    """Versions and cipher suites."""
+    revoked: list[bytes] = field(default_factory=list)
+    """Lists of certificates that are not valid any more (PEM).  Not empty: every certificate of a chain needs one of its issuer."""
 
 
 def flag(parameters: Mapping[str, TransportValue], name: str, default: bool) -> bool:
@@ -68,8 +72,21 @@ def tls_settings(connector: TransportConfiguration, read: Callable[[str], bytes]
         trusted=trusted,
         certificates=certificates,
         private_key=key,
-        protocols=tuple(part.strip() for part in str(parameters.get("enabledProtocols", "")).split(",") if part.strip()),
+        policy=tls_policy(str(parameters.get("enabledProtocols", "")), str(parameters.get("enabledCipherSuites", ""))),
+        revoked=_revocations(str(parameters["crlPath"]), read) if parameters.get("crlPath") else [],
     )
+
+
+def _revocations(path: str, read: Callable[[str], bytes]) -> list[bytes]:
+    """The lists in a PEM or DER file."""
+    data = read(path)
+    try:
+        if _CRL_START not in data:
+            return [load_der_x509_crl(data).public_bytes(Encoding.PEM)]
+        parts = data.split(_CRL_START)[1:]
+        return [load_pem_x509_crl(_CRL_START + part).public_bytes(Encoding.PEM) for part in parts]
+    except ValueError as error:
+        raise ValueError(f"crlPath={path}: not a certificate revocation list in PEM or DER form: {error}") from None
 
 
 def _store(parameters: Mapping[str, TransportValue], which: str, data: bytes) -> tuple[bytes | None, list[bytes]]:

@@ -18,16 +18,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import txaio.tx
+from cryptography.x509 import load_pem_x509_crl
 from OpenSSL import SSL, crypto
+from twisted.internet._sslverify import IOpenSSLTrustRoot  # the only place that has the interface
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.error import ConnectError
 from twisted.internet.interfaces import IDelayedCall, IOpenSSLClientConnectionCreator, IPushProducer
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.internet.ssl import (
+    AcceptableCiphers,
     Certificate,
     CertificateOptions,
     PrivateCertificate,
+    TLSVersion,
     optionsForClientTLS,
     platformTrust,
     trustRootFromCertificates,
@@ -144,7 +148,10 @@ class TwistedRuntime:
         )
         tls = tls_settings(connector, lambda path: Path(path).read_bytes())
         if tls is not None:
-            endpoint = wrapClientTLS(tls_connection_creator(tls), endpoint)
+            try:
+                endpoint = wrapClientTLS(tls_connection_creator(tls), endpoint)
+            except SSL.Error as error:
+                raise ValueError(f"the TLS parameters cannot be used together: {error}") from error
         factory = Factory.forProtocol(lambda: _LinkProtocol(handler, flag(parameters, "tcpNoDelay", True)))
         try:
             protocol = await endpoint.connect(factory)
@@ -248,27 +255,58 @@ def tls_connection_creator(settings: TlsSettings) -> IOpenSSLClientConnectionCre
         trust: Any = trustRootFromCertificates([load(each) for each in settings.trusted])  # type: ignore[no-untyped-call]
     else:
         trust = platformTrust()  # type: ignore[no-untyped-call]
+    policy = settings.policy
+    if policy.oldest is not None:
+        extra["insecurelyLowerMinimumTo"] = _TLS_VERSIONS[policy.oldest]
+    if policy.newest is not None:
+        extra["lowerMaximumSecurityTo"] = _TLS_VERSIONS[policy.newest]
+    if policy.suites or policy.suites_13:
+        extra["acceptableCiphers"] = AcceptableCiphers.fromOpenSSLCipherString(":".join((*policy.suites, *policy.suites_13)))  # type: ignore[no-untyped-call]
+    trust = _TrustRoot(trust, settings)
     if settings.verify_host and not settings.trust_all:
         creator: IOpenSSLClientConnectionCreator = optionsForClientTLS(settings.host, trust, own, extraCertificateOptions=extra)
         return creator
     if own is not None:
         extra.update(privateKey=own.privateKey.original, certificate=own.original)
-    if not settings.trust_all:
-        extra["trustRoot"] = trust
-    return _Unverified(settings.host, CertificateOptions(**extra).getContext())
+    return _Unverified(settings, CertificateOptions(trustRoot=trust, **extra).getContext())
+
+
+_TLS_VERSIONS = {"TLSv1": TLSVersion.TLSv1_0, "TLSv1.1": TLSVersion.TLSv1_1, "TLSv1.2": TLSVersion.TLSv1_2, "TLSv1.3": TLSVersion.TLSv1_3}
+
+
+@implementer(IOpenSSLTrustRoot)
+class _TrustRoot:
+    """The authorities, and what else has to be set on a context before it is used: revocations, suites of TLS 1.3."""
+
+    def __init__(self, authorities: Any, settings: TlsSettings) -> None:
+        self._authorities = authorities
+        self._settings = settings
+
+    def _addCACertsToContext(self, context: SSL.Context) -> None:
+        IOpenSSLTrustRoot(self._authorities)._addCACertsToContext(context)
+        if self._settings.policy.suites_13:
+            context.set_tls13_ciphersuites(":".join(self._settings.policy.suites_13).encode())
+        store = context.get_cert_store()
+        if self._settings.revoked and store is not None:
+            for revoked in self._settings.revoked:
+                store.add_crl(load_pem_x509_crl(revoked))
+            store.set_flags(crypto.X509StoreFlags.CRL_CHECK | crypto.X509StoreFlags.CRL_CHECK_ALL)
 
 
 @implementer(IOpenSSLClientConnectionCreator)
 class _Unverified:
-    """Checks the certificate as the context says, but not whose it is (``verifyHost=false``)."""
+    """Does not check whose the certificate is (``verifyHost=false``); with ``trustAll=true`` checks nothing at all."""
 
-    def __init__(self, host: str, context: SSL.Context) -> None:
-        self._host = host
+    def __init__(self, settings: TlsSettings, context: SSL.Context) -> None:
+        self._host = settings.host
+        self._trust_all = settings.trust_all
         self._context = context
 
     def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
         connection = SSL.Connection(self._context, None)
         connection.set_app_data(tlsProtocol)
+        if self._trust_all:
+            connection.set_verify(SSL.VERIFY_NONE)
         if not self._host.replace(".", "").isdigit() and ":" not in self._host:
             connection.set_tlsext_host_name(self._host.encode("idna"))
         return connection

@@ -99,7 +99,13 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     quiet("message-counter-history-day-limit", kinds.INT, "Days in the history of message counts.", "no history is kept"),
     flag("enable-metrics", "Show metrics of the address and its queues."),
     flag("enable-ingress-timestamp", "Note in each message when the broker got it."),
-    honoured("disk-full-policy", kinds.choice("BLOCK", "FAIL", "DROP"), "What happens to messages sent while the disk is full."),
+    warned(
+        "disk-full-policy",
+        kinds.choice("BLOCK", "FAIL", "DROP"),
+        "What happens to messages sent while the disk is full.",
+        "the disk is not watched yet",
+        ("BLOCK",),
+    ),
     refused(
         "last-value-queue",
         kinds.BOOLEAN,

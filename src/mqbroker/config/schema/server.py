@@ -14,7 +14,12 @@ NO_JAVA = "Java classes cannot be loaded, and an interceptor decides which messa
 BROKER: tuple[Item, ...] = (
     honoured("name", kinds.FILLED_TEXT, "Name of the broker, also the tag of its metrics."),
     honoured("system-property-prefix", kinds.FILLED_TEXT, "Prefix of the properties that override this file."),
-    honoured("internal-naming-prefix", kinds.FILLED_TEXT, "Prefix of addresses and queues that the broker makes for itself."),
+    quiet(
+        "internal-naming-prefix",
+        kinds.FILLED_TEXT,
+        "Prefix of addresses and queues that the broker makes for itself.",
+        "it makes none yet",
+    ),
     flag("graceful-shutdown-enabled", "On stop, take no new connections and wait until the clients have left."),
     honoured("graceful-shutdown-timeout", kinds.LONG_OR_NONE, "How long to wait for them, ms; -1 for ever."),
     warned(

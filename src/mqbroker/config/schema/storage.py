@@ -7,7 +7,7 @@ from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, q
 
 OWN_JOURNAL = "the journal has its own format and writes in its own way"
 NO_PAGING = "paging is not there yet"
-ALWAYS_SYNCED = "whoever waits for a stored message always waits for the disk"
+NO_DISK_GUARD = "the disk is not watched yet: producers go on until it is full"
 
 STORAGE: tuple[Item, ...] = (
     flag("persistence-enabled", "false: nothing is written, and nothing survives a restart."),
@@ -20,14 +20,14 @@ STORAGE: tuple[Item, ...] = (
     honoured("node-manager-lock-directory", kinds.FILLED_TEXT, "Folder of server.lock; the journal's unless set."),
     quiet("journal-type", kinds.choice("ASYNCIO", "NIO", "MAPPED"), "How the journal writes.", OWN_JOURNAL),
     flag("journal-datasync", "false: messages survive a crash of the broker, but not of the machine."),
-    warned("journal-sync-transactional", kinds.BOOLEAN, "Commits wait for the disk.", ALWAYS_SYNCED, (True,)),
-    warned("journal-sync-non-transactional", kinds.BOOLEAN, "Durable sends and acknowledgements do.", ALWAYS_SYNCED, (True,)),
-    warned("large-message-sync", kinds.BOOLEAN, "The end of a large message does.", ALWAYS_SYNCED, (True,)),
+    honoured("journal-sync-transactional", kinds.BOOLEAN, "Commits wait for the disk."),
+    honoured("journal-sync-non-transactional", kinds.BOOLEAN, "Durable sends and acknowledgements do."),
+    honoured("large-message-sync", kinds.BOOLEAN, "The end of a large message does."),
     honoured("journal-file-size", kinds.POSITIVE_BYTES, "Size of one journal file, bytes."),
     quiet("journal-min-files", kinds.integer(2, kinds.INT_MAX), "Journal files made in advance.", OWN_JOURNAL),
     quiet("journal-pool-files", kinds.integer(0, kinds.INT_MAX, -1), "Journal files kept for reuse.", OWN_JOURNAL),
-    quiet("journal-compact-min-files", kinds.integer(0, kinds.INT_MAX), "When to compact.", OWN_JOURNAL),
-    quiet("journal-compact-percentage", kinds.PERCENT, "When to compact.", OWN_JOURNAL),
+    honoured("journal-compact-min-files", kinds.integer(0, kinds.INT_MAX), "Journal files from which on it is compacted; 0 never."),
+    honoured("journal-compact-percentage", kinds.PERCENT, "Percent of live records below which it is compacted; 0 never."),
     quiet("journal-buffer-size", kinds.POSITIVE_BYTES, "Size of the write buffer, bytes.", OWN_JOURNAL),
     quiet("journal-buffer-timeout", kinds.NOT_NEGATIVE, "When the buffer is written, ns.", OWN_JOURNAL),
     quiet("journal-max-io", kinds.integer(1, kinds.INT_MAX), "Writes under way.", OWN_JOURNAL),
@@ -59,9 +59,15 @@ LIMITS: tuple[Item, ...] = (
         (),
     ),
     honoured("global-max-messages", kinds.LONG_OR_NONE, "Messages in memory, over all addresses; -1 no limit."),
-    honoured("max-disk-usage", kinds.PERCENT_OR_NONE, "Percent of the disk in use at which producers are stopped; -1 off."),
-    honoured("min-disk-free", kinds.BYTES_OR_NONE, "Free bytes on the disk below which they are stopped; replaces max-disk-usage."),
-    honoured("disk-scan-period", kinds.POSITIVE, "How often the disk is looked at, ms."),
+    quiet("max-disk-usage", kinds.PERCENT_OR_NONE, "Percent of the disk in use at which producers are stopped; -1 off.", NO_DISK_GUARD),
+    warned(
+        "min-disk-free",
+        kinds.BYTES_OR_NONE,
+        "Free bytes on the disk below which they are stopped; replaces max-disk-usage.",
+        NO_DISK_GUARD,
+        (-1,),
+    ),
+    quiet("disk-scan-period", kinds.POSITIVE, "How often the disk is looked at, ms.", NO_DISK_GUARD),
 )
 
 RETENTION = Block(

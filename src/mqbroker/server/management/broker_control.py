@@ -61,7 +61,7 @@ class BrokerControl(Resource):
 
     def list_bindings(self, name: Any) -> str:
         return ",".join(
-            f"LocalQueueBinding [address={queue.definition.address}, queue={definitions.describe_queue(queue)}]"
+            f"LocalQueueBinding [address={queue.definition.address}, queue={queue.name}, filter={queue.definition.filter_string}]"
             for queue in self._address(name).queues
         )
 

@@ -91,13 +91,40 @@ def parse_queue(text: Any) -> tuple[QueueConfiguration, dict[str, Any]]:
 
 
 def describe_queue(queue: Queue) -> str:
-    """The text that queue operations return."""
+    """The JSON text that queue operations return."""
     definition = queue.definition
-    return (
-        f"Queue [name={queue.name}, address={definition.address}, routingType={ROUTING_TYPE_NAMES[definition.routing_type]}, "
-        f"filter={definition.filter_string}, durable={str(definition.durable).lower()}, maxConsumers={definition.max_consumers}, "
-        f"purgeOnNoConsumers={str(definition.purge_on_no_consumers).lower()}, autoCreateAddress=false, user={definition.user}]"
-    )
+    values = {
+        "id": queue.queue_id,
+        "name": queue.name,
+        "address": definition.address,
+        "routing-type": ROUTING_TYPE_NAMES[definition.routing_type],
+        "filter-string": definition.filter_string,
+        "durable": definition.durable,
+        "user": definition.user,
+        "max-consumers": definition.max_consumers,
+        "exclusive": False,
+        "group-rebalance": False,
+        "group-rebalance-pause-dispatch": False,
+        "group-buckets": -1,
+        "last-value": False,
+        "non-destructive": False,
+        "purge-on-no-consumers": definition.purge_on_no_consumers,
+        "enabled": None if definition.enabled else False,
+        "consumers-before-dispatch": definition.consumers_before_dispatch,
+        "delay-before-dispatch": definition.delay_before_dispatch,
+        "auto-delete": definition.auto_delete,
+        "auto-delete-delay": definition.auto_delete_delay,
+        "auto-delete-message-count": definition.auto_delete_message_count,
+        "ring-size": -1,
+        "configuration-managed": definition.configuration_managed,
+        "temporary": definition.temporary,
+        "auto-create-address": True,
+        "internal": definition.internal,
+        "transient": definition.transient,
+        "auto-created": definition.auto_created,
+        "fqqn": False,
+    }
+    return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False, separators=(",", ":"))
 
 
 def describe_address(address: Address) -> str:

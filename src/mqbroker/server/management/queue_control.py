@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from mqbroker.messaging.core import is_stored
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.queue import Queue
@@ -163,10 +164,14 @@ class QueueControl(Resource):
             message = reference.message
             content = message.decoded()
             content.priority = value
-            self.queue.references.remove(reference)
             message.buffer = encode_headers(content) if message.large is not None else encode_message(content)
             message.priority = value
-            self.queue.references.append(reference)
+            if reference.listed:
+                self.queue.references.remove(reference)
+                reference.priority = value
+                self.queue.references.append(reference)
+            else:
+                reference.priority = value
         return len(references)
 
     def deliver_scheduled(self, message_id: Any) -> None:
@@ -175,6 +180,10 @@ class QueueControl(Resource):
                 self.queue.scheduled.remove(reference)
                 reference.scheduled = 0
                 self.queue.references.append(reference)
+                if is_stored(reference):
+                    batch = self.server.store.begin()
+                    batch.schedule(self.queue.queue_id, reference.message, 0)
+                    self.server.store.commit(batch)
         self.server.turn.mark_queue(self.queue)
 
     def pause(self, persist: Any = False) -> None:

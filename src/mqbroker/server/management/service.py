@@ -67,7 +67,8 @@ class ManagementService:
                 if result is not None or not succeeded
                 else None
             )
-        self._reply(message, properties, body)
+        # What was done may still be on its way to the disk.
+        session.context.run(self._server.store.ticket(), self._reply, message, properties, body)
 
     def _perform(self, session: ServerSession, message: Message, resource: str, operation: object, attribute: object) -> tuple[bool, Any]:
         name = operation if isinstance(operation, str) else attribute

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
+_NUMBERS = frozenset(("lastDeliveredTime", "lastAcknowledgedTime"))
+"""The only values of the paged lists that are no JSON strings."""
+
+
 def text(value: Any) -> str:
     """A value as the paged lists write it: everything is a JSON string there."""
     if value is None:
@@ -189,8 +193,10 @@ def message_map(message: Message, size_limit: int) -> Row:
         return value
 
     row: Row = {key: shown(value) for key, (_, value) in message.properties.items()}
+    content = message.decoded()
     row["messageID"] = message.message_id
-    user_id = message.decoded().user_id
+    row["type"] = content.type
+    user_id = content.user_id
     if user_id is not None:
         row["userID"] = f"ID:{user_id_text(user_id)}"
     row.update(
@@ -224,7 +230,7 @@ def page(rows: Iterable[Row], options: Any, page_number: Any, page_size: Any) ->
     size, number = as_int(page_size), max(as_int(page_number), 1)
     if size >= 0:
         selected = selected[(number - 1) * size : number * size]
-    data = [{name: text(value) for name, value in row.items()} for row in selected]
+    data = [{name: value if name in _NUMBERS else text(value) for name, value in row.items()} for row in selected]
     return json.dumps({"data": data, "count": count}, ensure_ascii=False)
 
 

@@ -34,7 +34,8 @@ class Acknowledger:
         self._batch_bytes = 0
         self._batch_last: ClientMessage | None = None
         self._individually = False
-        self._taken: OrderedDict[int, ClientMessage] = OrderedDict()
+        # Sizes only: messages that the application keeps unacknowledged must not be kept here as well.
+        self._taken: OrderedDict[int, int] = OrderedDict()
 
     @property
     def needed(self) -> bool:
@@ -43,48 +44,47 @@ class Acknowledger:
     def arrived(self, message: ClientMessage) -> None:
         """A message is about to be buffered."""
         if message.priority != DEFAULT_PRIORITY and not self._individually:
-            self.flush()
+            for answer in self.flush():
+                self._session.forget_answer(answer)
             self._individually = True
 
     def taken(self, message: ClientMessage) -> None:
         """A message goes to the application."""
         if self.needed:
-            self._taken[message.message_id] = message
+            self._taken[message.message_id] = message.encode_size
 
     def settled(self, message: ClientMessage) -> None:
         """The message is done with otherwise (it has expired)."""
         self._taken.pop(message.message_id, None)
 
-    def cumulative(self, message: ClientMessage) -> Any:
-        """Acknowledge everything taken up to ``message``; the future of the answer if one is waited for, else None."""
+    def cumulative(self, message: ClientMessage) -> list[Any]:
+        """Acknowledge everything taken up to ``message``; the futures of the answers, where answers are asked for."""
         if self._stale(message):
-            return None
+            return []
         self._session.transaction.acknowledged()
-        result = None
         if self._individually:
-            for taken in self._upto(message):
-                result = self._send(IndividualAcknowledge(self._consumer.id, taken.message_id))
-            return result
-        for taken in self._upto(message):
-            self._batch_bytes += taken.encode_size
+            packets = [IndividualAcknowledge(self._consumer.id, message_id) for message_id, _ in self._upto(message)]
+            return [answer for packet in packets for answer in self._send(packet)]
+        for _, size in self._upto(message):
+            self._batch_bytes += size
         self._batch_last = message
-        return self.flush() if self._batch_bytes >= self._batch_size else None
+        return self.flush() if self._batch_bytes >= self._batch_size else []
 
-    def individual(self, message: ClientMessage) -> Any:
-        """Acknowledge ``message`` alone, at once."""
+    def individual(self, message: ClientMessage) -> list[Any]:
+        """Acknowledge ``message`` alone, at once; the futures of the answers, as above."""
         if self._stale(message):
-            return None
+            return []
         self._session.transaction.acknowledged()
-        self.flush()
+        answers = self.flush()
         self._taken.pop(message.message_id, None)
-        return self._send(IndividualAcknowledge(self._consumer.id, message.message_id))
+        return answers + self._send(IndividualAcknowledge(self._consumer.id, message.message_id))
 
-    def flush(self) -> Any:
-        """Send what waits for its batch; the future of the answer if one is waited for."""
+    def flush(self) -> list[Any]:
+        """Send what waits for its batch; the futures of the answers, as above."""
         message, self._batch_last = self._batch_last, None
         self._batch_bytes = 0
         if message is None or self._stale(message, batched=True):
-            return None
+            return []
         return self._send(Acknowledge(self._consumer.id, message.message_id))
 
     def forget(self) -> None:
@@ -98,18 +98,19 @@ class Acknowledger:
             return True
         return not batched and message.message_id not in self._taken
 
-    def _upto(self, message: ClientMessage) -> list[ClientMessage]:
+    def _upto(self, message: ClientMessage) -> list[tuple[int, int]]:
+        """(message id, size) of what was taken, up to ``message``."""
         found = []
         while self._taken:
-            _, taken = self._taken.popitem(last=False)
-            found.append(taken)
-            if taken is message or taken.message_id == message.message_id:
+            entry = self._taken.popitem(last=False)
+            found.append(entry)
+            if entry[0] == message.message_id:
                 break
         return found
 
-    def _send(self, packet: Acknowledge | IndividualAcknowledge) -> Any:
+    def _send(self, packet: Acknowledge | IndividualAcknowledge) -> list[Any]:
         if self._session.settings.block_on_acknowledge:
             packet.requires_response = True
-            return self._session.channel.call(packet, NullResponse)
+            return [self._session.channel.call(packet, NullResponse, bound=True)]
         self._session.channel.send(packet)
-        return None
+        return []

@@ -504,7 +504,7 @@ class ClientConsumer(Protocol):
         """The next message.  ``timeout`` in ms: None waits for ever, 0 is :meth:`receive_immediate`.
 
         None is returned after the timeout, and when the consumer is closed meanwhile.  When the time is over the broker is asked once more
-        whether it has a message.  Cancelling the result ends the wait and loses no message.
+        whether it has a message, unless the connection is away then.  Cancelling the result ends the wait and loses no message.
         """
 
     def receive_immediate(self) -> Awaitable[ClientMessage | None]:
@@ -541,8 +541,11 @@ class ClientConsumer(Protocol):
     def prepare_receive(self) -> None:
         """A shell is about to wait for a message: grants the one credit of a consumer without window."""
 
-    def force_delivery(self) -> Awaitable[None]:
-        """Completes when the broker has delivered all that it can deliver now; withdraws the credit of a consumer without window."""
+    def force_delivery(self, patient: bool = True) -> Awaitable[None]:
+        """Completes when the broker has delivered all that it can deliver now; withdraws the credit of a consumer without window.
+
+        With ``patient`` false it completes at once while the connection is away.
+        """
 
     def __aiter__(self) -> AsyncIterator[ClientMessage]:
         """Messages until the consumer is closed."""

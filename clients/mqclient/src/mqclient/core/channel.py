@@ -11,21 +11,36 @@ from collections.abc import Callable
 from typing import Any
 
 from mqclient.core.runtime import Runtime, Timer, wait_at_most
-from mqclient.errors import ConnectionTimedOutError, MQError, ObjectClosedError, UnblockedError, error_for_code
+from mqclient.errors import (
+    ConnectionTimedOutError,
+    MQError,
+    ObjectClosedError,
+    TransactionRolledBackError,
+    UnblockedError,
+    error_for_code,
+)
 from mqclient.protocol.channel import NO_CORRELATION, SessionChannel
 from mqclient.wire.hot import VERSION_COMMIT_CORRELATION
 from mqclient.wire.packets import Commit, ExceptionResponse, Packet, SessionSend, SessionSendContinuation
 
+_QUEUE_MAX = 1000
+"""Packets that may wait for a call to end before senders wait too."""
+
 
 class Call:
-    """A request and whoever waits for its answer."""
+    """A request and whoever waits for its answer.
 
-    __slots__ = ("expects", "future", "packet", "timer")
+    ``bound``: it has a meaning only for the session that the broker has now, not for one that it creates anew after a failure.
+    """
 
-    def __init__(self, packet: Packet, expects: tuple[type[Packet], ...], future: Any) -> None:
+    __slots__ = ("bound", "expects", "future", "packet", "sent", "timer")
+
+    def __init__(self, packet: Packet, expects: tuple[type[Packet], ...], future: Any, bound: bool) -> None:
         self.packet = packet
         self.expects = expects
         self.future = future
+        self.bound = bound
+        self.sent = False
         self.timer: Timer | None = None
 
 
@@ -76,29 +91,46 @@ class Channel:
         else:
             self._write(self.protocol.frame(packet, remember=remember))
 
-    def call(self, packet: Packet, *expects: type[Packet]) -> Any:
-        """Send a request; the future gives the answer, one of ``expects``, or fails with what an EXCEPTION says."""
-        future = self.runtime.create_future()
+    def call(self, packet: Packet, *expects: type[Packet], bound: bool = False) -> Any:
+        """Send a request; the future gives the answer, one of ``expects``, or fails with what an EXCEPTION says.
+
+        ``bound``: see :class:`Call`; such a request fails when the session was created anew before its turn came.
+        """
+        return self.submit(packet, *expects, bound=bound).future
+
+    def submit(self, packet: Packet, *expects: type[Packet], bound: bool = False) -> Call:
+        """As :meth:`call`, for who wants to know more of the call than its answer."""
+        call = Call(packet, expects, self.runtime.create_future(), bound)
         if self.error is not None:
-            self.runtime.reject(future, self.error)
-            return future
-        call = Call(packet, expects, future)
+            self.runtime.reject(call.future, self.error)
+            return call
         if self.locked:
             self._limit_wait(call)
         self._queue.append(call)
         self._drain()
-        return future
+        return call
 
     async def ready(self, writable: bool = False) -> None:
-        """Wait until the channel is usable, with ``writable`` also until the peer reads.  Raises why it is closed."""
+        """Wait until the channel is usable, with ``writable`` also until the peer reads.  Raises why it is closed.
+
+        The wait for the connection's return is limited as a whole, however many attempts to restore the session fail meanwhile.
+        """
+        deadline: float | None = None
         while True:
             if self.error is not None:
                 raise self.error
-            if not (self.locked or (writable and self._paused)):
+            if not (self.locked or (writable and (self._paused or len(self._queue) >= _QUEUE_MAX))):
                 return
+            left = None
+            if not self.locked or self._failover_timeout is None:
+                deadline = None
+            else:
+                now = self.runtime.now()
+                deadline = now + self._failover_timeout if deadline is None else deadline
+                left = max(deadline - now, 0.0)
             future = self.runtime.create_future()
             self._waiters.append(future)
-            await wait_at_most(self.runtime, future, self._failover_timeout if self.locked else None, self._failover_error())
+            await wait_at_most(self.runtime, future, left, self._failover_error())
 
     # --- receiving ---
 
@@ -117,14 +149,16 @@ class Channel:
 
     # --- connection ---
 
-    def attach(self, transmit: Callable[[bytes], None]) -> None:
-        """There is a connection; the channel stays locked until :meth:`unlock`."""
+    def attach(self, transmit: Callable[[bytes], None], paused: bool = False) -> None:
+        """There is a connection; the channel stays locked until :meth:`unlock`.  ``paused``: its peer does not read just now."""
         self._transmit = transmit
-        self._paused = False
+        self._paused = paused
 
     def lock(self) -> None:
         """The connection is lost."""
         self._transmit = None
+        if self.locked:
+            return  # it was not back for long enough: the waits that run go on
         self.locked = True
         if self._current is not None:
             self._stop_timer(self._current)
@@ -138,26 +172,32 @@ class Channel:
         """The session was reattached: send again what the broker has not seen."""
         for data in self.protocol.replay():
             self._write(data)
-        if self._current is not None:
-            self._stop_timer(self._current)
-            self._start_timer(self._current)
 
     def restart(self, version: int) -> None:
         """The session was created anew: the call in progress fails with ``UnblockedError``.
 
-        Packets that waited without anybody waiting for an answer are forgotten.
+        So does what waited and was bound to the session before; a commit fails with ``TransactionRolledBackError``.  Packets that waited
+        without anybody waiting for an answer are forgotten.
         """
         self.incarnation += 1
         self.protocol.restart(version)
         call, self._current = self._current, None
-        self._queue = deque(item for item in self._queue if isinstance(item, Call))
+        waiting = [item for item in self._queue if isinstance(item, Call)]
+        self._queue = deque(item for item in waiting if not item.bound)
         if call is not None:
             self._stop_timer(call)
             self.runtime.reject(call.future, unblocked(call.packet.NAME, None))
+        for item in waiting:
+            if item.bound:
+                self._stop_timer(item)
+                self.runtime.reject(item.future, _outdated(item.packet))
 
     def unlock(self) -> None:
         """The session is there again: let everything go on."""
         self.locked = False
+        if self._current is not None:
+            self._stop_timer(self._current)
+            self._start_timer(self._current)
         for item in self._queue:
             if isinstance(item, Call):
                 self._stop_timer(item)
@@ -204,13 +244,15 @@ class Channel:
             item = self._queue[0]
             if isinstance(item, Call):
                 if self._current is not None:
-                    return
+                    break
                 self._queue.popleft()
                 if not self.runtime.is_done(item.future):  # else it was cancelled before its turn came
                     self._begin(item)
             else:
                 self._queue.popleft()
                 self._write(self.protocol.frame(item))
+        if not (self.locked or self._paused) and len(self._queue) < _QUEUE_MAX:
+            self._wake()
 
     def _begin(self, call: Call) -> None:
         packet = call.packet
@@ -222,6 +264,7 @@ class Channel:
         else:
             correlation = NO_CORRELATION
         self._current = call
+        call.sent = True
         self.protocol.begin_call(call.expects, correlation)
         self._start_timer(call)
         self._write(self.protocol.frame(packet))
@@ -281,6 +324,12 @@ def unblocked(what: str, cause: MQError | None) -> UnblockedError:
     error = UnblockedError(f"{what} was interrupted by a connection failure, its outcome is unknown" + (f": {cause}" if cause else ""))
     error.__cause__ = cause
     return error
+
+
+def _outdated(packet: Packet) -> MQError:
+    if isinstance(packet, Commit):
+        return TransactionRolledBackError("the connection failed before the commit was sent: the transaction was rolled back")
+    return UnblockedError(f"{packet.NAME} was not sent: the session that it belongs to was lost with the connection")
 
 
 def closed_error(what: str) -> ObjectClosedError:

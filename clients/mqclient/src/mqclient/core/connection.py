@@ -43,6 +43,8 @@ from mqclient.wire.packets import (
 )
 from mqclient.wire.primitives import TransportConfiguration
 
+_LINGER_SECONDS = 5.0
+"""How long closing waits for the peer to read what was written."""
 _VERSION_CLIENT_ID = 131
 """From here on CREATESESSION_V2 is understood."""
 
@@ -88,11 +90,14 @@ class Connection:
         self.node_id: str | None = None
         self.error: MQError | None = None
         """Why the connection is over; None while it is not."""
-        self.subscribed_version_known = False
+        self.paused = False
+        """Does the peer not read just now?"""
         self._owner = owner
         self._handlers: dict[int, FrameHandler] = {}
         self._link: Link | None = None
+        self._connecting: Any = None
         self._timer: Timer | None = None
+        self._linger: Timer | None = None
         self._topology_complete: Any = None
         self._disconnect: DisconnectReceived | None = None
         self._lost_told = False
@@ -111,7 +116,9 @@ class Connection:
         timeout = self.settings.call_timeout / 1000
         # The limit on connecting is the transport's own (connect-timeout-millis); this is what it defaults to.
         connect_timeout = self.settings.connection_ttl / 1000 if self.settings.connection_ttl > 0 else timeout
-        link = await self.runtime.connect(self.connector, self, connect_timeout)
+        self._connecting = self.runtime.connect(self.connector, self, connect_timeout)
+        link: Link = await self._connecting
+        self._connecting = None
         if self.error is not None:
             link.abort()
             raise self.error
@@ -215,13 +222,18 @@ class Connection:
         self.flush()
 
     def link_lost(self, reason: str) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
         self.fail(NotConnectedError(f"the connection to {self._peer()} was lost: {reason}"))
 
     def link_paused(self) -> None:
+        self.paused = True
         for handler in list(self._handlers.values()):
             handler.link_paused()
 
     def link_resumed(self) -> None:
+        self.paused = False
         for handler in list(self._handlers.values()):
             handler.link_resumed()
 
@@ -242,7 +254,22 @@ class Connection:
             self._end(DisconnectedError("the connection was closed"))
             self._lost_told = True
             if self._link is not None:
+                # A peer that reads nothing more would keep the socket open for many minutes.
+                self._linger = self.runtime.call_later(_LINGER_SECONDS, self._stop_lingering)
                 self._link.close()
+
+    def give_up(self) -> None:
+        """Stop to open the connection: whoever waits for that fails."""
+        connecting, self._connecting = self._connecting, None
+        if self._link is not None:
+            self.fail(DisconnectedError("the connection was closed while it was opened"))
+        elif connecting is not None:
+            connecting.cancel()
+
+    def _stop_lingering(self) -> None:
+        self._linger = None
+        if self._link is not None:
+            self._link.abort()
 
     def _end(self, error: MQError) -> None:
         self.error = error

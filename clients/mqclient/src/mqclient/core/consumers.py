@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.acks import Acknowledger
@@ -11,7 +11,7 @@ from mqclient.core.channel import closed_error
 from mqclient.core.handlers import HandlerPump
 from mqclient.core.message import ClientMessage, LargeBody
 from mqclient.core.runtime import Runtime, sleep, starts, wait_at_most
-from mqclient.errors import ConnectionTimedOutError, IllegalStateError, LargeMessageInterruptedError, MQError
+from mqclient.errors import ConnectionTimedOutError, IllegalStateError, LargeMessageInterruptedError, MQError, ObjectClosedError
 from mqclient.protocol.credits import ConsumerCredits
 from mqclient.protocol.retry import RateLimiter
 from mqclient.wire.message import KEY_FORCED_DELIVERY, CoreMessage, decode_headers, decode_message
@@ -51,6 +51,7 @@ class Consumer:
         self._body: LargeBody | None = None
         self._sequence = 0
         self._forced: dict[int, Any] = {}
+        self._completions: list[Any] = []
         self._pump: HandlerPump | None = None
         self._paused = False
         self._closed = False
@@ -111,15 +112,23 @@ class Consumer:
         if pump is not None:
             pump.stop()
             await pump.finished(self.session.settings.on_message_close_timeout)
-        self.acknowledgements.flush()
+        session = self.session
+        for answer in self.acknowledgements.flush():
+            session.forget_answer(answer)
         self._shut()
-        channel = self.session.channel
-        self.session.consumer_closed(self)
-        if channel.error is None and not channel.locked:
-            try:
-                await channel.call(ConsumerClose(self.id), NullResponse)
-            except MQError as error:
-                self.runtime.log_warning(f"closing the consumer of {self.queue_name}: {error}")
+        channel = session.channel
+        session.consumer_closed(self)
+        if channel.error is not None:
+            return
+        # While the connection is away nobody waits, but a session that is reattached has the consumer still.
+        answer = channel.call(ConsumerClose(self.id), NullResponse, bound=True)
+        if channel.locked:
+            session.forget_answer(answer)
+            return
+        try:
+            await answer
+        except MQError as error:
+            self.runtime.log_warning(f"closing the consumer of {self.queue_name}: {error}")
 
     async def __aiter__(self) -> AsyncIterator[ClientMessage]:
         while not self._closed:
@@ -156,8 +165,9 @@ class Consumer:
             self._grant(asked)
 
     @starts
-    async def force_delivery(self) -> None:
-        await self._force_delivery()
+    async def force_delivery(self, patient: bool = True) -> None:
+        if patient or not self.session.channel.locked:
+            await self._force_delivery()
 
     # --- from the session ---
 
@@ -185,6 +195,7 @@ class Consumer:
             message,
             packet.large_message_size,
             lambda size, last: self._chunk_returned(incarnation, size, last),
+            self._await_answer,
         )
         self._large = message
         self._offer(message)
@@ -197,6 +208,8 @@ class Consumer:
             self._large = None
             self.credits.arrived()
         message.large.feed(chunk, frame_size, not continues)
+        if not continues:
+            self._large_complete()
 
     def pause(self) -> None:
         """The session was stopped."""
@@ -223,6 +236,9 @@ class Consumer:
                 self._return_credits(message.frame_size, message.large is None)
             if message.large is not None:
                 message.large.discard(error)
+        if return_credits and self._body is not None:
+            # Chunks that were not read yet hold credits.
+            self._body.discard(error)
         self._interrupt(error)
         self.acknowledgements.forget()
         if return_credits:
@@ -267,7 +283,12 @@ class Consumer:
                 break
         if self._paused or not (self.session.started or self.browse_only):
             return None
-        await self._force_delivery()
+        if timeout and self.session.channel.locked:
+            return None  # it has waited for as long as it was asked to
+        try:
+            await self._force_delivery()
+        except ObjectClosedError:
+            return None
         return await self.take_paced()
 
     def take(self) -> ClientMessage | None:
@@ -302,29 +323,73 @@ class Consumer:
         return True
 
     async def _force_delivery(self) -> None:
-        self._check_open()
-        sequence = self._sequence
-        self._sequence += 1
-        future = self.runtime.create_future()
-        self._forced[sequence] = future
-        self.session.channel.send_at_once(ForceConsumerDelivery(self.id, sequence))
-        seconds = self.session.settings.call_timeout / 1000
-        late = ConnectionTimedOutError(f"SESS_FORCE_CONSUMER_DELIVERY was not answered within {seconds:g} s (callTimeout sets the limit)")
-        try:
-            await wait_at_most(self.runtime, future, seconds, late)
-        except ConnectionTimedOutError as error:
-            if error is late:
-                self.session.connection_failed(error)
-            raise
-        finally:
-            self._forced.pop(sequence, None)
+        while True:
+            self._check_open()
+            # What follows a large message under way may come after the marker that was asked for meanwhile: then ask again.
+            interrupted = self._large is not None
+            await self._ask_for_marker()
+            if not interrupted or len(self._buffer) or self._closed:
+                break
+            if self._large is not None:
+                await self._await_answer(lambda: self._wait_in(self._completions), "a large message")
         if self.credits.withdraw():
             self.session.channel.send_at_once(FlowToken(self.id, 0))
 
-    def _marker(self, sequence: object) -> None:
-        future = self._forced.get(sequence) if isinstance(sequence, int) else None
-        if future is not None:
+    async def _ask_for_marker(self) -> None:
+        await self.session.channel.ready()
+        self._check_open()
+        sequence = self._sequence
+        self._sequence += 1
+
+        def wait() -> Any:
+            future = self._forced[sequence] = self.runtime.create_future()
+            return future
+
+        first = wait()
+        self.session.channel.send_at_once(ForceConsumerDelivery(self.id, sequence))
+        try:
+            await self._await_answer(wait, ForceConsumerDelivery.NAME, first)
+        except ConnectionTimedOutError as error:
+            self.session.connection_failed(error)
+            raise
+        finally:
+            self._forced.pop(sequence, None)
+
+    async def _await_answer(self, wait: Callable[[], Any], what: str, first: Any = None) -> None:
+        """Await the future that ``wait`` makes, ``call_timeout`` at most; while the connection is away, ``call_failover_timeout``.
+
+        Raises ``ConnectionTimedOutError``.
+        """
+        channel = self.session.channel
+        seconds = self.session.settings.call_timeout / 1000
+        future = wait() if first is None else first
+        while True:
+            late = ConnectionTimedOutError(f"{what} did not come within {seconds:g} s (callTimeout sets the limit)")
+            try:
+                await wait_at_most(self.runtime, future, seconds, late)
+                return
+            except ConnectionTimedOutError as error:
+                if error is not late or not channel.locked:
+                    raise
+            future = wait()
+            await channel.ready()
+
+    def _wait_in(self, waiters: list[Any]) -> Any:
+        future = self.runtime.create_future()
+        waiters.append(future)
+        return future
+
+    def _large_complete(self) -> None:
+        """No large message is under way any more."""
+        completions, self._completions = self._completions, []
+        for future in completions:
             self.runtime.resolve(future, None)
+
+    def _marker(self, sequence: object) -> None:
+        if isinstance(sequence, int):
+            # After a failure only the last one was asked for again.
+            for number in [number for number in self._forced if number <= sequence]:
+                self.runtime.resolve(self._forced[number], None)
 
     def _message(self, found: CoreMessage, delivery_count: int, frame_size: int, encode_size: int) -> ClientMessage:
         return ClientMessage(
@@ -382,9 +447,10 @@ class Consumer:
         if large is not None and large.large is not None:
             large.large.discard(error)
         self._body = None
+        self._large_complete()
 
-    def _acknowledged(self, answer: Any) -> Awaitable[None]:
-        return self.runtime.spawn(_answer(answer))
+    def _acknowledged(self, answers: list[Any]) -> Awaitable[None]:
+        return self.runtime.spawn(_all_of(answers))
 
     def _check_open(self) -> None:
         if self._closed:
@@ -402,6 +468,6 @@ class Consumer:
             self.runtime.resolve(future, None)
 
 
-async def _answer(future: Any) -> None:
-    if future is not None:
+async def _all_of(futures: list[Any]) -> None:
+    for future in futures:
         await future

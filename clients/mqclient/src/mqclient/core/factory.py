@@ -16,10 +16,8 @@ from mqclient.core.session import Session
 from mqclient.errors import (
     ConnectionTimedOutError,
     DisconnectedError,
-    IncompatibleVersionsError,
     MQError,
     NotConnectedError,
-    SecurityError,
     SessionCreationRejectedError,
 )
 from mqclient.protocol.connection import DisconnectReceived, TopologyPacket
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
 
 REDIRECTS_MAX = 16
 """Redirects that one create_session follows before it gives up: routers that send a client in circles."""
+PAUSE_MIN = 0.01
+"""Seconds between attempts also when retryInterval is 0."""
 _REJECTED_PAUSE = 0.01
 """Seconds between attempts to recreate a session that the broker is not ready for yet."""
 
@@ -48,6 +48,10 @@ class SessionFactory(ListenerMethods):
         self._sessions: list[Session] = []
         self._opening: Any = None
         self._round = 0
+        self._attempt: Connection | None = None
+        """The connection that is being opened."""
+        self._restored_at: float | None = None
+        self._hasty = False
         self._failure: MQError | None = None
         self._finished: MQError | None = None
         self._creating = Mutex(self.runtime)
@@ -111,6 +115,8 @@ class SessionFactory(ListenerMethods):
             client_id=client_id if client_id is not None else settings.client_id,
         )
         batch = settings.ack_batch_size if ack_batch_size is None else ack_batch_size
+        # Outside of the turn too, so that each of several callers waits for a reconnect once only.
+        await self._usable_connection()
         async with self._creating:
             for _ in range(REDIRECTS_MAX):
                 connection = await self._usable_connection()
@@ -133,6 +139,10 @@ class SessionFactory(ListenerMethods):
     async def close(self) -> None:
         for session in list(self._sessions):
             await session.close()
+        self._machine.close()
+
+    def abandon(self) -> None:
+        """Nobody wants the connection any more (for the locator)."""
         self._machine.close()
 
     def session_closed(self, session: Session) -> None:
@@ -163,10 +173,13 @@ class SessionFactory(ListenerMethods):
 
     def begin_round(self) -> None:
         self._round += 1
-        self._watch(self._try_round(self._round))
+        self._watch(self._round, self._try_round(self._round))
 
     def cancel_round(self) -> None:
         self._round += 1
+        attempt, self._attempt = self._attempt, None
+        if attempt is not None:
+            attempt.give_up()
 
     def schedule_retry(self, pause: float) -> Timer:
         return self.runtime.call_later(pause, self._machine.retry_due)
@@ -190,6 +203,8 @@ class SessionFactory(ListenerMethods):
     def failure_detected(self, error: MQError) -> None:
         self._failure = error
         self._attempts.begin_reconnect()
+        restored = self._restored_at
+        self._hasty = restored is not None and self.runtime.now() - restored < max(self.settings.retry_interval / 1000, PAUSE_MIN)
         for session in self._sessions:
             session.lock()
         self._notify_failover(FailoverEvent.FAILURE_DETECTED)
@@ -197,12 +212,13 @@ class SessionFactory(ListenerMethods):
 
     def restore_sessions(self) -> None:
         self._round += 1
-        self._watch(self._restore(self._round))
+        self._watch(self._round, self._restore(self._round))
 
     def recovered(self) -> None:
         error, self._failure = self._failure, None
         assert error is not None
         self._attempts.settled()
+        self._restored_at = self.runtime.now()
         for session in list(self._sessions):
             session.unlock()
         self._became_usable()
@@ -236,12 +252,17 @@ class SessionFactory(ListenerMethods):
     # --- inside ---
 
     async def _try_round(self, number: int) -> None:
+        if self._hasty and self._failure is not None:
+            # The connection was lost again right after it had been restored: what happened may happen each time.
+            self._hasty = False
+            self._machine.attempt_failed(self._failure, max(self.settings.retry_interval / 1000, PAUSE_MIN))
+            return
         error: MQError = NotConnectedError("there is no broker to connect to")
         first = self.connection is None
         for connector in self._attempts.candidates():
             if number != self._round:
                 return
-            connection = Connection(self.runtime, self.settings, connector, self, self.connection)
+            connection = self._attempt = Connection(self.runtime, self.settings, connector, self, self.connection)
             try:
                 await connection.open(None if first else self._attempts.node_id, wait_for_topology=first)
             except MQError as failure:
@@ -253,6 +274,7 @@ class SessionFactory(ListenerMethods):
             if number != self._round:
                 connection.close()
                 return
+            self._attempt = None
             self._machine.connected(connection)
             return
         if number == self._round:
@@ -263,7 +285,7 @@ class SessionFactory(ListenerMethods):
         if pause is None:
             self._machine.attempts_exhausted(error)
         else:
-            self._machine.attempt_failed(error, pause)
+            self._machine.attempt_failed(error, max(pause, PAUSE_MIN))
 
     async def _restore(self, number: int) -> None:
         connection = self.connection
@@ -291,10 +313,20 @@ class SessionFactory(ListenerMethods):
                 if self.runtime.now() >= deadline:
                     raise
                 await sleep(self.runtime, _REJECTED_PAUSE)
-            except (SecurityError, IncompatibleVersionsError) as error:
-                # Trying again does not help this session, and must not keep the others waiting.
-                session.abandon(error)
+            except MQError as error:
+                if connection.error is not None:
+                    raise
+                # The broker does not want this session.  Trying again does not help it, and must not keep the others waiting.
+                self._lose_session(session, error)
                 return
+
+    def _lose_session(self, session: Session, error: MQError) -> None:
+        listeners, failover_listeners = list(session.failure_listeners), list(session.failover_listeners)
+        session.abandon(error)
+        for event_listener in failover_listeners:
+            self._guarded(event_listener, FailoverEvent.FAILOVER_FAILED)
+        for listener in listeners:
+            self._guarded(listener.connection_failed, error, False)
 
     async def _usable_connection(self) -> Connection:
         while True:
@@ -319,13 +351,15 @@ class SessionFactory(ListenerMethods):
         self._locator.factory_closed(self)
         self._became_usable()
 
-    def _watch(self, coroutine: Any) -> None:
-        self.runtime.spawn(self._guard(coroutine))
+    def _watch(self, number: int, coroutine: Any) -> None:
+        self.runtime.spawn(self._guard(number, coroutine))
 
-    async def _guard(self, coroutine: Any) -> None:
+    async def _guard(self, number: int, coroutine: Any) -> None:
         try:
             await coroutine
         except Exception as error:  # a defect here must not leave every session locked for ever
+            if number != self._round:
+                return  # the round was given up, and so what it waited for was cancelled
             self.runtime.log_failure("the connection could not be restored", error)
             self._machine.attempts_exhausted(NotConnectedError(f"internal error while connecting: {error!r}"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
+from mqclient.core.runtime import Mutex
 from mqclient.errors import AddressFullError, MQError
 from mqclient.protocol.credits import ProducerCredits
 from mqclient.wire.packets import ProducerRequestCredits
@@ -17,15 +18,19 @@ if TYPE_CHECKING:
 
 ANONYMOUS_MAX = 1000
 """Addresses whose credits are kept for anonymous producers."""
+UNLIMITED_SPARE = 1024 * 1024
+"""What :meth:`ProducerFlow.spare` gives without flow control."""
 
 
 class _Address:
-    __slots__ = ("credits", "holders", "waiting")
+    __slots__ = ("credits", "holders", "order", "waiting")
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, session: Session, window: int) -> None:
         self.credits = ProducerCredits(window)
         self.holders = 0
-        """Producers that are bound to the address."""
+        """Producers that are bound to the address, and sends that are under way."""
+        self.order = Mutex(session.runtime)
+        """Sends to one address are written in the order of their calls: each holds this in its turn."""
         self.waiting: deque[tuple[object, int, Any]] = deque()
         """(producer, size, future) of sends, in order."""
 
@@ -38,23 +43,41 @@ class ProducerFlow:
 
     def open(self, address: str) -> None:
         """A producer is bound to ``address``: ask for its first credits."""
-        if self._window < 0:
-            return
+        entry = self.enter(address)
+        if self._window >= 0:
+            self._request(address, entry.credits.request(0))
+
+    def enter(self, address: str) -> _Address:
+        """A send to ``address`` begins; :meth:`leave` when it is over."""
         entry = self._entry(address)
         entry.holders += 1
-        self._request(address, entry.credits.request(0))
+        return entry
+
+    def leave(self, entry: _Address) -> None:
+        entry.holders -= 1
 
     def release(self, address: str | None, producer: object, error: MQError) -> None:
         """The producer is closed: sends of it that wait fail with ``error``."""
+        failing: list[Any] = []
         for entry in self._addresses.values():
             for waiter in [waiter for waiter in entry.waiting if waiter[0] is producer]:
                 entry.waiting.remove(waiter)
-                self._session.runtime.reject(waiter[2], error)
-        if self._window >= 0 and address is not None:
-            entry = self._addresses[address]
-            entry.holders -= 1
-            if not entry.holders and not entry.waiting:
+                failing.append(waiter[2])
+        entry_of_producer = self._addresses.get(address) if address is not None else None
+        if address is not None and entry_of_producer is not None:
+            entry_of_producer.holders -= 1
+            if not entry_of_producer.holders:
                 del self._addresses[address]
+        # Last: whoever waited may close the session at once, and so come back here.
+        for future in failing:
+            self._session.runtime.reject(future, error)
+
+    def spare(self, address: str) -> int:
+        """Bytes that can be sent to ``address`` now without waiting; 0 while other sends wait."""
+        if self._window < 0:
+            return UNLIMITED_SPARE
+        entry = self._addresses.get(address)
+        return entry.credits.balance if entry is not None and not entry.waiting else 0
 
     async def acquire(self, producer: object, address: str, size: int) -> None:
         """Take credits for ``size`` bytes; waits for the broker to grant them.
@@ -120,16 +143,16 @@ class ProducerFlow:
     def _entry(self, address: str) -> _Address:
         entry = self._addresses.get(address)
         if entry is None:
-            entry = self._addresses[address] = _Address(self._window)
-            if len(self._addresses) > ANONYMOUS_MAX:
+            if len(self._addresses) >= ANONYMOUS_MAX:
                 self._evict()
+            entry = self._addresses[address] = _Address(self._session, self._window)
         else:
             self._addresses.move_to_end(address)
         return entry
 
     def _evict(self) -> None:
         for address, entry in self._addresses.items():
-            if not entry.holders and not entry.waiting:
+            if not entry.holders:
                 del self._addresses[address]
                 return
 

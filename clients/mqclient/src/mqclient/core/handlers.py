@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import MessageHandler
@@ -10,6 +11,9 @@ from mqclient.core.runtime import wait_at_most
 
 if TYPE_CHECKING:
     from mqclient.core.consumers import Consumer
+
+_handling: ContextVar[tuple[HandlerPump, ...]] = ContextVar("_handling", default=())
+"""The pumps whose handler the running code belongs to: what a handler awaits must not wait for that handler to end."""
 
 _BURST = 100
 """Messages handled before the loop gets a turn for other work."""
@@ -44,6 +48,8 @@ class HandlerPump:
     async def finished(self, timeout_ms: int) -> None:
         """Wait for a handler that runs, at most ``timeout_ms``; not at all when called by the handler itself."""
         if not self._running or self._calling:
+            return
+        if self in _handling.get():
             return
         runtime = self._consumer.runtime
         future = runtime.create_future()
@@ -83,9 +89,14 @@ class HandlerPump:
 
     async def _call(self, message: Any) -> None:
         self._calling = True
+        outer = _handling.get()
+        _handling.set((*outer, self))
         try:
-            result = self._handler(message)
+            try:
+                result = self._handler(message)
+            finally:
+                self._calling = False
+            if result is not None and inspect.isawaitable(result):
+                await result
         finally:
-            self._calling = False
-        if result is not None and inspect.isawaitable(result):
-            await result
+            _handling.set(outer)

@@ -60,7 +60,13 @@ class Locator:
                 raise NotConnectedError(f"the topology has no connector for node {node_id}")
         factory = SessionFactory(self, Attempts(self._settings, first, self._connectors, self._topology))
         self._factories.append(factory)
-        await factory.open()
+        opened = False
+        try:
+            await factory.open()
+            opened = True
+        finally:
+            if not opened:
+                factory.abandon()  # cancelled: nobody could close it
         return factory
 
     @starts

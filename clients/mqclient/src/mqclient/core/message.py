@@ -130,12 +130,23 @@ class LargeBody:
     What is buffered here is bounded by the consumer's window: credits for a chunk are returned when the chunk is taken.
     """
 
-    __slots__ = ("_chunks", "_decompressor", "_error", "_finished", "_open", "_returned", "_runtime", "_size", "_waiter")
+    __slots__ = ("_chunks", "_decompressor", "_error", "_finished", "_open", "_patiently", "_returned", "_runtime", "_size", "_waiter")
 
-    def __init__(self, runtime: Runtime, message: ClientMessage, stored_size: int, returned: Callable[[int, bool], None]) -> None:
-        """``returned(frame_size, last)`` is called for each chunk that was taken or dropped."""
+    def __init__(
+        self,
+        runtime: Runtime,
+        message: ClientMessage,
+        stored_size: int,
+        returned: Callable[[int, bool], None],
+        patiently: Callable[[Callable[[], Any], str], Awaitable[None]],
+    ) -> None:
+        """``returned(frame_size, last)`` is called for each chunk that was taken or dropped.
+
+        ``patiently(wait, what)`` awaits the future that ``wait`` makes, and raises ``ConnectionTimedOutError`` when that lasts too long.
+        """
         self._runtime = runtime
         self._returned = returned
+        self._patiently = patiently
         self._chunks: deque[tuple[bytes, int, bool]] = deque()
         self._waiter: Any = None
         self._error: MQError | None = None
@@ -164,7 +175,7 @@ class LargeBody:
         """The whole body.
 
         Raises ``LargeMessageBodyError`` when it was read or given up before, ``LargeMessageInterruptedError`` when the connection or
-        consumer ended before the last chunk.
+        consumer ended before the last chunk, ``ConnectionTimedOutError`` when a chunk does not come within ``call_timeout``.
         """
         return self._runtime.spawn(self._read())
 
@@ -222,8 +233,7 @@ class LargeBody:
         while not self._chunks:
             if self._error is not None:
                 raise self._error
-            self._waiter = self._runtime.create_future()
-            await self._waiter
+            await self._patiently(self._wait, "the next part of a large message")
         chunk, frame_size, last = self._chunks.popleft()
         self._finished = last
         self._returned(frame_size, last)
@@ -234,6 +244,10 @@ class LargeBody:
         except zlib.error as error:
             self.discard()
             raise LargeMessageBodyError(f"the compressed body cannot be read: {error}") from error
+
+    def _wait(self) -> Any:
+        self._waiter = self._runtime.create_future()
+        return self._waiter
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None

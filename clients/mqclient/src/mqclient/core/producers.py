@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import SendAcknowledgementHandler
 from mqclient.core.channel import closed_error
@@ -84,23 +84,45 @@ class Producer:
         message.address = address
         if self._group_id is not None:
             message.properties[KEY_GROUP_ID] = (STRING, self._group_id)
-        if self._limiter is not None:
-            while delay := self._limiter.delay(self.runtime.now()):
-                await sleep(self.runtime, delay)
         handler = handler or session.send_acknowledgement_handler
-        settings = session.settings
-        wanted = settings.block_on_durable_send if message.durable else settings.block_on_non_durable_send
-        block = handler is None and session.auto_commit_sends and wanted
+        block = self.waits_for_answer(message, handler)
+        large = self.is_large(message)
+        buffer = b"" if large else encode_message(message)
+        entry = session.flow.enter(address)
+        try:
+            async with entry.order:
+                if self._limiter is not None:
+                    while delay := self._limiter.delay(self.runtime.now()):
+                        await sleep(self.runtime, delay)
+                if large:
+                    answer = await session.uploads.send(self, message, address, block, handler)
+                else:
+                    answer = await self.send_regular(message, address, buffer, block, handler)
+        finally:
+            session.flow.leave(entry)
+        if answer is not None:
+            await answer
+
+    def is_large(self, message: ClientMessage) -> bool:
+        """Is the message sent in chunks?"""
         # Four bytes of the buffer's leading length count as body here.
-        if message.body_source is not None or 4 + len(message.body) > settings.min_large_message_size:
-            await session.uploads.send(self, message, address, block, handler)
-            return
-        await self.send_regular(message, address, encode_message(message), block, handler)
+        return message.body_source is not None or 4 + len(message.body) > self.session.settings.min_large_message_size
+
+    def waits_for_answer(self, message: ClientMessage, handler: SendAcknowledgementHandler | None) -> bool:
+        """Does a send last until the broker has the message?"""
+        session = self.session
+        if handler is not None or session.send_acknowledgement_handler is not None or not session.auto_commit_sends:
+            return False
+        settings = session.settings
+        return settings.block_on_durable_send if message.durable else settings.block_on_non_durable_send
 
     async def send_regular(
         self, message: ClientMessage, address: str, buffer: bytes, block: bool, handler: SendAcknowledgementHandler | None
-    ) -> None:
-        """Send a message in one packet (also for large ones that compression has made small)."""
+    ) -> Any:
+        """Send a message in one packet (also for large ones that compression has made small).
+
+        Returns the future of the broker's answer if one is to be waited for, else None.
+        """
         session = self.session
         channel = session.channel
         message.encode_size = len(buffer)
@@ -112,8 +134,8 @@ class Producer:
         packet = SessionSend(buffer, sender_id=self.id)
         if block:
             packet.requires_response = True
-            await channel.call(packet, NullResponse)
-        elif channel.protocol.window is not None:
+            return channel.call(packet, NullResponse)
+        if channel.protocol.window is not None:
             packet.requires_response = True
             packet.correlation_id = session.async_sends.register(message, handler)
             channel.send(packet, tag=packet.correlation_id)
@@ -121,3 +143,4 @@ class Producer:
             channel.send(packet)
             if handler is not None:
                 handler.send_acknowledged(message)
+        return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import (
     AddressQueryResult,
@@ -172,10 +172,8 @@ class Session(ListenerMethods):
 
     @starts
     async def flush_acknowledgements(self) -> None:
-        for consumer in self.consumers:
-            answer = consumer.acknowledgements.flush()
-            if answer is not None:
-                await answer
+        for answer in self.flush_batches():
+            await answer
 
     # --- messages, producers, consumers ---
 
@@ -309,10 +307,13 @@ class Session(ListenerMethods):
 
     # --- for the parts ---
 
-    def flush_batches(self) -> None:
-        """Send acknowledgements that wait for their batch; no answer is waited for here."""
-        for consumer in self.consumers:
-            consumer.acknowledgements.flush()
+    def flush_batches(self) -> list[Any]:
+        """Send acknowledgements that wait for their batch; the futures of their answers, where answers are asked for."""
+        return [answer for consumer in self.consumers for answer in consumer.acknowledgements.flush()]
+
+    def forget_answer(self, future: Any) -> None:
+        """Nobody waits for ``future``: what it fails with is logged."""
+        self.runtime.spawn(self._answer_forgotten(future))
 
     def pause_consumers(self) -> None:
         for consumer in self.consumers:
@@ -337,7 +338,7 @@ class Session(ListenerMethods):
         """The broker has created the session."""
         self.channel.protocol.id = self._request.session_channel_id
         self.channel.protocol.version = version
-        self.channel.attach(connection.write_frame)
+        self.channel.attach(connection.write_frame, connection.paused)
         self.channel.unlock()
 
     def lock(self) -> None:
@@ -353,7 +354,7 @@ class Session(ListenerMethods):
         self.channel.lock()
         protocol = self.channel.protocol
         answer = await connection.reattach_session(self.name, self.channel_id, protocol.last_confirmed, self)
-        self.channel.attach(connection.write_frame)
+        self.channel.attach(connection.write_frame, connection.paused)
         if answer.reattached:
             self.async_sends.acknowledged(protocol.confirmed(answer.last_confirmed_command_id))
             self.channel.replay()
@@ -383,6 +384,12 @@ class Session(ListenerMethods):
 
     # --- inside ---
 
+    async def _answer_forgotten(self, future: Any) -> None:
+        try:
+            await future
+        except MQError as error:
+            self.runtime.log_warning(f"a request of a session that is being closed or rolled back: {error}")
+
     async def _undo_consumer(self, consumer_id: int) -> None:
         try:
             await self.channel.call(ConsumerClose(consumer_id), NullResponse)
@@ -404,9 +411,10 @@ class Session(ListenerMethods):
                 frames.append(queue)
             frames.append(replace(consumer.request, requires_response=False))
             frames.append(FlowToken(consumer.id, consumer.recreated()))
-            if consumer.pending_sequence is not None and self._started:
+            if consumer.pending_sequence is not None and (self._started or consumer.browse_only):
                 frames.append(ForceConsumerDelivery(consumer.id, consumer.pending_sequence))
         if self._started:
             frames.append(SessionStart())
         for packet in frames:
-            channel.write_raw(channel.protocol.frame(packet, remember=False))
+            # The broker counts these packets too: they must be counted here, or confirmations would be taken for those of later ones.
+            channel.write_raw(channel.protocol.frame(packet))

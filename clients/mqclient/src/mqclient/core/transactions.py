@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mqclient.errors import MQError, TransactionOutcomeUnknownError, TransactionRolledBackError, UnblockedError
+from mqclient.errors import (
+    ConnectionTimedOutError,
+    MQError,
+    TransactionOutcomeUnknownError,
+    TransactionRolledBackError,
+    UnblockedError,
+)
 from mqclient.wire.hot import VERSION_COMMIT_CORRELATION
 from mqclient.wire.packets import Commit, NullResponse, Rollback, SessionStart, SessionStop
 
@@ -39,20 +45,34 @@ class Transaction:
     async def commit(self, block: bool) -> None:
         session = self._session
         await session.channel.ready()
-        session.flush_batches()
+        for answer in session.flush_batches():
+            await answer
         if self.rollback_only:
             await self.rollback(False)
             raise TransactionRolledBackError("the connection failed during the transaction: it was rolled back and can be made again")
-        self._has_work = False
-        if not block and session.channel.protocol.version >= VERSION_COMMIT_CORRELATION:
-            session.channel.send(Commit(session.channel.protocol.next_async_correlation()))
+        channel = session.channel
+        worked, self._has_work = self._has_work, False
+        if not block and channel.protocol.version >= VERSION_COMMIT_CORRELATION:
+            channel.send(Commit(channel.protocol.next_async_correlation()))
             return
+        incarnation = channel.incarnation
+        call = channel.submit(Commit(), NullResponse, bound=worked)
         try:
-            await session.channel.call(Commit(), NullResponse)
-        except UnblockedError as error:
-            self._has_work = True
-            await self._clean_up()
+            await call.future
+        except (UnblockedError, ConnectionTimedOutError) as error:
+            if not call.sent:
+                raise
+            if channel.incarnation != incarnation:
+                await self._clean_up()
+            # Else the connection is still away: if the session can be reattached, the commit is sent again with it.
             raise TransactionOutcomeUnknownError(f"the connection failed while the transaction was committed: {error}") from error
+        except TransactionRolledBackError:
+            if channel.incarnation != incarnation:
+                await self._clean_up()
+            raise
+        finally:
+            if not call.sent and channel.incarnation == incarnation:
+                self._has_work = worked or self._has_work
 
     async def rollback(self, consider_last_message_as_delivered: bool) -> None:
         """Stop delivery, give back what is buffered, roll back, deliver again."""
@@ -64,7 +84,8 @@ class Transaction:
                 session.pause_consumers()
                 await session.wait_for_handlers()
                 await session.channel.call(SessionStop(), NullResponse)
-            session.flush_batches()
+            for answer in session.flush_batches():
+                session.forget_answer(answer)
             for consumer in list(session.consumers):
                 consumer.clear(return_credits=True)
             self._has_work = False
@@ -80,4 +101,4 @@ class Transaction:
         try:
             await self.rollback(False)
         except MQError as error:
-            self._session.runtime.log_warning(f"rolling back after a commit with unknown outcome: {error}")
+            self._session.runtime.log_warning(f"rolling back after a commit that was cut off: {error}")

@@ -39,14 +39,16 @@ class LargeUploads:
 
     async def send(
         self, producer: Producer, message: ClientMessage, address: str, block: bool, handler: SendAcknowledgementHandler | None
-    ) -> None:
-        """Send ``message`` in chunks; raises ``LargeMessageInterruptedError`` when a failure cuts off a body that cannot be read again."""
+    ) -> Any:
+        """Send ``message`` in chunks; returns the future of the broker's answer if one is to be waited for, else None.
+
+        Raises ``LargeMessageInterruptedError`` when a failure cuts off a body that cannot be read again.
+        """
         async with self._mutex:
             while True:
                 body = _Body(message, self._session.settings.min_large_message_size)
                 try:
-                    await self._send(producer, message, body, address, block, handler)
-                    return
+                    return await self._send(producer, message, body, address, block, handler)
                 except _ConnectionReplaced:
                     if body.from_source or not self._session.auto_commit_sends:
                         raise LargeMessageInterruptedError(
@@ -61,7 +63,7 @@ class LargeUploads:
         address: str,
         block: bool,
         handler: SendAcknowledgementHandler | None,
-    ) -> None:
+    ) -> Any:
         session = self._session
         settings = session.settings
         chunk_size = settings.min_large_message_size
@@ -73,8 +75,7 @@ class LargeUploads:
         if settings.compress_large_message and len(chunk) < chunk_size:
             wire.body = chunk
             wire.properties[KEY_LARGE_SIZE] = (LONG, body.plain_size)
-            await producer.send_regular(message, address, encode_message(wire), block, handler)
-            return
+            return await producer.send_regular(message, address, encode_message(wire), block, handler)
         headers = encode_headers(wire)
         if len(headers) >= chunk_size:
             raise IllegalStateError(
@@ -82,6 +83,7 @@ class LargeUploads:
             )
         channel = session.channel
         await channel.ready(writable=True)
+        producer.check_open()
         incarnation = channel.incarnation
         session.transaction.sent()
         channel.send(SessionSendLarge(headers))
@@ -99,7 +101,7 @@ class LargeUploads:
                 await answer
             await session.flow.acquire(producer, address, len(chunk) + _CONTINUATION_OVERHEAD + (8 if last else 0))
             if last:
-                return
+                return None
             chunk = await body.next_chunk()
 
     def _transmit(
@@ -109,7 +111,7 @@ class LargeUploads:
         channel = session.channel
         if last and block:
             packet.requires_response = True
-            return channel.call(packet, NullResponse)
+            return channel.call(packet, NullResponse, bound=True)
         if channel.protocol.window is not None:
             packet.requires_response = True
             packet.correlation_id = session.async_sends.register(message, handler if last else None)

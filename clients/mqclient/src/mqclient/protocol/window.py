@@ -15,7 +15,7 @@ class ConfirmationWindow:
     A session without a confirmation window (-1 on the wire) has no object of this class.
     """
 
-    __slots__ = ("_cache", "_first_cached", "_received_bytes", "last_confirmed_command_id", "size")
+    __slots__ = ("_cache", "_first_cached", "_received_bytes", "cached_bytes", "last_confirmed_command_id", "size")
 
     def __init__(self, size: int) -> None:
         if size < 0:
@@ -26,6 +26,8 @@ class ConfirmationWindow:
         self._received_bytes = 0
         self._cache: deque[bytes] = deque()
         self._first_cached = 0
+        self.cached_bytes = 0
+        """Bytes of the frames that the peer has not confirmed."""
 
     @property
     def cached(self) -> int:
@@ -35,6 +37,7 @@ class ConfirmationWindow:
     def sent(self, frame: bytes) -> None:
         """A counted frame was sent."""
         self._cache.append(frame)
+        self.cached_bytes += len(frame)
 
     def processed(self, frame_size: int) -> int | None:
         """A counted frame of ``frame_size`` bytes was processed.  Returns the command id to confirm now, if one is due."""
@@ -57,7 +60,7 @@ class ConfirmationWindow:
         count = command_id + 1 - self._first_cached
         dropped = 0
         while dropped < count and self._cache:
-            self._cache.popleft()
+            self.cached_bytes -= len(self._cache.popleft())
             dropped += 1
         if count > 0:
             self._first_cached = command_id + 1
@@ -70,6 +73,7 @@ class ConfirmationWindow:
     def clear(self) -> None:
         """Start again, for a session that was created anew."""
         self._cache.clear()
+        self.cached_bytes = 0
         self._first_cached = 0
         self.last_confirmed_command_id = -1
         self._received_bytes = 0

@@ -249,8 +249,16 @@ def decode_records(content: memoryview) -> Iterator[Record]:
     reader = _Reader(content)
     size = len(content)
     while reader.at < size:
-        kind = content[reader.at]
         start = reader.at
+        kind = content[start]
+        if kind == MESSAGE and start + SINGLE_REFERENCE.size <= size:
+            _, flags, headers, length, count, queue_id = SINGLE_REFERENCE.unpack_from(content, start)
+            end = start + SINGLE_REFERENCE.size + length
+            if not flags and count == 1 and end <= size and headers + 8 <= length:
+                buffer = bytes(content[end - length : end])
+                reader.at = end
+                yield MessageRecord(_I64.unpack_from(buffer, headers)[0], headers, (queue_id,), buffer, None, None, 0, False)
+                continue
         reader.at += 1
         try:
             record = _decode(kind, reader)

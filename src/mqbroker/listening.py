@@ -1,0 +1,149 @@
+"""Everything of a broker that takes connections: acceptors, in-process ones, and the ports of metrics and health."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
+from twisted.internet.error import CannotListenError
+from twisted.logger import Logger
+
+from mqbroker.monitoring import bindings, serve
+from mqbroker.server.acceptor import Acceptor, speaks_core
+from mqbroker.server.figures import BrokerFigures
+from mqbroker.server.management.acceptor_control import AcceptorControl
+from mqbroker.server.metrics import render
+from mqbroker.server.tls import TlsConfigurationError
+from mqclient.invm import SERVERS, InVMAcceptor
+from mqclient.text import nearest_name
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IListeningPort
+
+    from mqbroker.server.server import Server
+    from mqclient.urls import TransportUri
+
+log = Logger(namespace="mqbroker")
+
+
+class StartError(Exception):
+    """The broker cannot start; the text is one sentence that says why."""
+
+
+class Listeners:
+    """Opens and closes them.  ``domains`` are the entries of login.config that an acceptor may name."""
+
+    def __init__(self, server: Server, reactor: Any, read_file: Callable[[str], bytes], domains: Sequence[str]) -> None:
+        self.acceptors: list[Acceptor] = []
+        self._server = server
+        self._reactor = reactor
+        self._read_file = read_file
+        self._domains = domains
+        self._in_process: list[int] = []
+        self._web: list[IListeningPort] = []
+
+    @property
+    def monitoring_urls(self) -> list[str]:
+        """Where metrics and health are served."""
+        hosts: list[Any] = [port.getHost() for port in self._web]
+        return [f"http://{host.host}:{host.port}" for host in hosts]
+
+    def find(self, name: str) -> AcceptorControl | None:
+        """The management resource of an acceptor."""
+        return next((AcceptorControl(acceptor) for acceptor in self.acceptors if acceptor.name == name), None)
+
+    def open(self, uris: Sequence[TransportUri]) -> None:
+        """Open the acceptors of the configuration.  Raises :class:`StartError`; everything is closed again then."""
+        try:
+            for uri in uris:
+                self._open(uri)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, uri: TransportUri) -> None:
+        if uri.scheme == "vm":
+            try:
+                self.accept_in_process(int(uri.host))
+            except ValueError as error:
+                raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {error}") from error
+            return
+        if not speaks_core(uri):
+            log.warn("acceptor {name} is not opened: its protocols do not include CORE, the only one this broker speaks", name=uri.name)
+            return
+        acceptor = Acceptor(self._server, uri, self._reactor, self._read_file, _set_socket_buffers)
+        domain = acceptor.security_domain
+        if domain is not None and domain not in self._domains:
+            known = nearest_name(domain, self._domains) or ", ".join(self._domains) or "none"
+            raise StartError(f"acceptor {uri.name}: securityDomain={domain} is no entry of login.config; expected: {known}")
+        self.acceptors.append(acceptor)
+        if not acceptor.starts_itself:
+            log.info("acceptor {name} is not opened until management starts it (autoStart=false)", name=uri.name)
+            return
+        try:
+            acceptor.start()
+        except (CannotListenError, TlsConfigurationError) as error:
+            raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {_reason(error)}") from error
+
+    def accept_in_process(self, number: int | None = None) -> int:
+        """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""
+        server = self._server
+        acceptor = InVMAcceptor(self._reactor.callFromThread, lambda transport: server.connect(transport, "invm:0"))
+        registered = SERVERS.register(acceptor, number)
+        self._in_process.append(registered)
+        return registered
+
+    def monitor(self, web: Sequence[str], disk_usage: Callable[[], float]) -> None:
+        """Serve metrics and health where the configuration says so.  Raises :class:`StartError`."""
+        server = self._server
+        figures = BrokerFigures(server, disk_usage)
+        try:
+            found, warnings = bindings(server.configuration.metrics, web)
+        except ValueError as error:
+            raise StartError(str(error)) from error
+        for warning in warnings:
+            log.warn("{warning}", warning=warning)
+
+        def live() -> str | None:
+            return "the journal cannot be written any more" if server.store.failed else None
+
+        def ready() -> str | None:
+            return live() or (None if server.started else "the broker is not active")
+
+        for binding in found:
+            try:
+                port = serve(self._reactor, binding, live, ready, lambda: render(figures))
+            except CannotListenError as error:
+                self.close()
+                raise StartError(f"metrics and health cannot be served at {binding.host}:{binding.port}: {_reason(error)}") from error
+            self._web.append(port)
+            log.info("health{metrics} at {url}", metrics=" and metrics" if binding.metrics else "", url=self.monitoring_urls[-1])
+
+    def close(self) -> Deferred[Any]:
+        """Take no more connections; those that are there stay."""
+        while self._in_process:
+            SERVERS.unregister(self._in_process.pop())
+        acceptors, self.acceptors = self.acceptors, []
+        web, self._web = self._web, []
+        stopping: list[Deferred[Any]] = [acceptor.stop() for acceptor in acceptors]
+        stopping += [maybeDeferred(port.stopListening) for port in web]
+        return gatherResults(stopping, consumeErrors=True)
+
+
+def _set_socket_buffers(transport: Any, send: int, receive: int) -> None:
+    """Sizes in bytes; -1 leaves the system's."""
+    while not hasattr(transport, "socket") and hasattr(transport, "transport"):
+        transport = transport.transport  # what TLS is wrapped around
+    if send > 0:
+        transport.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send)
+    if receive > 0:
+        transport.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, CannotListenError):
+        cause = error.socketError
+        return str(getattr(cause, "strerror", None) or cause)
+    return str(error)

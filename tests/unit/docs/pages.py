@@ -1,0 +1,38 @@
+"""The pages for readers, and what is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDERS = (ROOT, ROOT / "docs", ROOT / "protocol-spec", ROOT / "clients" / "mqclient")
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+CODE = re.compile(r"`([^`\n]+)`")
+
+
+def pages() -> list[Path]:
+    """README, change log, documentation, specification."""
+    return sorted(path for folder in FOLDERS for path in folder.glob("*.md"))
+
+
+def blocks(text: str, language: str) -> Iterator[str]:
+    """The contents of the fenced blocks of one language."""
+    return (content for found, content in FENCED.findall(text) if found == language)
+
+
+def prose(text: str) -> str:
+    """The text without its fenced blocks."""
+    return FENCED.sub("", text)
+
+
+def rows(text: str) -> Iterator[list[str]]:
+    """The cells of every line that is a row of a table."""
+    for line in prose(text).splitlines():
+        if line.startswith("|"):
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def read(*parts: str) -> str:
+    return ROOT.joinpath(*parts).read_text(encoding="utf-8")

@@ -1,0 +1,267 @@
+"""Dead letters, expiry, moves and returns in the cases where something is missing or odd."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+from unittest import mock
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.messaging.references import Reference, ReferenceList
+from mqbroker.messaging.transaction import Transaction
+from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError
+from mqclient.wire.message import KEY_DUPLICATE_ID
+from mqclient.wire.properties import LONG, STRING, TypedValue
+from tests.unit.messaging.support import START_MS, Bench, Collector
+
+
+def damage_properties(bench: Bench, address: str) -> Any:
+    """A message whose property table is cut off: it announces one entry and holds none."""
+    message = bench.message(b"poison", address, routing_type=None, properties={"a": (LONG, 1)})
+    at = message.properties_offset
+    message.buffer = message.buffer[: at + 1] + struct.pack(">i", 1)
+    message._properties = None
+    return message
+
+
+class DeadLetterTests(SynchronousTestCase):
+    def test_a_dead_letter_address_that_only_a_wildcard_queue_is_bound_to_takes_dead_letters(self) -> None:
+        bench = Bench({"q": {"max_delivery_attempts": 1, "dead_letter_address": "dead.q"}})
+        queue = bench.queue("q")
+        graves = bench.queue("graves", "dead.#", 0)
+        consumer = Collector(bench, queue)
+        bench.send(b"x")
+        consumer.ready = False
+        bench.messaging.settlement.redeliver(consumer.references)
+        self.assertEqual((queue.message_count, graves.message_count), (0, 1))
+
+    def test_unroutable_messages_reach_a_dead_letter_address_that_only_a_wildcard_queue_is_bound_to(self) -> None:
+        bench = Bench({"q": {"send_to_dla_on_no_route": True, "dead_letter_address": "dead.q"}})
+        bench.messaging.administration.create_address("q", (1,))
+        graves = bench.queue("graves", "dead.#", 0)
+        bench.send(b"x")
+        self.assertEqual(graves.message_count, 1)
+
+    def test_dead_letter_resources_are_made_although_clients_may_not_create_addresses(self) -> None:
+        settings = {
+            "#": {
+                "max_delivery_attempts": 1,
+                "dead_letter_address": "DLQ",
+                "auto_create_dead_letter_resources": True,
+                "auto_create_addresses": False,
+            }
+        }
+        bench = Bench(settings)
+        for name in ("q", "DLQ"):
+            bench.messaging.administration.create_address(name, (1,))
+            bench.queue(name)
+        queue = bench.core.queues["q"]
+        consumer = Collector(bench, queue)
+        for body in (b"a", b"b"):
+            bench.send(body)
+        consumer.ready = False
+        bench.messaging.settlement.redeliver(consumer.references)
+        self.assertEqual(queue.message_count, 0)
+        self.assertEqual(bench.core.queues["DLQ.q"].message_count, 2)
+
+    def test_one_damaged_message_does_not_keep_the_others_from_coming_back(self) -> None:
+        bench = Bench({"q": {"max_delivery_attempts": 1, "dead_letter_address": "DLQ"}})
+        queue = bench.queue("q")
+        letters = bench.queue("DLQ")
+        consumer = Collector(bench, queue)
+        bench.send(b"first")
+        bench.send_message(damage_properties(bench, "q"))
+        bench.send(b"last")
+        self.assertEqual(len(consumer.references), 3)
+        consumer.ready = False
+        bench.messaging.settlement.redeliver(consumer.references)
+        self.assertEqual((queue.delivering, queue.message_count), (0, 0))
+        self.assertGreaterEqual(letters.message_count, 2)
+
+    def test_a_message_damaged_in_its_properties_expires_without_stopping_the_scan(self) -> None:
+        bench = Bench({"q": {"expiry_address": "E"}})
+        queue = bench.queue("q")
+        expired = bench.queue("E")
+        damaged = damage_properties(bench, "q")
+        damaged.expiration = START_MS + 10
+        bench.send_message(damaged)
+        bench.messaging.start()
+        for _ in range(2):
+            try:
+                bench.clock.advance(31)
+            except MalformedPacketError:
+                pass
+            bench.send(b"good", expiration=bench.clock.wall_ms() + 10)
+        bench.clock.advance(31)
+        self.assertEqual((queue.message_count, expired.message_count > 0), (0, True))
+
+
+class RedeliveryTests(SynchronousTestCase):
+    def test_messages_that_come_back_with_a_delay_keep_their_order(self) -> None:
+        bench = Bench({"q": {"redelivery_delay": 1000}})
+        queue = bench.queue("q")
+        consumer = Collector(bench, queue)
+        for body in (b"1", b"2", b"3"):
+            bench.send(body)
+        consumer.leave()
+        bench.messaging.settlement.redeliver(consumer.references)
+        again = Collector(bench, queue)
+        bench.clock.advance(2)
+        bench.turn()
+        self.assertEqual(again.bodies, [b"1", b"2", b"3"])
+
+    def test_putting_messages_back_does_not_walk_past_everything_that_waits(self) -> None:
+        """A consumer with a selector returns 200 messages from behind 5000 that it did not want."""
+        looked_at = [0]
+
+        class Counting(Reference):
+            __slots__ = ("_order",)
+
+            @property
+            def order(self) -> int:
+                looked_at[0] += 1
+                return self._order
+
+            @order.setter
+            def order(self, value: int) -> None:
+                self._order = value
+
+        bench = Bench()
+        queue = bench.queue("q")
+        references = [Counting(bench.message(), queue) for _ in range(5200)]
+        waiting = ReferenceList()
+        for reference in references:
+            waiting.append(reference)
+        taken = references[5000:]
+        for reference in taken:
+            waiting.remove(reference)
+        looked_at[0] = 0
+        for reference in reversed(taken):
+            waiting.insert(reference)
+        self.assertEqual(list(waiting), references)
+        self.assertLess(looked_at[0], 20_000)
+
+
+class ExpiryTests(SynchronousTestCase):
+    def test_a_queue_whose_address_is_its_expiry_address_never_expires(self) -> None:
+        bench = Bench({"#": {"expiry_address": "E", "expiry_delay": 1000}})
+        queue, expired = bench.queue("q"), bench.queue("E")
+        bench.messaging.start()
+        bench.send(b"x")
+        bench.clock.advance(40)
+        self.assertEqual((queue.message_count, expired.message_count), (0, 1))
+        bench.clock.advance(120)
+        self.assertEqual(expired.message_count, 1)
+        reader = Collector(bench, expired)
+        self.assertEqual(reader.bodies, [b"x"])
+
+    def test_the_scan_of_one_long_queue_lets_others_run(self) -> None:
+        bench = Bench()
+        queue = bench.queue("q")
+        expiration = bench.clock.wall_ms() + 10
+        for _ in range(12_000):
+            bench.messaging.sending.send(bench.message(durable=False, expiration=expiration), "q", None, 1, bench.context)
+        bench.messaging.start()
+        most = [0]
+        run = bench.core.turn.run
+
+        def counting(function: Any, *args: Any) -> None:
+            before = queue.messages_expired
+            run(function, *args)
+            most[0] = max(most[0], queue.messages_expired - before)
+
+        with mock.patch.object(bench.core.turn, "run", counting):
+            bench.clock.advance(31)
+        self.assertEqual(queue.messages_expired, 12_000)
+        self.assertLessEqual(most[0], 5000)
+
+
+class MoveTests(SynchronousTestCase):
+    def test_a_message_that_the_target_does_not_take_stays_where_it_is(self) -> None:
+        bench = Bench()
+        queue = bench.queue("q")
+        target = bench.queue("t", filter_string="colour = 'red'")
+        bench.send(b"x")
+        reference = next(iter(queue.references))
+        bench.messaging.settlement.move(reference, "t", "t")
+        self.assertEqual(queue.message_count + target.message_count, 1)
+        self.assertEqual(queue.delivering, 0)
+
+    def test_a_message_that_is_sent_back_to_an_address_without_queues_stays_where_it_is(self) -> None:
+        bench = Bench()
+        queue = bench.queue("q")
+        bench.messaging.administration.create_address("empty", (1,))
+        bench.send(b"x")
+        bench.messaging.settlement.move(next(iter(queue.references)), "empty", None)
+        self.assertEqual(queue.message_count, 1)
+
+
+class AutoDeleteTests(SynchronousTestCase):
+    def used_queue(self) -> Bench:
+        """An auto-created queue that was used, and that nobody uses now."""
+        bench = Bench({"#": {"auto_delete_queues_delay": 0}})
+        bench.messaging.start()
+        bench.messaging.administration.auto_create_for_send("q", 1, None, lambda *args: None)
+        queue = bench.core.queues["q"]
+        consumer = Collector(bench, queue)
+        bench.send(b"0")
+        bench.messaging.settlement.acknowledge(consumer.references)
+        consumer.leave()
+        self.assertIn("q", bench.core.queues)
+        return bench
+
+    def test_a_queue_to_which_an_open_transaction_has_sent_is_in_use(self) -> None:
+        bench = self.used_queue()
+        transaction = Transaction()
+        bench.send(b"1", transaction=transaction)
+        bench.clock.advance(100)
+        bench.messaging.settlement.commit(transaction, bench.context)
+        self.assertIn("q", bench.core.queues)
+        self.assertEqual(bench.core.queues["q"].message_count, 1)
+
+    def test_a_queue_whose_message_waits_for_the_disk_is_in_use(self) -> None:
+        bench = self.used_queue()
+        bench.clock.advance(31)
+        bench.store.held = True
+        bench.send(b"1")
+        bench.clock.advance(31)
+        bench.store.sync()
+        self.assertIn("q", bench.core.queues)
+        self.assertEqual(bench.core.queues["q"].message_count, 1)
+
+
+class DuplicateCacheTests(SynchronousTestCase):
+    def test_an_id_that_became_known_while_the_transaction_was_open_makes_its_commit_fail(self) -> None:
+        bench = Bench()
+        queue = bench.queue("q")
+        transaction = Transaction()
+        properties: dict[str, TypedValue] = {KEY_DUPLICATE_ID: (STRING, "one")}
+        bench.send(b"x", transaction=transaction, properties=properties)
+        bench.send(b"x", properties=properties)
+        with self.assertRaises(DuplicateIdRejectedError):
+            bench.messaging.settlement.commit(transaction, bench.context)
+        self.assertEqual(queue.message_count, 1)
+
+    def test_ids_of_a_qualified_name_go_with_its_queue(self) -> None:
+        bench = Bench()
+        properties: dict[str, TypedValue] = {KEY_DUPLICATE_ID: (STRING, "one")}
+        for _ in range(2):
+            queue = bench.queue("x", "q")
+            message = bench.message(b"x", properties=properties)
+            bench.messaging.sending.send(message, "q", "x", 1, bench.context)
+            self.assertEqual(queue.message_count, 1)
+            bench.messaging.administration.delete_queue(queue)
+
+
+class DispatchTests(SynchronousTestCase):
+    def test_a_lowered_consumers_before_dispatch_holds_for_the_consumers_that_are_there(self) -> None:
+        bench = Bench()
+        queue = bench.queue("q", consumers_before_dispatch=2)
+        consumer = Collector(bench, queue)
+        bench.send(b"x")
+        self.assertEqual(consumer.bodies, [])
+        bench.messaging.administration.update_queue(queue, consumers_before_dispatch=0)
+        bench.send(b"y")
+        bench.turn()
+        self.assertEqual(consumer.bodies, [b"x", b"y"])

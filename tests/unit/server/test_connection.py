@@ -1,0 +1,359 @@
+"""Connections: handshake, frames, liveness, back-pressure."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.logger import formatEvent, globalLogPublisher
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.configuration import Configuration
+from mqbroker.server.login import Identity
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, PING_CHANNEL, PREAMBLE, SESSION_CHANNEL, frame
+from tests.unit.server.support import Peer, World, of_kind
+from tests.unit.wire.vectors import connections, files, load
+
+
+def ping_frame(ttl_ms: int = 60000) -> bytes:
+    return frame(wire.Ping.TYPE, PING_CHANNEL, ttl_ms.to_bytes(8, "big", signed=True))
+
+
+class ConnectionCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world = World()
+
+    def assert_open(self, peer: Peer) -> None:
+        self.assertFalse(peer.transport.closed)
+        peer.ping()
+        self.assertEqual(len(of_kind(peer.take(PING_CHANNEL), wire.Ping)), 1)
+
+    def reasons(self) -> str:
+        """What was logged of closed connections."""
+
+        return "\n".join(formatEvent(event) for event in self.logged)
+
+    def record_log(self) -> None:
+
+        self.logged: list[object] = []
+        globalLogPublisher.addObserver(self.logged.append)
+        self.addCleanup(globalLogPublisher.removeObserver, self.logged.append)
+
+
+class HandshakeTests(ConnectionCase):
+    def test_byte_by_byte(self) -> None:
+        peer = self.world.peer(handshake=False)
+        for byte in PREAMBLE + ping_frame():
+            peer.feed(bytes((byte,)))
+        self.assertEqual(of_kind(peer.take(PING_CHANNEL), wire.Ping), [wire.Ping(60000)])
+
+    def test_a_peer_without_preamble_is_taken_as_core(self) -> None:
+        peer = self.world.peer(handshake=False)
+        peer.feed(ping_frame())
+        self.assertEqual(len(peer.take(PING_CHANNEL)), 1)
+
+    def test_other_protocols_are_sent_away(self) -> None:
+        for data in (
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"AMQP\x00\x01\x00\x00",
+            b"CONNECT\naccept-version:1.2\n\n\x00",
+            b"ARTEMIX\x00\x00",
+            b"\x16\x03\x01\x02\x00",
+        ):
+            peer = self.world.peer(handshake=False)
+            peer.feed(data)
+            self.assertTrue(peer.transport.aborted, data)
+            self.assertEqual(bytes(peer.transport.written), b"")
+
+    def test_the_server_never_speaks_first(self) -> None:
+        self.assertEqual(self.world.peer().read(), [])
+
+    def test_a_silent_peer_is_closed_after_the_time_out(self) -> None:
+        silent, half, done = (self.world.peer(handshake=False) for _ in range(3))
+        half.feed(PREAMBLE)
+        done.feed(PREAMBLE + ping_frame())
+        self.world.clock.advance(9.9)
+        self.assertFalse(silent.transport.closed)
+        self.world.clock.advance(0.2)
+        self.assertTrue(silent.transport.aborted)
+        self.assertTrue(half.transport.aborted)
+        self.assertFalse(done.transport.closed)
+        self.assertEqual(list(self.world.server.connections), [done.connection.connection_id])
+
+    def test_each_acceptor_has_its_own_time_out(self) -> None:
+        patient = self.world.peer(handshake=False, handshake_timeout_seconds=0)
+        hasty = self.world.peer(handshake=False, handshake_timeout_seconds=0.5)
+        self.world.clock.advance(1)
+        self.assertTrue(hasty.transport.aborted)
+        self.world.clock.advance(50)
+        self.assertFalse(patient.transport.closed)
+
+    def test_a_closed_connection_leaves_no_timer(self) -> None:
+        before = self.world.clock.pending
+        peer = self.world.peer(handshake=False)
+        peer.lose()
+        self.assertEqual(self.world.clock.pending, before)
+
+
+class FrameTests(ConnectionCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.record_log()
+
+    def test_frames_are_small_before_a_session_exists(self) -> None:
+        peer = self.world.peer()
+        peer.feed(HEADER.pack(FRAME_SIZE_BEFORE_SESSION + 1, wire.CreateSession.TYPE, SESSION_CHANNEL))
+        self.assertTrue(peer.transport.aborted)
+        self.assertIn("65541", self.reasons())
+
+    def test_frames_may_be_large_in_a_session(self) -> None:
+        session = self.world.session()
+        session.create_queue("q")
+        session.publish(bytes(200_000), reply=True)
+        self.assertEqual(len(of_kind(session.take(), wire.NullResponse)), 1)
+        self.assertEqual(self.world.queue("q").message_count, 1)
+
+    def test_frames_have_a_limit_in_a_session(self) -> None:
+        world = World(frame_size_max=1_000_000)
+        session = world.session()
+        session.peer.feed(HEADER.pack(1_000_000, wire.SessionSend.TYPE, session.channel))
+        self.assertTrue(session.peer.transport.aborted)
+        self.assertEqual(world.server.connections, {})
+
+    def test_a_frame_for_an_unknown_channel_is_dropped(self) -> None:
+        peer = self.world.peer()
+        peer.send(wire.SessionStart(), 77)
+        self.assert_open(peer)
+
+    def test_an_unknown_packet_type_closes_the_connection(self) -> None:
+        session = self.world.session()
+        session.peer.feed(frame(119, session.channel, b""))
+        self.assertTrue(session.peer.transport.aborted)
+        self.assertEqual(self.world.server.sessions.by_name, {})
+
+    def test_what_came_before_a_bad_frame_is_handled(self) -> None:
+        peer = self.world.peer()
+        peer.feed(ping_frame() + b"\x00\x00\x00\x01\x00")
+        self.assertEqual(len(peer.take(PING_CHANNEL)), 1)
+        self.assertTrue(peer.transport.aborted)
+
+
+class MalformedPacketTests(ConnectionCase):
+    """A packet cut off anywhere closes its connection, says why, and touches no other one."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.record_log()
+        self.samples: dict[int, tuple[int, int, bytes]] = {}
+        for path in files():
+            if path.parent.name != "jms-2.44.0":
+                continue
+            for connection in connections(load(path)):
+                for from_client, data in connection.frames:
+                    kind, channel = data[4] - 256 * (data[4] > 127), int.from_bytes(data[5:13], "big")
+                    if from_client and len(data) > 13:
+                        self.samples.setdefault(kind, (connection.version, channel, data[13:]))
+
+    def test_every_packet_of_a_client_cut_short(self) -> None:
+        bystander = self.world.peer()
+        self.assertGreater(len(self.samples), 30)
+        for kind, (version, channel, body) in self.samples.items():
+            peer = self.world.peer()
+            if channel >= 10:
+                session = peer.open(version=version)
+                channel = session.channel
+            name = wire.decode_packet(kind, body, version).NAME
+            self.logged.clear()
+            peer.feed(frame(kind, channel, body[:3] if kind not in (wire.Commit.TYPE, wire.Rollback.TYPE) else b""))
+            if kind == wire.Commit.TYPE:
+                continue  # the short form is a valid commit
+            self.assertTrue(peer.transport.aborted, name)
+            self.assertIn(name.removesuffix("_V2") if "TOPOLOGY" in name else name, self.reasons())
+            self.assert_open(bystander)
+        bystander.lose()
+        self.assertEqual(len(self.world.server.connections), 1, "the one whose packet was a valid commit")
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.data())
+    def test_damaged_packets_never_get_past_their_connection(self, data: st.DataObject) -> None:
+        world = World()
+        bystander = world.peer()
+        kind = data.draw(st.sampled_from(sorted(self.samples)))
+        version, channel, body = self.samples[kind]
+        at = data.draw(st.integers(0, len(body)))
+        junk = data.draw(st.binary(max_size=8))
+        cut = data.draw(st.integers(0, 8))
+        session = world.peer().open(version=version)
+        session.peer.feed(frame(kind, session.channel if channel >= 10 else channel, body[:at] + junk + body[at + cut :]))
+        self.assertEqual(self.flushLoggedErrors(), [])
+        self.assert_open(bystander)
+
+
+class VersionTests(ConnectionCase):
+    def test_the_topology_has_the_form_of_the_version(self) -> None:
+        for version, kind in (
+            (121, wire.ClusterTopology),
+            (122, wire.ClusterTopologyV2),
+            (130, wire.ClusterTopologyV2),
+            (131, wire.ClusterTopologyV4),
+        ):
+            peer = self.world.peer()
+            peer.version = version
+            peer.send(wire.SubscribeTopologyV2(False, version), PING_CHANNEL)
+            (answer,) = peer.take(PING_CHANNEL)
+            self.assertIs(type(answer), kind)
+            self.assertTrue(answer.last)  # type: ignore[attr-defined]
+
+    def test_the_notice_of_a_stop_has_the_form_of_the_version(self) -> None:
+        peers = []
+        for version in (124, 125, 131):
+            peer = self.world.peer()
+            peer.version = version
+            peer.send(wire.SubscribeTopologyV2(False, version), PING_CHANNEL)
+            peer.read()
+            peers.append(peer)
+        self.world.server.stop()
+        self.assertEqual([type(peer.take(PING_CHANNEL)[0]) for peer in peers], [wire.Disconnect, wire.DisconnectV2, wire.DisconnectV3])
+        self.assertTrue(all(peer.transport.closed and not peer.transport.aborted for peer in peers))
+
+    def test_versions_outside_the_range_are_refused_and_the_connection_stays(self) -> None:
+        peer = self.world.peer()
+        for version in (120, 137):
+            session = peer.session(version=version)
+            (answer,) = peer.take(SESSION_CHANNEL)
+            self.assertEqual(getattr(answer, "error_code", None), 108)
+            self.assertNotIn(session.channel, peer.connection.sessions)
+        peer.open(version=136)
+
+    def test_a_failover_check_is_always_answered_with_yes(self) -> None:
+        peer = self.world.peer()
+        peer.send(wire.CheckForFailover("another node"), SESSION_CHANNEL)
+        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(True)])
+
+
+class LivenessTests(ConnectionCase):
+    def test_a_silent_client_is_dropped_after_its_ttl(self) -> None:
+        peer = self.world.peer()
+        peer.ping(3000)
+        peer.open()
+        self.world.clock.advance(2.5)
+        self.assertFalse(peer.transport.closed)
+        self.world.clock.advance(5)
+        self.assertTrue(peer.transport.aborted)
+        self.assertEqual(self.world.server.sessions.by_name, {})
+
+    def test_any_packet_keeps_a_connection_alive(self) -> None:
+        peer = self.world.peer()
+        peer.ping(3000)
+        session = peer.open()
+        for _ in range(20):
+            self.world.clock.advance(1.5)
+            session.send(wire.SessionStart())
+        self.assertFalse(peer.transport.closed)
+
+    def test_a_ttl_of_minus_one_never_ends(self) -> None:
+        peer = self.world.peer()
+        peer.ping(-1)
+        self.world.clock.advance(1000)
+        self.assertFalse(peer.transport.closed)
+
+    def test_the_override_beats_the_client(self) -> None:
+        world = World(Configuration(security_enabled=False, connection_ttl_override=4000))
+        peer = world.peer()
+        peer.ping(-1)
+        world.clock.advance(9)
+        self.assertTrue(peer.transport.aborted)
+
+    def test_sessions_of_a_lost_socket_end_even_without_ttl(self) -> None:
+        peer = self.world.peer()
+        peer.ping(-1)
+        peer.open(window_size=1000)
+        peer.lose()
+        self.world.clock.advance(50)
+        self.assertEqual(len(self.world.server.sessions.by_name), 1)
+        self.world.clock.advance(20)
+        self.assertEqual(len(self.world.server.sessions.by_name), 0)
+
+
+class BackPressureTests(ConnectionCase):
+    def test_nothing_is_delivered_while_the_peer_does_not_read(self) -> None:
+        session = self.world.session()
+        session.create_queue("q")
+        session.consume()
+        peer = session.peer
+        peer.connection.pause_output()
+        self.assertFalse(peer.transport.reading)
+        other = self.world.session()
+        for number in range(3):
+            other.publish(b"%d" % number)
+        self.assertEqual(session.bodies(), [])
+        self.assertEqual(self.world.queue("q").references.count, 3)
+        peer.connection.resume_output()
+        self.assertTrue(peer.transport.reading)
+        self.assertEqual(session.bodies(), [b"0", b"1", b"2"])
+
+    def test_a_large_message_stalls_between_chunks(self) -> None:
+        sender = self.world.session()
+        sender.create_queue("q")
+        sender.begin_large()
+        sender.chunk(bytes(300), 300)
+        session = self.world.peer().open(min_large_message_size=100)
+        session.peer.connection.pause_output()
+        session.consume()
+        self.assertEqual(session.take(), [])
+        session.peer.connection.resume_output()
+        self.assertEqual(len(of_kind(session.take(), wire.SessionReceiveContinuation)), 3)
+
+    def test_a_full_transport_in_the_middle_of_a_turn_stops_delivery(self) -> None:
+        """The transport says so while it is written to; what was not handed to it stays in the queue."""
+        session = self.world.session()
+        session.create_queue("q")
+        for _ in range(8):
+            session.publish(bytes(100_000))
+        session.take()
+        transport, connection = session.peer.transport, session.peer.connection
+        write = transport.writeSequence
+
+        def full(data: list[bytes]) -> None:
+            write(data)
+            connection.pause_output()
+
+        transport.writeSequence = full  # type: ignore[method-assign]
+        session.consume()
+        self.assertLess(len(session.received()), 5)
+        self.assertGreater(self.world.queue("q").references.count, 3)
+
+    def test_reading_pauses_while_a_login_is_checked(self) -> None:
+
+        waiting: list[Deferred[object]] = []
+
+        def later(function: object, *args: object) -> Deferred[object]:
+            waiting.append(Deferred())
+            return waiting[-1]
+
+        world = World(Configuration(), defer_to_thread=later)
+        peer = world.peer()
+        peer.session(username="admin", password="secret")
+        peer.ping()
+        self.assertFalse(peer.transport.reading)
+        self.assertEqual(peer.read(), [])
+        waiting[0].callback(Identity("admin", frozenset({"all"})))
+        self.assertTrue(peer.transport.reading)
+        self.assertEqual([type(packet) for _, packet in peer.read()], [wire.CreateSessionResponse, wire.Ping])
+
+    def test_a_client_that_left_during_the_login_gets_no_session(self) -> None:
+
+        waiting: list[Deferred[object]] = []
+
+        def later(function: object, *args: object) -> Deferred[object]:
+            waiting.append(Deferred())
+            return waiting[-1]
+
+        world = World(Configuration(), defer_to_thread=later)
+        peer = world.peer()
+        peer.session(username="admin", password="secret")
+        peer.lose()
+        waiting[0].callback(Identity("admin", frozenset({"all"})))
+        self.assertEqual(world.server.sessions.by_name, {})
+        self.assertEqual(world.server.connections, {})

@@ -1,0 +1,71 @@
+"""Writes the fixture journal of the present format version: ``python -m tests.unit.storage.make_fixture``.
+
+A fixture is made once per format version and then kept for good: that a later version can still read it is the point.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import AddressRecord, QueueRecord
+from mqclient.storageformat.frames import FORMAT_VERSION
+from mqclient.wire.message import CoreMessage, encode_message
+from mqclient.wire.properties import STRING
+from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig
+
+FIXTURES = pathlib.Path(__file__).parent / "fixtures"
+FOLDERS = {"journal": JOURNAL, "bindings": BINDINGS, "large-messages": LARGE}
+
+
+def fill(rig: Rig) -> None:
+    """One of everything, some of it over and done with."""
+    rig.start()
+    store = rig.store
+    batch = store.begin()
+    batch.put_address(AddressRecord(store.next_id(), "orders", frozenset({0, 1})))
+    queue, other = store.next_id(), store.next_id()
+    batch.put_queue(QueueRecord(queue, "q", "orders", 1, "color = 'red'", {"exclusive": True, "max-consumers": -1}))
+    batch.put_queue(QueueRecord(other, "other", "orders", 0, None, {"user": "bob"}))
+    batch.put_queue(QueueRecord(store.next_id(), "gone", "orders", 1))
+    batch.put_setting("address-settings", "orders.#", '{"maxSizeBytes":1000}')
+    store.commit(batch)
+    for number in range(20):
+        content = CoreMessage(address="orders", durable=True, priority=number % 10, body=b"%d" % number * 100)
+        content.properties["color"] = (STRING, "red")
+        message = Message.received(encode_message(content), store.next_id())
+        batch = store.begin()
+        batch.add_message(message, [queue] if number % 2 else [queue, other])
+        batch.add_duplicate_id("orders", b"dup-%d" % number, store.next_id())
+        store.commit(batch)
+        rig.settle()
+        batch = store.begin()
+        if number % 3 == 0:
+            batch.acknowledge(queue, message)
+        if number == 2:
+            batch.delivery_count(queue, message, 5)
+            batch.schedule(other, message, 1_800_000_000_000)
+        store.commit(batch)
+    body = store.create_large_body(store.next_id())
+    body.append(b"large" * 100)
+    body.complete()
+    batch = store.begin()
+    batch.add_message(Message.of(CoreMessage(message_id=store.next_id(), address="elsewhere", durable=True), body), [queue])
+    batch.delete_queue(queue + 2)
+    store.commit(batch)
+    rig.settle()
+
+
+def main() -> None:
+    rig = Rig(seed=1)
+    fill(rig)
+    rig.stop()
+    for name, folder in FOLDERS.items():
+        target = FIXTURES / f"version-{FORMAT_VERSION}" / name
+        target.mkdir(parents=True)
+        for file in rig.disk.list(folder):
+            (target / file).write_bytes(rig.disk.read(f"{folder}/{file}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""What the tests of storage share: a clock that a test moves, and a store on a simulated disk."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.task import Clock as TwistedClock
+
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import QueueRecord, Recovered, Store
+from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.settings import StoreSettings
+from mqclient.wire.message import CoreMessage, encode_message
+from tests.simulation.disk import SimulatedDisk
+from tests.simulation.diskwriter import SimulatedDiskWriter
+
+JOURNAL = "/data/journal"
+BINDINGS = "/data/bindings"
+LARGE = "/data/large-messages"
+
+
+class Call:
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def cancel(self) -> None:
+        if self._call.active():
+            self._call.cancel()
+
+
+class ManualClock:
+    """Time moves when the test says so."""
+
+    def __init__(self) -> None:
+        self.reactor = TwistedClock()
+
+    def monotonic(self) -> float:
+        return float(self.reactor.seconds())
+
+    def wall_ms(self) -> int:
+        return 1_700_000_000_000 + int(self.reactor.seconds() * 1000)
+
+    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> Call:
+        return Call(self.reactor.callLater(seconds, function, *args))
+
+    def turn(self) -> bool:
+        """Run what is due now, and not what that causes; false when there was nothing."""
+        due = [call for call in self.reactor.getDelayedCalls() if call.getTime() <= self.reactor.seconds()]
+        self.reactor.advance(0)
+        return bool(due)
+
+
+def settings(**changes: Any) -> StoreSettings:
+    values: dict[str, Any] = {"journal_file_size": 4096, "bindings_file_size": 4096, **changes}
+    return StoreSettings(JOURNAL, BINDINGS, LARGE, **values)
+
+
+class Rig:
+    """A disk, and one broker process after the other that uses it."""
+
+    def __init__(self, seed: int = 1, capacity: int | None = None, **changes: Any) -> None:
+        self.rng = random.Random(seed)
+        self.disk = SimulatedDisk(self.rng, capacity)
+        self.settings = settings(**changes)
+        self.failures: list[str] = []
+        self.recovered: dict[int, Message] = {}
+        self.clock: ManualClock
+        self.writer: SimulatedDiskWriter
+        self.store: FileStore
+
+    def make(self) -> FileStore:
+        """A new process, which has not touched the disk yet."""
+        self.clock = ManualClock()
+        self.writer = SimulatedDiskWriter()
+        self.store = FileStore(self.settings, self.disk, self.writer, self.clock, self.rng.randbytes, self.failures.append)
+        return self.store
+
+    def start(self) -> Recovered:
+        store = self.make()
+        store.open()
+        recovered = store.load()
+        self.recovered = {message.message_id: message for message, _ in recovered.messages}
+        self.settle()
+        return recovered
+
+    def settle(self) -> None:
+        """Let everything happen that is due."""
+        while self.clock.turn() or self.writer.run_one():
+            pass
+
+    def stop(self) -> None:
+        done: list[bool] = []
+        self.store.stop(lambda: done.append(True))
+        self.settle()
+        assert done == [True]
+
+    def restart(self) -> Recovered:
+        self.stop()
+        return self.start()
+
+    def crash(self) -> Recovered:
+        """The machine stops now and starts again."""
+        self.disk.crash()
+        return self.start()
+
+    def queue(self, name: str = "q", address: str = "a") -> int:
+        """Store a queue; returns its id."""
+        queue_id = self.store.next_id()
+        batch = self.store.begin()
+        batch.put_queue(QueueRecord(queue_id, name, address, 1))
+        self.store.commit(batch)
+        return queue_id
+
+    def add(self, *queue_ids: int, body: bytes = b"body") -> Message:
+        """Hand over one message."""
+        message = make_message(self.store, body)
+        batch = self.store.begin()
+        batch.add_message(message, queue_ids)
+        self.store.commit(batch)
+        return message
+
+    def acknowledge(self, queue_id: int, *messages: Message) -> None:
+        batch = self.store.begin()
+        for message in messages:
+            batch.acknowledge(queue_id, message)
+        self.store.commit(batch)
+
+    def files(self, directory: str = JOURNAL) -> list[str]:
+        return [name for name in self.disk.list(directory) if name.startswith("mqbroker-")]
+
+
+def make_message(store: Store, body: bytes = b"body", address: str = "a") -> Message:
+    return Message.received(encode_message(CoreMessage(address=address, durable=True, body=body)), store.next_id())
+
+
+def ids(recovered: Recovered) -> list[int]:
+    return [message.message_id for message, _ in recovered.messages]

@@ -1,0 +1,225 @@
+"""Old segments go: when they are dead, and when little of them is live."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import TestCase
+
+from mqbroker.messaging.ports import QueueRecord, RecoveredReference
+from mqbroker.storage.compaction import STEP_BYTES, STEP_RECORDS
+from tests.unit.storage.support import BINDINGS, JOURNAL, Rig, ids
+
+
+def started(**changes: Any) -> tuple[Rig, int]:
+    rig = Rig(**changes)
+    rig.start()
+    queue = rig.queue()
+    rig.settle()
+    return rig, queue
+
+
+class TrimTests(TestCase):
+    def test_dead_segments_go_without_compaction(self) -> None:
+        rig, queue = started(journal_compact_min_files=0)
+        for _ in range(100):
+            rig.acknowledge(queue, rig.add(queue, body=bytes(500)))
+            rig.settle()
+        self.assertLessEqual(len(rig.files()), 2)
+
+    def test_a_live_message_keeps_all_that_came_after_it(self) -> None:
+        """Acknowledgements behind it may be what keeps others dead."""
+        rig, queue = started(journal_compact_min_files=0)
+        kept = rig.add(queue)
+        for _ in range(100):
+            rig.acknowledge(queue, rig.add(queue, body=bytes(500)))
+            rig.settle()
+        self.assertGreater(len(rig.files()), 10)
+        self.assertEqual(ids(rig.restart()), [kept.message_id])
+        rig.acknowledge(queue, rig.recovered[kept.message_id])
+        rig.settle()
+        self.assertLessEqual(len(rig.files()), 2)
+
+    def test_nothing_is_removed_before_that_is_on_the_disk(self) -> None:
+        rig, queue = started()
+        messages = [rig.add(queue, body=bytes(1500)) for _ in range(10)]
+        rig.settle()
+        files = rig.files()
+        rig.acknowledge(queue, *messages)
+        while rig.clock.turn():
+            pass
+        self.assertEqual(rig.files(), files)
+        rig.settle()
+        self.assertLess(len(rig.files()), len(files))
+
+    def test_removed_files_that_a_crash_brings_back_are_ignored(self) -> None:
+        rig, queue = started()
+        messages = [rig.add(queue, body=bytes(1500)) for _ in range(10)]
+        rig.settle()
+        old = {name: rig.disk.read(f"{JOURNAL}/{name}") for name in rig.files()}
+        rig.acknowledge(queue, *messages)
+        rig.settle()
+        rig.stop()
+        back = sorted(set(old) - set(rig.files()))[0]
+        rig.disk.open(f"{JOURNAL}/{back}").write(0, old[back])
+        self.assertEqual(ids(rig.start()), [])
+        self.assertNotIn(back, rig.files())
+
+    def test_restarts_do_not_pile_up_files(self) -> None:
+        rig, queue = started()
+        kept = rig.add(queue)
+        for _ in range(40):
+            self.assertEqual(ids(rig.restart()), [kept.message_id])
+        self.assertLessEqual(len(rig.files()), rig.settings.journal_compact_min_files + 2)
+        self.assertLessEqual(len(rig.files(BINDINGS)), rig.settings.journal_compact_min_files + 2)
+
+
+class CompactionTests(TestCase):
+    def test_few_live_messages_are_moved_out_of_the_way(self) -> None:
+        rig, queue = started(journal_compact_min_files=4, journal_compact_percentage=30)
+        kept = []
+        for number in range(200):
+            message = rig.add(queue, body=bytes(500))
+            if number % 20:
+                rig.acknowledge(queue, message)
+            else:
+                kept.append(message.message_id)
+            rig.settle()
+        self.assertLessEqual(len(rig.files()), 8)
+        self.assertEqual(ids(rig.restart()), kept)
+
+    def test_without_compaction_they_stay(self) -> None:
+        rig, queue = started(journal_compact_min_files=0)
+        for number in range(200):
+            message = rig.add(queue, body=bytes(500))
+            if number % 20:
+                rig.acknowledge(queue, message)
+            rig.settle()
+        self.assertGreater(len(rig.files()), 20)
+
+    def test_what_is_mostly_live_is_left_alone(self) -> None:
+        rig, queue = started(journal_compact_min_files=2, journal_compact_percentage=30)
+        rig.add(queue, body=bytes(500))
+        rig.settle()
+        first = rig.files()[0]
+        for number in range(100):
+            message = rig.add(queue, body=bytes(500))
+            if number % 2:
+                rig.acknowledge(queue, message)
+            rig.settle()
+        self.assertEqual(rig.files()[0], first)
+
+    def test_counts_schedules_and_duplicate_ids_are_moved_too(self) -> None:
+        rig, queue = started(journal_compact_min_files=2, journal_compact_percentage=50)
+        other = rig.queue("other")
+        message = rig.add(queue, other, body=b"kept")
+        record_id = rig.store.next_id()
+        batch = rig.store.begin()
+        batch.delivery_count(queue, message, 4)
+        batch.schedule(other, message, 99)
+        batch.add_duplicate_id("a", b"dup", record_id)
+        rig.store.commit(batch)
+        first = rig.files()[0]
+        for _ in range(60):
+            rig.acknowledge(queue, rig.add(queue, body=bytes(500)))
+            rig.settle()
+        self.assertNotIn(first, rig.files())
+        for recovered in (rig.restart(), rig.crash()):
+            self.assertEqual(recovered.messages[0][1], [RecoveredReference(queue, 4, 0), RecoveredReference(other, 0, 99)])
+            self.assertEqual([(entry.record_id, entry.duplicate_id) for entry in recovered.duplicate_ids], [(record_id, b"dup")])
+
+    def test_an_acknowledgement_after_the_move_holds(self) -> None:
+        rig, queue = started(journal_compact_min_files=2, journal_compact_percentage=50)
+        message = rig.add(queue, body=b"kept")
+        for _ in range(60):
+            rig.acknowledge(queue, rig.add(queue, body=bytes(500)))
+            rig.settle()
+        rig.acknowledge(queue, message)
+        self.assertEqual(ids(rig.restart()), [])
+
+    def test_one_turn_moves_a_bounded_number(self) -> None:
+        """A million live messages do not stop the loop: each written batch brings one step of the compaction."""
+        rig, queue = started(journal_file_size=256 * 1024, journal_compact_min_files=1, journal_compact_percentage=60)
+        messages = [rig.add(queue, body=b"") for _ in range(6000)]
+        rig.settle()
+        first = rig.files()[0]
+        rig.acknowledge(queue, *(message for message in messages if message.message_id % 4))
+        written: list[int] = []
+
+        class Observer:
+            def written(self, path: str, offset: int, data: bytes | bytearray) -> None:
+                written.append(len(data))
+
+            def removed(self, path: str) -> None: ...
+
+        rig.settle()
+        rig.store.observe(Observer())
+        rig.acknowledge(queue, rig.add(queue, body=bytes(260_000)))
+        rig.settle()
+        self.assertNotIn(first, rig.files())
+        steps = [size for size in written if size < 260_000]
+        self.assertGreater(len(steps), 1500 // STEP_RECORDS)
+        self.assertLess(max(steps), STEP_BYTES + 4096)
+        self.assertEqual(ids(rig.restart()), [message.message_id for message in messages if message.message_id % 4 == 0])
+
+    def test_bindings_are_compacted(self) -> None:
+        rig, _ = started(bindings_file_size=1024, journal_compact_min_files=3, journal_compact_percentage=50)
+        for number in range(300):
+            batch = rig.store.begin()
+            batch.put_setting("kind", "key", f"{number}")
+            rig.store.commit(batch)
+            rig.settle()
+        self.assertLessEqual(len(rig.files(BINDINGS)), 6)
+        recovered = rig.restart()
+        self.assertEqual(recovered.settings, {("kind", "key"): "299"})
+        self.assertEqual([queue.name for queue in recovered.queues], ["q"])
+
+    def test_it_comes_to_an_end_whatever_the_percentage(self) -> None:
+        rig, queue = started(journal_compact_min_files=1, journal_compact_percentage=100)
+        kept = [rig.add(queue, body=bytes(900)).message_id for _ in range(50)]
+        rig.settle()
+        self.assertEqual(ids(rig.restart()), kept)
+
+
+class DeletedQueueTests(TestCase):
+    def test_messages_of_a_deleted_queue_are_let_go_at_once(self) -> None:
+        """Nobody acknowledges them one by one, and still their segments go."""
+        rig, queue = started(journal_compact_min_files=0)
+        other = rig.queue("other")
+        for _ in range(50):
+            rig.add(queue, body=bytes(500))
+        shared = rig.add(queue, other)
+        rig.settle()
+        self.assertGreater(len(rig.files()), 5)
+        batch = rig.store.begin()
+        batch.delete_queue(queue)
+        rig.store.commit(batch)
+        rig.settle()
+        self.assertLessEqual(len(rig.files()), 3)
+        self.assertEqual(ids(rig.restart()), [shared.message_id])
+
+    def test_a_queue_deleted_during_the_sweep_is_swept_too(self) -> None:
+        rig, queue = started(journal_compact_min_files=0)
+        other = rig.queue("other")
+        for _ in range(3000):
+            rig.add(queue, body=b"")
+            rig.add(other, body=b"")
+        rig.settle()
+        for queue_id in (queue, other):
+            batch = rig.store.begin()
+            batch.delete_queue(queue_id)
+            rig.store.commit(batch)
+            rig.clock.turn()
+        rig.settle()
+        self.assertLessEqual(len(rig.files()), 2)
+
+    def test_late_acknowledgements_of_it_do_no_harm(self) -> None:
+        rig, queue = started()
+        message = rig.add(queue)
+        batch = rig.store.begin()
+        batch.delete_queue(queue)
+        batch.put_queue(QueueRecord(rig.store.next_id(), "new", "a", 1))
+        rig.store.commit(batch)
+        rig.settle()
+        rig.acknowledge(queue, message)
+        rig.settle()
+        self.assertEqual(ids(rig.restart()), [])

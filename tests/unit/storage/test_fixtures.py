@@ -1,0 +1,43 @@
+"""Journals that earlier versions wrote are read."""
+
+from __future__ import annotations
+
+from unittest import TestCase
+
+from mqbroker.messaging.ports import RecoveredReference
+from mqclient.storageformat.frames import FORMAT_VERSION
+from tests.unit.storage.make_fixture import FIXTURES, FOLDERS
+from tests.unit.storage.support import Rig
+
+
+class FixtureTests(TestCase):
+    def test_there_is_one_of_this_version(self) -> None:
+        self.assertTrue((FIXTURES / f"version-{FORMAT_VERSION}").is_dir())
+
+    def test_version_1(self) -> None:
+        rig = Rig()
+        for name, folder in FOLDERS.items():
+            for file in (FIXTURES / "version-1" / name).iterdir():
+                rig.disk.open(f"{folder}/{file.name}").write(0, file.read_bytes())
+        for recovered in (rig.start(), rig.restart()):
+            self.assertEqual([(each.name, each.routing_types) for each in recovered.addresses], [("orders", {0, 1})])
+            queue, other = recovered.queues
+            self.assertEqual((queue.name, queue.address, queue.routing_type, queue.filter_string), ("q", "orders", 1, "color = 'red'"))
+            self.assertEqual(queue.attributes, {"exclusive": True, "max-consumers": -1})
+            self.assertEqual((other.name, other.routing_type, other.filter_string, other.attributes), ("other", 0, None, {"user": "bob"}))
+            self.assertEqual(recovered.settings, {("address-settings", "orders.#"): '{"maxSizeBytes":1000}'})
+            self.assertEqual([each.duplicate_id for each in recovered.duplicate_ids], [b"dup-%d" % number for number in range(20)])
+            *regular, large = recovered.messages
+            numbers = [number for number in range(20) if number % 3 or number % 2 == 0]
+            self.assertEqual([message.decoded().body for message, _ in regular], [b"%d" % number * 100 for number in numbers])
+            for number, (message, references) in zip(numbers, regular, strict=True):
+                self.assertEqual((message.address, message.priority, message.property("color")), ("orders", number % 10, "red"))
+                expected = ([queue.queue_id] if number % 3 else []) + ([other.queue_id] if number % 2 == 0 else [])
+                self.assertEqual([each.queue_id for each in references], expected)
+            self.assertEqual(
+                regular[numbers.index(2)][1],
+                [RecoveredReference(queue.queue_id, 5, 0), RecoveredReference(other.queue_id, 0, 1_800_000_000_000)],
+            )
+            body = large[0].large
+            assert body is not None
+            self.assertEqual((large[0].address, body.read(0, 1000)), ("elsewhere", b"large" * 100))

@@ -1,0 +1,233 @@
+"""Reading a folder without a broker, and saving what can be saved from a damaged one."""
+
+from __future__ import annotations
+
+import random
+from unittest import TestCase
+
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import AddressRecord, RecoveredReference
+from mqbroker.storage.errors import JournalDamagedError
+from mqbroker.storage.recover import JournalRecord, Loss, journal_records, read_folder, refill, salvage
+from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, decode_segment_header, read_frames
+from mqclient.storageformat.records import AcknowledgeRecord, BindingRecord, MessageRecord
+from mqclient.wire.message import CoreMessage
+from tests.simulation.disk import SimulatedDisk
+from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig, ids
+
+
+def snapshot(rig: Rig) -> dict[str, bytes]:
+    paths = [f"{folder}/{name}" for folder in (JOURNAL, BINDINGS, LARGE) for name in rig.disk.list(folder)]
+    return {path: rig.disk.read(path) for path in paths}
+
+
+class SalvageTests(TestCase):
+    def setUp(self) -> None:
+        self.rig = Rig(journal_compact_min_files=0)
+        self.rig.start()
+        self.queue = self.rig.queue()
+        batch = self.rig.store.begin()
+        batch.put_address(AddressRecord(self.rig.store.next_id(), "a", frozenset({1})))
+        batch.put_setting("kind", "key", "{}")
+        batch.add_duplicate_id("a", b"dup", self.rig.store.next_id())
+        self.rig.store.commit(batch)
+        self.messages = []
+        for number in range(20):
+            self.messages.append(self.rig.add(self.queue, body=bytes([number]) * 500))
+            self.rig.settle()
+        self.large = self.add_large(b"large" * 1000)
+        self.rig.settle()
+        self.sent = [message.message_id for message in self.messages] + [self.large.message_id]
+
+    def add_large(self, content: bytes) -> Message:
+        store = self.rig.store
+        body = store.create_large_body(store.next_id())
+        body.append(content)
+        body.complete()
+        message = Message.of(CoreMessage(message_id=store.next_id(), address="a", durable=True), body)
+        batch = store.begin()
+        batch.add_message(message, [self.queue])
+        batch.delivery_count(self.queue, message, 3)
+        batch.schedule(self.queue, message, 77)
+        store.commit(batch)
+        return message
+
+    def segment(self, index: int) -> tuple[str, list[tuple[int, int]]]:
+        """A file and its frames (offset, end)."""
+        path = f"{JOURNAL}/{self.rig.files()[index]}"
+        data = self.rig.disk.read(path)
+        return path, [(each.offset, each.end) for each in read_frames(memoryview(data), decode_segment_header(data).seed)]
+
+    def test_a_whole_folder_is_read_without_loss_and_left_as_it_is(self) -> None:
+        self.rig.stop()
+        before = snapshot(self.rig)
+        saved = salvage(self.rig.disk, self.rig.settings)
+        self.assertEqual((ids(saved.recovered), saved.losses), (self.sent, []))
+        strict = read_folder(self.rig.disk, self.rig.settings)
+        self.assertEqual(ids(strict), self.sent)
+        for recovered in (saved.recovered, strict):
+            body = recovered.messages[-1][0].large
+            assert body is not None
+            self.assertEqual(body.read(0, 10_000), b"large" * 1000)
+        self.assertEqual(snapshot(self.rig), before)
+
+    def test_a_flipped_bit_costs_what_is_in_its_frame_and_that_is_listed(self) -> None:
+        self.rig.stop()
+        path, frames = self.segment(1)
+        for offset, end in frames:
+            for position in (offset, offset + 5, offset + 9, offset + 14, end - 100):
+                self.rig.disk.flip_bit(path, position)
+                with self.assertRaises(JournalDamagedError):
+                    read_folder(self.rig.disk, self.rig.settings)
+                saved = salvage(self.rig.disk, self.rig.settings)
+                (loss,) = saved.losses
+                self.assertEqual((loss.file, loss.offset, loss.size), (path, offset, end - offset))
+                lost = set(self.sent) - set(ids(saved.recovered))
+                self.assertEqual(len(lost), 1)
+                self.assertLessEqual(lost, set(loss.message_ids))
+                self.rig.disk.flip_bit(path, position)
+
+    def test_damage_in_the_last_segment(self) -> None:
+        self.rig.disk.end_process()
+        path, frames = self.segment(-1)
+        self.assertGreater(len(frames), 1)
+        self.rig.disk.flip_bit(path, frames[0][1] - 1)
+        saved = salvage(self.rig.disk, self.rig.settings)
+        self.assertEqual([(loss.file, loss.offset) for loss in saved.losses], [(path, frames[0][0])])
+        self.assertEqual(len(ids(saved.recovered)), 20)
+
+    def test_a_torn_last_write_is_no_loss(self) -> None:
+        self.rig.disk.end_process()
+        path, frames = self.segment(-1)
+        self.rig.disk.flip_bit(path, frames[-1][1] - 1)
+        saved = salvage(self.rig.disk, self.rig.settings)
+        self.assertEqual((saved.losses, len(ids(saved.recovered))), ([], 20))
+
+    def test_a_damaged_header_costs_nothing_but_is_told(self) -> None:
+        self.rig.stop()
+        path, _ = self.segment(1)
+        self.rig.disk.flip_bit(path, 70)
+        saved = salvage(self.rig.disk, self.rig.settings)
+        self.assertEqual([(loss.file, loss.offset) for loss in saved.losses], [(path, 0)])
+        self.assertEqual(ids(saved.recovered), self.sent)
+
+    def test_a_missing_segment_is_told(self) -> None:
+        self.rig.stop()
+        path, _ = self.segment(1)
+        self.rig.disk.remove(path)
+        saved = salvage(self.rig.disk, self.rig.settings)
+        self.assertEqual([loss.file for loss in saved.losses], [path])
+        self.assertLess(len(ids(saved.recovered)), 21)
+
+    def test_a_segment_cut_off_is_told(self) -> None:
+        self.rig.stop()
+        path, frames = self.segment(1)
+        data = self.rig.disk.read(path)
+        self.rig.disk.remove(path)
+        self.rig.disk.open(path).write(0, data[: frames[2][1]])
+        (loss,) = salvage(self.rig.disk, self.rig.settings).losses
+        self.assertEqual((loss.file, loss.offset, loss.offset + loss.size), (path, frames[2][1], frames[-1][1]))
+
+    def test_a_file_that_is_no_segment_is_told(self) -> None:
+        self.rig.stop()
+        path, _ = self.segment(1)
+        self.rig.disk.remove(path)
+        self.rig.disk.open(path).write(0, b"nonsense")
+        (loss,) = salvage(self.rig.disk, self.rig.settings).losses
+        self.assertEqual(loss.file, path)
+        self.assertIn("cut off", loss.reason)
+
+    def test_a_lost_body_costs_its_message(self) -> None:
+        self.rig.stop()
+        (name,) = self.rig.disk.list(LARGE)
+        self.rig.disk.remove(f"{LARGE}/{name}")
+        saved = salvage(self.rig.disk, self.rig.settings)
+        self.assertEqual([(loss.file, loss.message_ids) for loss in saved.losses], [(f"{LARGE}/{name}", (self.large.message_id,))])
+        self.assertEqual(ids(saved.recovered), self.sent[:-1])
+
+    def test_messages_whose_queue_is_lost_are_listed(self) -> None:
+        self.rig.stop()
+        path = f"{BINDINGS}/{self.rig.files(BINDINGS)[0]}"
+        data = self.rig.disk.read(path)
+        for frame in read_frames(memoryview(data), decode_segment_header(data).seed):
+            self.rig.disk.flip_bit(path, frame.offset + 8)
+        with self.assertRaisesRegex(JournalDamagedError, "more of them were durable"):
+            read_folder(self.rig.disk, self.rig.settings)
+        saved = salvage(self.rig.disk, self.rig.settings)
+        self.assertEqual(ids(saved.recovered), [])
+        self.assertEqual(saved.losses[-1].message_ids, tuple(self.sent))
+
+    def test_what_was_saved_fills_a_new_folder(self) -> None:
+        self.rig.stop()
+        path, frames = self.segment(1)
+        self.rig.disk.flip_bit(path, frames[0][1] - 100)
+        saved = salvage(self.rig.disk, self.rig.settings)
+        target = Rig(2)
+        store = target.make()
+        store.open(self.rig.store.node_id)
+        store.load(saved.next_id)
+        called: list[int] = []
+        store.when_synced(refill(saved.recovered, store), called.append, 1)
+        target.settle()
+        self.assertEqual(called, [1])
+        recovered = target.restart()
+        self.assertEqual(ids(recovered), ids(saved.recovered))
+        self.assertEqual(target.store.node_id, self.rig.store.node_id)
+        self.assertEqual([queue.name for queue in recovered.queues], ["q"])
+        self.assertEqual([address.name for address in recovered.addresses], ["a"])
+        self.assertEqual(recovered.settings, {("kind", "key"): "{}"})
+        self.assertEqual([entry.duplicate_id for entry in recovered.duplicate_ids], [b"dup"])
+        large, references = recovered.messages[-1]
+        assert large.large is not None
+        self.assertEqual(large.large.read(0, 10_000), b"large" * 1000)
+        self.assertEqual(references, [RecoveredReference(self.queue, 3, 77)])
+        self.assertGreater(target.store.next_id(), max(self.sent))
+        self.assertEqual(saved.node_id and saved.node_id.hex(), self.rig.store.node_id.replace("-", ""))
+
+    def test_any_noise_is_survived(self) -> None:
+        """Whatever is written anywhere into the files, salvage ends, and saves no message that was not sent."""
+        self.rig.stop()
+        rng = random.Random(5)
+        contents = {message.message_id: message.buffer for message in (*self.messages, self.large)}
+        paths = [f"{JOURNAL}/{name}" for name in self.rig.files()] + [f"{BINDINGS}/{name}" for name in self.rig.files(BINDINGS)]
+        for _ in range(60):
+            path = rng.choice(paths)
+            offset = rng.randrange(self.rig.disk.size(path))
+            self.rig.disk.open(path).write(offset, rng.randbytes(rng.choice((1, 4, 100, 1000))))
+            for message, _ in salvage(self.rig.disk, self.rig.settings).recovered.messages:
+                self.assertEqual(message.buffer, contents[message.message_id])
+
+
+class PrintTests(TestCase):
+    def test_every_record_is_shown_with_its_place(self) -> None:
+        rig = Rig()
+        rig.start()
+        queue = rig.queue()
+        message = rig.add(queue)
+        rig.acknowledge(queue, message)
+        rig.stop()
+        shown = list(journal_records(rig.disk, JOURNAL, KIND_MESSAGES))
+        records = [each.record for each in shown if isinstance(each, JournalRecord)]
+        self.assertEqual(len(records), len(shown))
+        self.assertEqual([each.message_id for each in records if isinstance(each, MessageRecord)], [message.message_id])
+        self.assertIn(AcknowledgeRecord(queue, message.message_id), records)
+        bindings = [each.record for each in journal_records(rig.disk, BINDINGS, KIND_BINDINGS) if isinstance(each, JournalRecord)]
+        self.assertEqual([each.value["name"] for each in bindings if isinstance(each, BindingRecord)], ["q"])
+
+    def test_damage_is_shown_where_it_is(self) -> None:
+        rig = Rig()
+        rig.start()
+        queue = rig.queue()
+        rig.add(queue)
+        rig.stop()
+        path = f"{JOURNAL}/{rig.files()[0]}"
+        rig.disk.flip_bit(path, HEADER_SIZE + 20)
+        first = next(iter(journal_records(rig.disk, JOURNAL, KIND_MESSAGES)))
+        assert isinstance(first, Loss)
+        self.assertEqual((first.file, first.offset), (path, HEADER_SIZE))
+
+    def test_an_empty_folder_shows_nothing(self) -> None:
+        disk = SimulatedDisk(random.Random(1))
+        self.assertEqual(list(journal_records(disk, JOURNAL, KIND_MESSAGES)), [])
+        self.assertEqual(ids(salvage(disk, Rig().settings).recovered), [])
+        self.assertIsNone(salvage(disk, Rig().settings).node_id)
