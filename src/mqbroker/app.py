@@ -82,6 +82,8 @@ class BrokerSettings:
     etc: Path | None = None
     warnings: Sequence[str] = ()
     basic_security: dict[str, str] | None = None
+    large_bodies_in_memory: bool = False
+    """Of a broker without persistence: no files at all, for tests."""
     login_domains: Mapping[str, Sequence[LoginModule]] = field(default_factory=dict)
     web: Sequence[str] = ()
 
@@ -169,13 +171,20 @@ class Broker:
     def _open_store(self) -> Recovered:
         configuration = self.configuration
         if not configuration.persistence_enabled:
-            self.store = MemoryStore(os.urandom)
+            self.store = MemoryStore(os.urandom, self._large_body_files(), self._store_failed)
             return Recovered()
         file_system = LocalFileSystem()
         self._disk_writer = ThreadedDiskWriter(self._from_disk_thread)
         self.store = FileStore(self._store_settings(), file_system, self._disk_writer, self.clock, os.urandom, self._store_failed)
         self.store.open()
         return self.store.load()
+
+    def _large_body_files(self) -> tuple[LocalFileSystem, str, ThreadedDiskWriter] | None:
+        """Where large bodies go when nothing else is kept; None keeps them in memory."""
+        if self.settings.large_bodies_in_memory:
+            return None
+        self._disk_writer = ThreadedDiskWriter(self._from_disk_thread)
+        return LocalFileSystem(), str(self._path(self.configuration.large_messages_directory)), self._disk_writer
 
     def _store_settings(self) -> StoreSettings:
         configuration = self.configuration
@@ -206,6 +215,8 @@ class Broker:
             random.random,
             lambda name: log.info("AMQ224113: {name} was not in use and has been removed", name=name),
         )
+        if isinstance(self.store, FileStore):
+            self.messaging.core.turn.at_end = self.store.flush
         count = self.messaging.restore(recovered)
         if count:
             log.info("{count} messages were read from the journal", count=count)
@@ -267,7 +278,7 @@ class Broker:
         status = BrokerStatus(product_version(), self._disk_usage, lambda: self.acceptors)
         self.registry.register("broker", BrokerControl(server, status, server.security.users()))
         self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
-        self.registry.find_by("acceptor", lambda name: self.listeners.find(name))
+        self.registry.find_by("acceptor", self.listeners.find)
         self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
         server.management = ManagementService(server, self.registry, audit).handle
 

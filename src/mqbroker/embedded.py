@@ -63,7 +63,7 @@ class EmbeddedBroker:
         runner = get_runner()
         reactor = runner.reactor
         base = self._data or Path(self._temporary_folder() if self._configuration.persistence_enabled else ".")
-        broker = Broker(BrokerSettings(self._configuration, base), reactor)
+        broker = Broker(BrokerSettings(self._configuration, base, large_bodies_in_memory=True), reactor)
         runner.call(broker.start)
         self._broker = broker
         self._number = runner.call(broker.accept_in_process)

@@ -70,7 +70,8 @@ def serve(
 
     from mqbroker.server.health import health_root
 
-    site: Any = Site(health_root(live, ready, metrics if binding.metrics else None))
+    make: Any = Site
+    site = make(health_root(live, ready, metrics if binding.metrics else None))
     site.noisy = False
     site.displayTracebacks = False
     site.log = lambda request: None

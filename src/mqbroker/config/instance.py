@@ -287,7 +287,7 @@ class _InstanceReader:
         web = next((child for child in root.children if child.name == "web"), None)
         if web is None:
             return ()
-        self._findings.warn(web.file, web.line, "<web>: there is no web console; its address serves /health only (and /metrics where configured)")
+        self._findings.warn(web.file, web.line, "<web>: there is no web console; its address serves /health, and /metrics if configured")
         bindings = [web.attributes["bind"]] if "bind" in web.attributes else []
         bindings += [child.attributes["uri"] for child in web.children if child.name == "binding" and "uri" in child.attributes]
         return tuple(bindings)

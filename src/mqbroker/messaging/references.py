@@ -26,7 +26,7 @@ class Reference:
 
     ``order`` is its place in the queue among those of its ``priority``, which management may change for one queue alone;
     ``delivery_count`` the times that it was given to a consumer; ``scheduled`` the time (ms since the epoch) before which it is not
-    delivered, 0 = at once; ``consumer`` who holds it now. ``recorded_counts`` says how many times its delivery count was written to the
+    delivered, 0 = at once; ``consumer`` who holds it now.  ``recorded_counts`` says how many times its delivery count was written to the
     store.
     """
 

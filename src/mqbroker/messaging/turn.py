@@ -40,6 +40,8 @@ class Turn:
         self._outputs: list[Output] = []
         self._active = False
         self._scheduled = False
+        self.at_end: Callable[[], object] = _nothing
+        """Called when everybody has been served: the store may write what the turn has caused."""
         self.on_failure: Callable[[Exception], object] = _raise
         """Told of the first failure of a turn, when everybody else has been served."""
 
@@ -90,6 +92,7 @@ class Turn:
                         output.flush()
                     except Exception as error:
                         failure = failure or error
+            self.at_end()
         finally:
             self._active = False
         if failure is not None:
@@ -103,6 +106,9 @@ class Turn:
     def _scheduled_end(self) -> None:
         self._scheduled = False
         self.end()
+
+
+def _nothing() -> None: ...
 
 
 def _raise(error: Exception) -> None:

@@ -100,10 +100,10 @@ class SecurityManager:
     """Authenticates users by login modules and checks permissions by the security settings.
 
     ``login`` is the entry for user names and passwords: configured modules, or steps that are built already; None refuses everybody but the
-    cluster user.  ``certificate_login``, when given, is for clients that show a certificate.  ``folder`` is where the files of the modules
-    are.  ``domains`` are the entries that single acceptors name (``securityDomain``).  ``clustered`` says whether a cluster connection is
-    configured.  ``write_file`` and ``entropy`` (so many random bytes) let management change the users in them.  Raises ConfigurationError
-    for modules that cannot be used.
+    cluster user.  ``certificate_login``, when given, is for clients that show a certificate; ``domains`` are the entries that single
+    acceptors name (``securityDomain``).  ``folder`` is where the files of the modules are.  ``clustered`` says whether a cluster connection
+    is configured.  ``write_file`` and ``entropy`` (so many random bytes) let management change the users in them.  Raises
+    ConfigurationError for modules that cannot be used.
 
     ``on_denied(address, permission, user)``, when set, is told of every denial.  The counters are those of the metrics and of management.
     """
