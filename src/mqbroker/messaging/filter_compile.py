@@ -33,6 +33,7 @@ from mqbroker.messaging.filter_parser import (
 from mqbroker.messaging.filter_values import Long, Value, calculate, equal, from_property, negate, order, text
 from mqbroker.messaging.message import Message
 from mqclient.wire.message import KEY_GROUP_ID, TYPE_TEXT, scan_headers, user_id_text
+from mqclient.wire.primitives import decode_utf_16
 from mqclient.wire.properties import decode_value, walk
 
 Values: TypeAlias = list[Value]
@@ -62,7 +63,7 @@ def _text_body(message: Message) -> Value:
     size: int = _I32.unpack_from(buffer, 5)[0]
     if not 0 <= size <= end - 9 or size & 1:
         return None
-    return buffer[9 : 9 + size].decode("utf-16-le", "surrogatepass")
+    return decode_utf_16(buffer[9 : 9 + size])
 
 
 _IDENTIFIERS: Final[dict[str, Callable[[Message], Value]]] = {

@@ -19,6 +19,7 @@ from mqclient.wire.message import (
     encode_message,
     scan_headers,
 )
+from mqclient.wire.primitives import decode_utf_16
 from mqclient.wire.properties import TypedValue, decode_properties, decode_value, find_property
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Message:
         found = scan_headers(buffer, headers)
         if address is None:
             raw = found.address
-            address = "" if raw is None else raw[4:].decode("utf-16-le", "surrogatepass")
+            address = "" if raw is None else decode_utf_16(raw[4:])
         priority = found.priority
         self.buffer = buffer
         self.headers = headers

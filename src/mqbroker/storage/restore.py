@@ -12,6 +12,7 @@ from mqbroker.storage.bindings import to_address, to_queue, to_setting
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.replay import State, StoredMessage
 from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING
+from mqclient.wire.primitives import decode_utf_16
 
 _I32 = struct.Struct(">i")
 
@@ -81,5 +82,5 @@ def _address(stored: StoredMessage, known: dict[bytes, str]) -> str | None:
     raw = buffer[start + 5 : start + 5 + _I32.unpack_from(buffer, start + 1)[0]]
     address = known.get(raw)
     if address is None:
-        address = known[raw] = raw.decode("utf-16-le", "surrogatepass")
+        address = known[raw] = decode_utf_16(raw)
     return address
