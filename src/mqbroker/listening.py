@@ -104,7 +104,7 @@ class Listeners:
         except ValueError as error:
             raise StartError(str(error)) from error
         for warning in warnings:
-            log.warn("{warning}", warning=warning)
+            log.warn("{text}", text=warning)
 
         def live() -> str | None:
             return "the journal cannot be written any more" if server.store.failed else None
@@ -116,8 +116,13 @@ class Listeners:
             try:
                 port = serve(self._reactor, binding, live, ready, lambda: render(figures))
             except CannotListenError as error:
-                self.close()
-                raise StartError(f"metrics and health cannot be served at {binding.host}:{binding.port}: {_reason(error)}") from error
+                text = f"metrics and health cannot be served at {binding.host}:{binding.port}: {_reason(error)}"
+                if binding.metrics:
+                    self.close()
+                    raise StartError(text) from error
+                # Nobody asked for more than Artemis's console on this port: messages go on without it.
+                log.warn("{text}", text=text)
+                continue
             self._web.append(port)
             log.info("health{metrics} at {url}", metrics=" and metrics" if binding.metrics else "", url=self.monitoring_urls[-1])
 

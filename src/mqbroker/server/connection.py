@@ -14,13 +14,13 @@ from twisted.logger import Logger
 
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.server import farewell, topology
+from mqbroker.server.handshake import Preamble
 from mqbroker.server.naming import Naming
 from mqclient.errors import MQError, ProtocolError
 from mqclient.wire.frames import (
     CLUSTER_CHANNEL,
     FRAME_SIZE_BEFORE_SESSION,
     PING_CHANNEL,
-    PREAMBLE,
     SESSION_CHANNEL,
     FrameSplitter,
     frame,
@@ -110,8 +110,7 @@ class ServerConnection:
         self.flush_due = False
         self._transport = transport
         self._splitter = FrameSplitter(FRAME_SIZE_BEFORE_SESSION)
-        self._preamble = b""
-        self._handshaken = False
+        self._preamble: Preamble | None = Preamble()
         self._waiting_frames: list[bytes] = []
         self._busy = False
         self._reading = True
@@ -131,8 +130,8 @@ class ServerConnection:
         if self.closed:
             return
         self.seen = True
-        if not self._handshaken:
-            rest = self._handshake(data)
+        if self._preamble is not None:
+            rest = self._handshake(self._preamble, data)
             if rest is None:
                 return
             data = rest
@@ -144,26 +143,22 @@ class ServerConnection:
         if self._splitter.error is not None and not self.closed:
             self.fail(f"AMQ222067: {self._splitter.error}")
 
-    def _handshake(self, data: bytes) -> bytes | None:
-        """What follows the preamble, or None as long as it is not complete.  A peer without one is taken as speaking CORE."""
-        data = self._preamble + data
-        if len(data) < len(PREAMBLE) + 1:
-            if PREAMBLE.startswith(data[: len(PREAMBLE)]) or data[:1] == b"\x00":
-                self._preamble = data
-            else:
-                self.fail("no CORE handshake")
+    def _handshake(self, preamble: Preamble, data: bytes) -> bytes | None:
+        """What follows the preamble, or None as long as it is not complete."""
+        try:
+            rest = preamble.feed(data)
+        except ProtocolError as error:
+            self.fail(f"AMQ222067: {error}")
             return None
-        if data.startswith(PREAMBLE):
-            data = data[len(PREAMBLE) :]
-        elif data[0] != 0:
-            self.fail("no CORE handshake")
-            return None
-        self._handshaken = True
-        self._preamble = b""
+        if rest is not None:
+            self._preamble = None
+            self._end_handshake_timer()
+        return rest
+
+    def _end_handshake_timer(self) -> None:
         if self._handshake_timer is not None:
             self._handshake_timer.cancel()
             self._handshake_timer = None
-        return data
 
     def _handshake_late(self) -> None:
         self._handshake_timer = None
@@ -350,9 +345,7 @@ class ServerConnection:
         self.transport_lost = True
         if self.closed:
             return
-        if self._handshake_timer is not None:
-            self._handshake_timer.cancel()
-            self._handshake_timer = None
+        self._end_handshake_timer()
         if any(session.window is not None for session in self.sessions.values()):
             self.pause_output()
             return
@@ -400,9 +393,7 @@ class ServerConnection:
 
     def _end(self, reason: str) -> None:
         self.closed = True
-        if self._handshake_timer is not None:
-            self._handshake_timer.cancel()
-            self._handshake_timer = None
+        self._end_handshake_timer()
         if reason:
             log.warn("{reason}", reason=reason)
         for session in list(self.sessions.values()):

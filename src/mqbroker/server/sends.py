@@ -64,6 +64,8 @@ class SessionSends:
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._server = session.server
+        self._nameless = session.server.configuration.reject_empty_validated_user and not session.subject.name
+        """Does the session lack the user that messages must have here?"""
         self._upload: _LargeUpload | None = None
         self._credit_waiters: dict[Callable[[], None], AddressMemory] = {}
         self._failed_requests: set[str] = set()
@@ -151,7 +153,7 @@ class SessionSends:
     def _check_permission(self, address: str, queue: str | None) -> None:
         if not address:
             raise AddressDoesNotExistError("AMQ229203: Address Does Not Exist: the message names none")
-        if self._server.configuration.reject_empty_validated_user and not self._session.subject.name:
+        if self._nameless:
             raise IllegalStateError("AMQ229216: a message without a validated user is refused here; log in with a user name")
         permissions = self._session.permissions
         if address == self._server.management_address:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
@@ -115,10 +116,23 @@ class Sessions:
         if session.channel in connection.sessions:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return
-        connection.declare_version(session.version)
-        last = session.transfer(connection, request.last_confirmed_command_id)
-        connection.send(ReattachSessionResponse(last, True), SESSION_CHANNEL)
-        session.consumers.writable_changed()
+        # What came over the old connection counts as received only when it is durable: until then the answer is not known, and nothing more
+        # may come in that way, or the client would send again what is kept already.
+        session.connection.pause_frames()
+        session.context.run(0, self._transfer, session, connection, request, connection.pause_frames())
+
+    def _transfer(self, session: ServerSession, connection: ServerConnection, request: ReattachSession, resume: Callable[[], None]) -> None:
+        """All that was received before is confirmed: go on with the new connection, unless something has ended meanwhile."""
+        if connection.closed:
+            return
+        if session.closed or session.channel in connection.sessions:
+            connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+        else:
+            connection.declare_version(session.version)
+            last = session.transfer(connection, request.last_confirmed_command_id)
+            connection.send(ReattachSessionResponse(last, True), SESSION_CHANNEL)
+            session.consumers.writable_changed()
+        resume()
 
     # --- uniqueness and the end
 

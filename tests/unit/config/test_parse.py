@@ -310,7 +310,7 @@ class HonestyTests(ConfigurationTestCase):
             ("<critical-analyzer>true</critical-analyzer>", "<critical-analyzer>false</critical-analyzer>"),
             ("<network-check-list>10.0.0.1</network-check-list>", "<network-check-list/>"),
             ("<jmx-management-enabled>true</jmx-management-enabled>", "<jmx-management-enabled>false</jmx-management-enabled>"),
-            ("<journal-sync-transactional>false</journal-sync-transactional>", "<journal-type>MAPPED</journal-type>"),
+            ("<min-disk-free>1G</min-disk-free>", "<journal-type>MAPPED</journal-type>"),
             (
                 "<configuration-file-refresh-period>1000</configuration-file-refresh-period>",
                 "<configuration-file-refresh-period>-1</configuration-file-refresh-period>",

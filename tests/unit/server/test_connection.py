@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
@@ -36,9 +38,10 @@ class ConnectionCase(SynchronousTestCase):
 
     def record_log(self) -> None:
 
-        self.logged: list[object] = []
-        globalLogPublisher.addObserver(self.logged.append)
-        self.addCleanup(globalLogPublisher.removeObserver, self.logged.append)
+        self.logged: list[Any] = []
+        publisher: Any = globalLogPublisher
+        publisher.addObserver(self.logged.append)
+        self.addCleanup(publisher.removeObserver, self.logged.append)
 
 
 class HandshakeTests(ConnectionCase):

@@ -403,7 +403,13 @@ class PermissionTests(SynchronousTestCase):
 
     def test_wrong_passwords(self) -> None:
         peer = self.world.peer()
-        for user in ({}, {"username": "admin"}, {"username": "admin", "password": "x"}, {"username": "who", "password": "secret"}):
+        users: list[dict[str, Any]] = [
+            {},
+            {"username": "admin"},
+            {"username": "admin", "password": "x"},
+            {"username": "who", "password": "secret"},
+        ]
+        for user in users:
             peer.session(**user)
             (answer,) = peer.take(SESSION_CHANNEL)
             self.assertEqual(getattr(answer, "error_code", None), 105)

@@ -1,0 +1,102 @@
+"""A broker as a process: how it is stopped, and how it fails to start."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from tests.integration.brokers import environment
+from tests.unit.cli.runner import mqbroker
+
+SECONDS = 30.0
+TWISTD = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]
+
+
+class ProcessTests(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-process-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.instance = self.folder / "instance"
+        made = mqbroker("create", str(self.instance), "--silent", "--host", "127.0.0.1")
+        self.assertEqual(made.status, 0, made.err)
+        self.set_port(0)
+        self.log = self.folder / "log"
+
+    def set_port(self, port: int) -> None:
+        config = self.instance / "etc" / "broker.xml"
+        config.write_text(re.sub(r"tcp://127\.0\.0\.1:\d+", f"tcp://127.0.0.1:{port}", config.read_text()))
+
+    def launch(self, *options: str) -> subprocess.Popen[bytes]:
+        with self.log.open("wb") as out:
+            process = subprocess.Popen(
+                [*TWISTD, "mqbroker", "--instance", str(self.instance), *options],
+                cwd=self.folder,
+                stdout=out,
+                stderr=out,
+                env=environment(),
+            )
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        process = self.launch(*options)
+        deadline = time.monotonic() + SECONDS
+        while "send a first message" not in self.log.read_text():
+            self.assertIsNone(process.poll(), self.log.read_text())
+            self.assertLess(time.monotonic(), deadline, self.log.read_text())
+            time.sleep(0.05)
+        return process
+
+    def test_sigterm_stops_it_in_order(self) -> None:
+        process = self.start()
+        process.send_signal(signal.SIGTERM)
+        # twistd ends by the signal itself once everything is closed, as a Java process does with status 143.
+        self.assertEqual(process.wait(SECONDS), -signal.SIGTERM)
+        self.assertIn("AMQ221002", self.log.read_text())
+
+    def test_stop_me(self) -> None:
+        process = self.start()
+        (self.instance / "etc" / "STOP_ME").touch()
+        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertIn("Server stopped!", self.log.read_text())
+        self.assertFalse((self.instance / "etc" / "STOP_ME").exists())
+
+    def test_kill_me_only_where_allowed(self) -> None:
+        process = self.start("--allow-kill")
+        (self.instance / "etc" / "KILL_ME").touch()
+        process.wait(SECONDS)
+        self.assertNotIn("AMQ221002", self.log.read_text())
+
+    def fails(self) -> str:
+        process = self.launch()
+        self.assertNotEqual(process.wait(SECONDS), 0)
+        text = self.log.read_text()
+        self.assertNotIn("Traceback", text)
+        return text
+
+    def test_a_taken_port_is_one_clear_sentence(self) -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            self.set_port(taken.getsockname()[1])
+            text = self.fails()
+        sentences = [line for line in text.splitlines() if "mqbroker: " in line]
+        self.assertEqual(len(sentences), 1, text)
+        self.assertRegex(sentences[0], r"acceptor \S+ .* cannot be opened: ")
+
+    def test_a_journal_of_a_real_artemis_is_refused(self) -> None:
+        journal = self.instance / "data" / "journal"
+        journal.mkdir(parents=True, exist_ok=True)
+        (journal / "activemq-data-1.amq").write_bytes(b"\x00" * 64)
+        text = self.fails()
+        self.assertIn("artemis data exp", text)
+        self.assertEqual([path.name for path in journal.iterdir()], ["activemq-data-1.amq"])
