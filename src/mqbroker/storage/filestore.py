@@ -165,8 +165,9 @@ class FileStore(Tickets):
             group.bindings += bindings
         if batch.bodies is not None:
             group.bodies += batch.bodies
-        self._index.apply(batch.changes, group.segment)
+        # The ticket first: a body that nobody names any more is removed once the work up to the last ticket is durable.
         group.ticket = self.last = ticket = self.last + 1
+        self._index.apply(batch.changes, group.segment)
         if not journal.busy:
             journal.schedule()
         return ticket
