@@ -1,12 +1,13 @@
 # make run    a broker on tcp://127.0.0.1:61616, from a fresh clone
 # make test   everything that CI runs
-# make bench | docs | fuzz MINUTES=n | clean
+# make bench | docs | fuzz MINUTES=n | simulate SEEDS=n | clean
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV ?= .venv
 CONFIG ?= config/standalone/broker.xml
 MINUTES ?= 5
+SEEDS ?= 1000
 
 BIN := $(VENV)/bin
 PY := $(BIN)/python
@@ -14,7 +15,7 @@ SOURCES := $(shell find src clients/mqclient/src plugins -name '*.py' 2>/dev/nul
 PACKAGING := setup.cfg pyproject.toml clients/mqclient/setup.cfg clients/mqclient/pyproject.toml
 FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/plugins
 
-.PHONY: run test bench docs fuzz install clean
+.PHONY: run test bench docs fuzz simulate install clean
 
 run: $(VENV)/.installed
 	@exec $(BIN)/twistd -n --pidfile= mqbroker --config $(CONFIG)
@@ -33,6 +34,9 @@ docs: $(VENV)/.docs-extras
 
 fuzz: $(VENV)/.fuzz-extras
 	@$(FROM_SOURCE) $(PY) -m tests.fuzz.run all -max_total_time=$$(( $(MINUTES) * 60 ))
+
+simulate: $(VENV)/.test-extras
+	@$(FROM_SOURCE) $(PY) -m tests.simulation --seeds $(SEEDS)
 
 clean:
 	rm -rf $(VENV) build dist clients/mqclient/build clients/mqclient/dist docs/_build _trial_temp* .mypy_cache .ruff_cache .pytest_cache .hypothesis

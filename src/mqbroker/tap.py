@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from mqbroker.app import Broker, BrokerSettings, StartError
+from mqbroker.checks import check_loaded
 from mqbroker.config.instance import BasicSecurity, read_instance, resolve_paths
 from mqbroker.config.jaas import JaasError, LoginModule, parse_login_config
 from mqbroker.config.parse import load_configuration
 from mqbroker.config.problems import ConfigurationError, Problem
+from mqbroker.quiet_log import without_debug_lines
 
 log = Logger(namespace="mqbroker")
 
@@ -31,9 +34,10 @@ LOGIN_DOMAIN = "activemq"
 
 
 class Options(usage.Options):
-    synopsis = "twistd [options] mqbroker (--config FILE | --instance DIR)"
+    synopsis = "(--config FILE | --instance DIR)"
     longdesc = "Runs a message broker that speaks the Artemis CORE protocol, on Artemis's own configuration."
     optParameters = [
+        ["properties", "p", None, "Properties files, with commas between, that override broker.xml; DIR/ means all of that folder."],
         ["config", "c", None, "The broker.xml to start with; relative paths in it are taken from the current folder."],
         ["instance", "i", None, "An instance folder as 'mqbroker create' or 'artemis create' makes it."],
         ["data", "d", None, "Folder that relative paths of --config are taken from instead of the current one."],
@@ -48,17 +52,32 @@ class Options(usage.Options):
 
 
 class BrokerService(Service):
-    """The broker as a Twisted service.  ``etc`` is the folder of marker files, None without an instance."""
+    """The broker as a Twisted service.
+
+    ``etc`` is the folder of marker files, None without an instance.  ``prepare_log`` gets the application that the service becomes part
+    of, before its log begins.
+    """
 
     def __init__(
-        self, settings: BrokerSettings, reactor: Any, etc: Path | None, allow_kill: bool, announce: Callable[[Broker], None]
+        self,
+        settings: BrokerSettings,
+        reactor: Any,
+        etc: Path | None,
+        allow_kill: bool,
+        announce: Callable[[Broker], None],
+        prepare_log: Callable[[Any], None] = lambda application: None,
     ) -> None:
         self.broker = Broker(settings, reactor, self._failed)
         self._reactor = reactor
         self._etc = etc
         self._allow_kill = allow_kill
         self._announce = announce
+        self._prepare_log = prepare_log
         self._markers: LoopingCall | None = None
+
+    def setServiceParent(self, parent: Any) -> None:
+        super().setServiceParent(parent)  # type: ignore[no-untyped-call]
+        self._prepare_log(parent)
 
     def startService(self) -> None:
         self.running = 1
@@ -105,21 +124,39 @@ def makeService(options: Options) -> BrokerService:
 
     try:
         if options["instance"] is not None:
-            settings = settings_from_instance(Path(options["instance"]).absolute())
+            settings = settings_from_instance(Path(options["instance"]).absolute(), property_files(options["properties"]))
         else:
-            settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."))
+            settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."), property_files(options["properties"]))
     except (ConfigurationError, OSError) as error:
         raise SystemExit(f"mqbroker: {error}") from error
     etc = settings.etc if options["instance"] is not None else None
-    return BrokerService(settings, reactor, etc, bool(options["allow-kill"]), announce)
+    return BrokerService(settings, reactor, etc, bool(options["allow-kill"]), announce, partial(_prepare_log, options.parent))
 
 
-def settings_from_instance(folder: Path) -> BrokerSettings:
-    """The broker of an instance folder.  Raises :class:`ConfigurationError`."""
+def _prepare_log(twistd_options: Mapping[str, Any] | None, application: Any) -> None:
+    if twistd_options is not None:
+        without_debug_lines(application, twistd_options)
+
+
+def property_files(text: str | None) -> list[str]:
+    """The files that ``--properties`` names.  Raises OSError for a folder that cannot be read."""
+    found: list[str] = []
+    for part in (text or "").split(","):
+        if part.endswith("/"):
+            found += sorted(str(path) for path in Path(part).iterdir() if path.suffix in (".properties", ".json"))
+        elif part:
+            found.append(part)
+    return found
+
+
+def settings_from_instance(folder: Path, properties: Sequence[str] = ()) -> BrokerSettings:
+    """The broker of an instance folder; ``properties`` are files that override its broker.xml.  Raises :class:`ConfigurationError`."""
     if not folder.is_dir():
         raise ConfigurationError([Problem(str(folder), 0, "there is no such instance folder")])
     instance = read_instance(str(folder), _read, os.environ)
+    instance.property_files = (*instance.property_files, *properties)
     loaded = instance.load(_read)
+    check_loaded(loaded, instance.broker_xml, instance.login_config)
     security = instance.security
     warnings = [str(warning) for warning in loaded.warnings]
     if isinstance(security, BasicSecurity):
@@ -145,9 +182,9 @@ def settings_from_instance(folder: Path) -> BrokerSettings:
     )
 
 
-def settings_from_file(path: Path, base: Path) -> BrokerSettings:
+def settings_from_file(path: Path, base: Path, properties: Sequence[str] = ()) -> BrokerSettings:
     """The broker of a single broker.xml; users are those of a login.config beside it.  Raises :class:`ConfigurationError`."""
-    loaded = load_configuration(str(path), _read, os.environ)
+    loaded = load_configuration(str(path), _read, os.environ, properties)
     configuration = loaded.configuration
     resolve_paths(configuration, str(base.absolute()))
     etc = path.parent.absolute()
@@ -158,6 +195,7 @@ def settings_from_file(path: Path, base: Path) -> BrokerSettings:
             domains = parse_login_config(login_config.read_text(encoding="utf-8"))
         except JaasError as error:
             raise ConfigurationError([Problem(str(login_config), error.line, error.text)]) from error
+    check_loaded(loaded, str(path), domains)
     modules = domains.get(LOGIN_DOMAIN)
     if configuration.security_enabled and not modules:
         text = (

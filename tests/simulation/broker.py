@@ -1,0 +1,261 @@
+"""A broker of the simulation: the production classes, assembled as :mod:`mqbroker.app` does it, without sockets and threads.
+
+It lives on while its processes come and go: the disk and the network are the world's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+
+from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
+from mqbroker.messaging.core import MessagingOptions
+from mqbroker.messaging.messaging import Messaging
+from mqbroker.server.security import SecurityManager
+from mqbroker.server.server import Server
+from mqbroker.storage.diskwriter import Done, Step
+from mqbroker.storage.errors import StorageError
+from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.settings import StoreSettings
+from tests.simulation.disk import SimulatedCrash, SimulatedDisk
+from tests.simulation.diskwriter import SimulatedDiskWriter
+from tests.simulation.network import BrokerTransport, Network
+from tests.simulation.world import Process, World
+
+ANYCAST, MULTICAST = 1, 0
+DEAD_LETTERS = "dead.letters"
+QUEUES: dict[str, tuple[str, ...]] = {
+    "orders": ("orders",),
+    "jobs": ("jobs",),
+    "shipped": ("shipped",),
+    "news": ("news.archive", "news.mail"),
+    DEAD_LETTERS: (DEAD_LETTERS,),
+}
+"""The queues of each address."""
+MULTICAST_ADDRESSES = ("news",)
+
+STORE = StoreSettings(
+    "/data/journal",
+    "/data/bindings",
+    "/data/large-messages",
+    journal_file_size=8 * 1024,
+    bindings_file_size=4 * 1024,
+    journal_compact_min_files=3,
+    journal_compact_percentage=50,
+)
+"""Small files, so that a short run begins many and compacts them."""
+
+
+def configuration() -> Configuration:
+    addresses = []
+    for address, queues in QUEUES.items():
+        kind = MULTICAST if address in MULTICAST_ADDRESSES else ANYCAST
+        entries = [QueueConfiguration(name, address, kind, configuration_managed=True) for name in queues]
+        addresses.append(AddressConfiguration(address, frozenset((kind,)), entries))
+    return Configuration(
+        security_enabled=False,
+        addresses=addresses,
+        address_settings={
+            "#": {"max_delivery_attempts": -1},
+            "jobs": {"max_delivery_attempts": 3, "dead_letter_address": DEAD_LETTERS},
+        },
+    )
+
+
+class _Writer(SimulatedDiskWriter):
+    """Reports to the broker within a turn, as the thread of a real one does."""
+
+    def __init__(self, node: BrokerNode, process: Process, delay: Callable[[], float]) -> None:
+        super().__init__(process, delay)
+        self._node = node
+
+    def submit(self, steps: Sequence[Step], done: Done) -> None:
+        super().submit(steps, lambda error: self._node.in_turn(done, error))
+
+
+class BrokerNode:
+    """``store_class`` makes the store: a test gives one with a planted fault.  ``slow_disk`` multiplies the time that the disk takes."""
+
+    def __init__(self, world: World, network: Network, store_class: type[FileStore] = FileStore) -> None:
+        self.world = world
+        self.network = network
+        self.slow_disk = 1.0
+        self.disk = SimulatedDisk(world.generator("disk"))
+        self.disk.on_crash = self._power_lost
+        self.starts = 0
+        self.messages_recovered = 0
+        self.node_id = ""
+        self.process: Process
+        self.store: FileStore
+        self.messaging: Messaging
+        self.server: Server
+        self.running = False
+        self._store_class = store_class
+        self._clock_rng = world.generator("broker clock")
+        self._disk_rng = world.generator("disk writer")
+        self._entropy = world.generator("broker entropy")
+        self._turn_ready = False
+        self._downtime = 0.5
+
+    # --- start
+
+    def start(self) -> None:
+        """A new process on the same disk.  A crash while it starts is followed by another start."""
+        if self.running:
+            return
+        self.starts += 1
+        self._turn_ready = False
+        self.process = Process(self.world, f"broker life {self.starts}", self._clock_rng)
+        self.running = True
+        try:
+            self._start()
+        except SimulatedCrash:
+            return
+        except StorageError as error:
+            self.world.violation(f"the broker does not start after a crash: {error}")
+            self.running = False
+            self.process.end()
+
+    def _start(self) -> None:
+        process = self.process
+        writer = _Writer(self, process, self._disk_delay)
+        self.store = self._store_class(STORE, self.disk, writer, process, self._random_bytes, self._store_failed)
+        self.store.open()
+        recovered = self.store.load()
+        self.messages_recovered = len(recovered.messages)
+        if self.node_id not in ("", self.store.node_id):
+            self.world.violation(f"the node id was {self.node_id} and is {self.store.node_id} now")
+        self.node_id = self.store.node_id
+        settings = configuration()
+        self.messaging = Messaging(
+            self.store, process, settings.address_settings_repository(), settings.wildcards, _options(settings), self._entropy.random
+        )
+        self.messaging.restore(recovered)
+        self.messaging.core.apply_settings()
+        for problem in self.messaging.deploy(settings.addresses):
+            self.world.violation(f"not deployed: {problem}")
+        security = SecurityManager(settings, None, _at_once, process, _no_file)
+        self.server = Server(settings, self.store, process, self.messaging, security, lambda: f"{self._entropy.getrandbits(32):08x}")
+        self._turn_ready = True
+        self.messaging.start()
+        self.server.start()
+        self.network.listen(process, self._accept)
+        self.world.note(f"{process.name} has started with {self.messages_recovered} messages")
+
+    def _accept(self, transport: BrokerTransport, remote: str) -> Any:
+        return self.server.connect(transport, remote)
+
+    def in_turn(self, function: Callable[..., object], *args: Any) -> None:
+        if self._turn_ready:
+            self.messaging.core.turn.run(function, *args)
+        else:
+            function(*args)
+
+    # --- ends
+
+    def crash(self, machine: bool, downtime: float) -> None:
+        """The process is killed, or its machine stops.  It starts again ``downtime`` seconds later."""
+        if not self.running:
+            return
+        self._dies(machine)
+        if machine:
+            self.disk.crash()
+        else:
+            self.disk.end_process()
+        self.world.schedule(downtime, self.start)
+
+    def crash_in_write(self, operations: int, downtime: float) -> None:
+        """The machine stops in the middle of a disk operation, when so many more are done."""
+        self._downtime = downtime
+        self.disk.crash_after = operations
+
+    def stop(self, downtime: float) -> None:
+        """An orderly end, as :meth:`mqbroker.app.Broker.stop` does it, and a start later."""
+        if not self.running:
+            return
+        process = self.process
+        self.world.note(f"{process.name} is asked to stop")
+        self.network.stop_listening()
+        self.server.stop()
+        self.messaging.stop()
+        self.store.stop(lambda: self._stopped(process, downtime))
+
+    def heal(self) -> None:
+        """No more faults from now on."""
+        self.slow_disk = 1.0
+        self.disk.crash_after = None
+
+    def _stopped(self, process: Process, downtime: float) -> None:
+        if process is self.process and process.alive:
+            # What clients were told leaves with the end of the turn; then the process ends.
+            self.world.schedule(0.05, self._exit, process, downtime)
+
+    def _exit(self, process: Process, downtime: float) -> None:
+        if process.alive:
+            self._dies(machine=False)
+            self.disk.end_process()
+            self.world.schedule(downtime, self.start)
+
+    def _power_lost(self) -> None:
+        """The disk has stopped in the middle of an operation: what the process does from here on never happened."""
+        self._dies(machine=True)
+        self.world.schedule(0.0, self.disk.crash)
+        self.world.schedule(self._downtime, self.start)
+
+    def _dies(self, machine: bool) -> None:
+        process = self.process
+        self.world.note(f"{process.name} {'loses its machine' if machine else 'ends'}")
+        self.running = False
+        process.end()
+        self.network.broker_died(process, machine)
+
+    # --- what the layers below are given
+
+    def _disk_delay(self) -> float:
+        return self._disk_rng.expovariate(1000) * self.slow_disk
+
+    def _random_bytes(self, size: int) -> bytes:
+        return self._entropy.randbytes(size)
+
+    def _store_failed(self, reason: str) -> None:
+        if self.process.alive:
+            self.world.violation(f"the store has failed on a healthy disk: {reason}")
+
+    # --- what the checks look at
+
+    def idle_problems(self) -> list[str]:
+        """What is not back to nothing although no client is connected and every queue is empty."""
+        found = []
+        core = self.messaging.core
+        for name, queue in core.queues.items():
+            counts = (queue.message_count, queue.references.count, queue.delivering, queue.scheduled.count, queue.consumer_count)
+            if any(counts):
+                found.append(f"queue {name}: messages, waiting, delivering, scheduled, consumers are {counts}")
+        for name, address in core.addresses.items():
+            if address.memory.size or address.memory.messages or address.memory.waiting:
+                found.append(f"address {name} accounts for {address.memory.size} bytes, {address.memory.messages} messages")
+        if core.global_memory.size or core.global_memory.messages:
+            found.append(f"all addresses account for {core.global_memory.size} bytes, {core.global_memory.messages} messages")
+        if self.server.connections or self.server.sessions.by_name:
+            found.append(f"{len(self.server.connections)} connections and {len(self.server.sessions.by_name)} sessions are left")
+        files = self.disk.list(STORE.large_messages_directory)
+        if files:
+            found.append(f"bodies of large messages are left: {files}")
+        if self.store.backlog:
+            found.append(f"{self.store.backlog} bytes wait for the disk")
+        return found
+
+
+def _options(settings: Configuration) -> MessagingOptions:
+    names = [name for name in MessagingOptions.__slots__ if hasattr(settings, name)]
+    return MessagingOptions(**{name: getattr(settings, name) for name in names})
+
+
+def _at_once(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
+    return succeed(function(*args))
+
+
+def _no_file(path: str) -> bytes:
+    raise FileNotFoundError(path)

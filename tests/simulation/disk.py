@@ -1,0 +1,334 @@
+"""A disk in memory that forgets what was not synced.
+
+The model is the weakest that a POSIX file system allows.  Of the writes since the last sync of a file any subset is on the disk after a
+crash, each whole, cut short, or with some of its sectors missing; of the names created, renamed or removed since the last sync of their
+directory any subset.  A rename is atomic.  All chance comes from the ``random.Random`` that is passed in.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+SECTOR = 512
+
+
+class SimulatedCrash(BaseException):
+    """The machine stopped in the middle of a file operation.  Not an Exception: production code must not catch it."""
+
+
+@dataclass(eq=False)
+class _Inode:
+    content: bytearray = field(default_factory=bytearray)
+    """What the process reads."""
+    durable: bytearray = field(default_factory=bytearray)
+    pending: list[tuple[int, bytes]] = field(default_factory=list)
+    """Writes since the last sync."""
+    forgotten: list[tuple[int, bytes]] = field(default_factory=list)
+    """Writes before a failed sync: they may be on the disk, and no later sync brings them there."""
+
+
+@dataclass
+class _Change:
+    """A change of a directory since it was synced: ``new`` names the file now, ``old`` does not any more."""
+
+    old: str | None
+    new: str | None
+    inode: _Inode | None
+
+
+@dataclass
+class _Fault:
+    operation: str
+    error: OSError
+    after: int
+
+
+class SimulatedFile:
+    """See :class:`mqbroker.storage.filesystem.File`."""
+
+    def __init__(self, disk: SimulatedDisk, inode: _Inode, path: str) -> None:
+        self._disk = disk
+        self._inode = inode
+        self._path = path
+        self._life = disk.life
+        self.closed = False
+
+    def write(self, offset: int, data: bytes | bytearray) -> None:
+        self._check()
+        self._disk.write(self._inode, self._path, offset, bytes(data))
+
+    def allocate(self, size: int) -> None:
+        self._check()
+        missing = size - len(self._inode.content)
+        if missing > 0:
+            self._disk.write(self._inode, self._path, len(self._inode.content), bytes(missing))
+
+    def sync(self) -> None:
+        self._check()
+        self._disk.sync(self._inode, self._path)
+
+    def close(self) -> None:
+        self._check()
+        self.closed = True
+        self._disk.open_files -= 1
+
+    def _check(self) -> None:
+        if self.closed:
+            raise ValueError(f"{self._path} was closed")
+        if self._life != self._disk.life:
+            raise AssertionError(f"{self._path} was opened before the crash")
+
+
+class SimulatedLock:
+    def __init__(self, disk: SimulatedDisk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self._life = disk.life
+
+    def release(self) -> None:
+        if self._life == self._disk.life:
+            self._disk.locks.discard(self._path)
+
+
+class SimulatedDisk:
+    """See :class:`mqbroker.storage.filesystem.FileSystem`.
+
+    ``crash_after`` operations that change something the next one is done by half, and :class:`SimulatedCrash` is raised; None = never.
+    ``on_crash`` is told just before, so that nothing that the dying process still does is taken for real.  ``capacity`` is the room in
+    bytes; None = enough.
+    """
+
+    def __init__(self, rng: random.Random, capacity: int | None = None) -> None:
+        self._rng = rng
+        self._names: dict[str, _Inode] = {}
+        self._durable_names: dict[str, _Inode] = {}
+        self._changes: dict[str, list[_Change]] = {}
+        self._directories: set[str] = set()
+        self._faults: list[_Fault] = []
+        self.capacity = capacity
+        self.crash_after: int | None = None
+        self.on_crash: Callable[[], object] = _nothing
+        self.locks: set[str] = set()
+        self.life = 0
+        self.open_files = 0
+        self.operations = 0
+
+    # What storage sees.
+
+    def open(self, path: str) -> SimulatedFile:
+        self._may_fail("open")
+        inode = self._names.get(path)
+        if inode is None:
+            inode = _Inode()
+            self._operation()
+            self._link(path, inode)
+        self.open_files += 1
+        return SimulatedFile(self, inode, path)
+
+    def read(self, path: str, offset: int = 0, size: int = -1) -> bytes:
+        self._may_fail("read")
+        content = self._inode(path).content
+        return bytes(content[offset:] if size < 0 else content[offset : offset + size])
+
+    def size(self, path: str) -> int:
+        return len(self._inode(path).content)
+
+    def list(self, directory: str) -> list[str]:
+        prefix = directory.rstrip("/") + "/"
+        return sorted(path.removeprefix(prefix) for path in self._names if path.startswith(prefix) and "/" not in path.removeprefix(prefix))
+
+    def exists(self, path: str) -> bool:
+        return path in self._names or path in self._directories
+
+    def make_directory(self, path: str) -> None:
+        self._directories.add(path)
+
+    def rename(self, old: str, new: str) -> None:
+        self._may_fail("rename")
+        self._operation()
+        inode = self._names.pop(old, None)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file", old)
+        self._names[new] = inode
+        self._changes.setdefault(_directory(new), []).append(_Change(old, new, inode))
+
+    def remove(self, path: str) -> None:
+        self._may_fail("remove")
+        self._operation()
+        self._inode(path)
+        del self._names[path]
+        self._changes.setdefault(_directory(path), []).append(_Change(path, None, None))
+
+    def sync_directory(self, path: str) -> None:
+        self._may_fail("sync_directory")
+        self._operation()
+        for change in self._changes.pop(path.rstrip("/"), []):
+            self._apply(change)
+
+    def lock(self, path: str) -> SimulatedLock | None:
+        if path in self.locks:
+            return None
+        if path not in self._names:
+            self._link(path, _Inode())
+        self.locks.add(path)
+        return SimulatedLock(self, path)
+
+    def free_space(self, path: str) -> int:
+        return (1 << 40) if self.capacity is None else max(self.capacity - self._used(), 0)
+
+    # What a test does to it.
+
+    def fail(self, operation: str, error: OSError, after: int = 0) -> None:
+        """Let ``operation`` (write, sync, open, read, rename, remove, sync_directory) fail once, after so many that succeed."""
+        self._faults.append(_Fault(operation, error, after))
+
+    def flip_bit(self, path: str, offset: int, bit: int = 0) -> None:
+        """Damage what is stored."""
+        inode = self._inode(path)
+        inode.content[offset] ^= 1 << bit
+        if offset < len(inode.durable):
+            inode.durable[offset] ^= 1 << bit
+
+    def end_process(self) -> None:
+        """The process is gone, the machine is not: nothing is lost, nothing becomes durable, locks are free."""
+        self.life += 1
+        self.locks.clear()
+        self._faults.clear()
+        self.crash_after = None
+        self.open_files = 0
+
+    def crash(self) -> None:
+        """The machine is gone: of what was not synced some subset is lost or torn."""
+        self.end_process()
+        rng = self._rng
+        for changes in self._changes.values():
+            kept = _subset(changes, rng)
+            for change in kept:
+                self._apply(change)
+        self._changes.clear()
+        for inode in {id(inode): inode for inode in self._names.values()}.values():
+            self._settle(inode)
+        for inode in self._durable_names.values():
+            self._settle(inode)
+        self._names = dict(self._durable_names)
+
+    # The disk itself.
+
+    def write(self, inode: _Inode, path: str, offset: int, data: bytes) -> None:
+        self._may_fail("write")
+        if self._operation(raises=False):
+            data = data[: self._rng.randrange(len(data) + 1)]
+            self._put(inode, offset, data)
+            raise SimulatedCrash
+        room = self.free_space(path) + max(0, min(len(inode.content) - offset, len(data)))
+        self._put(inode, offset, data[:room])
+        if room < len(data):
+            raise OSError(errno.ENOSPC, "no space left on device", path)
+
+    def sync(self, inode: _Inode, path: str) -> None:
+        try:
+            self._may_fail("sync")
+        except OSError:
+            inode.forgotten += inode.pending
+            inode.pending = []
+            raise
+        self._operation()
+        for offset, data in inode.pending:
+            _put(inode.durable, offset, data)
+        inode.pending = []
+
+    def _put(self, inode: _Inode, offset: int, data: bytes) -> None:
+        if data:
+            _put(inode.content, offset, data)
+            inode.pending.append((offset, data))
+
+    def _settle(self, inode: _Inode) -> None:
+        for offset, data in inode.forgotten + inode.pending:
+            for start, piece in _torn(data, self._rng):
+                _put(inode.durable, offset + start, piece)
+        inode.forgotten = []
+        inode.pending = []
+        inode.content = bytearray(inode.durable)
+
+    def _link(self, path: str, inode: _Inode) -> None:
+        self._names[path] = inode
+        self._changes.setdefault(_directory(path), []).append(_Change(None, path, inode))
+
+    def _apply(self, change: _Change) -> None:
+        if change.old is not None:
+            self._durable_names.pop(change.old, None)
+        if change.new is not None:
+            assert change.inode is not None
+            self._durable_names[change.new] = change.inode
+
+    def _operation(self, raises: bool = True) -> bool:
+        """Count an operation; true, or a crash, when it is the one at which the machine stops."""
+        self.operations += 1
+        if self.crash_after is None:
+            return False
+        if self.crash_after > 0:
+            self.crash_after -= 1
+            return False
+        self.on_crash()
+        if raises:
+            raise SimulatedCrash
+        return True
+
+    def _may_fail(self, operation: str) -> None:
+        for fault in self._faults:
+            if fault.operation == operation:
+                if fault.after:
+                    fault.after -= 1
+                else:
+                    self._faults.remove(fault)
+                    raise fault.error
+
+    def _inode(self, path: str) -> _Inode:
+        inode = self._names.get(path)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return inode
+
+    def _used(self) -> int:
+        return sum(len(inode.content) for inode in self._names.values())
+
+
+def _nothing() -> None:
+    pass
+
+
+def _directory(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _put(target: bytearray, offset: int, data: bytes) -> None:
+    if len(target) < offset:
+        target.extend(bytes(offset - len(target)))
+    target[offset : offset + len(data)] = data
+
+
+def _subset(changes: list[_Change], rng: random.Random) -> list[_Change]:
+    """Some of the changes, in their order; often all, or only the first ones."""
+    match rng.randrange(4):
+        case 0:
+            return changes
+        case 1:
+            return changes[: rng.randrange(len(changes) + 1)]
+        case _:
+            return [change for change in changes if rng.random() < 0.5]
+
+
+def _torn(data: bytes, rng: random.Random) -> list[tuple[int, bytes]]:
+    """What of one write is on the disk: pieces with their offsets in it."""
+    match rng.randrange(4):
+        case 0:
+            return [(0, data)]
+        case 1:
+            return []
+        case 2:
+            return [(0, data[: rng.randrange(len(data) + 1)])]
+        case _:
+            return [(start, data[start : start + SECTOR]) for start in range(0, len(data), SECTOR) if rng.random() < 0.5]

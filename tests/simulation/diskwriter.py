@@ -1,0 +1,67 @@
+"""Disk writers without a thread."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from mqbroker.messaging.ports import Clock
+from mqbroker.storage.diskwriter import Done, Step, run_steps
+
+
+class SimulatedDiskWriter:
+    """See :class:`mqbroker.storage.diskwriter.DiskWriter`.
+
+    With a clock each step takes ``delay()`` seconds, and so does the report; without one a test calls :meth:`run`.
+    """
+
+    def __init__(self, clock: Clock | None = None, delay: Callable[[], float] = lambda: 0.0) -> None:
+        self._clock = clock
+        self._delay = delay
+        self._batches: deque[tuple[Sequence[Step], Done]] = deque()
+        self._running = False
+        self._step = 0
+        """How many steps of the oldest batch have run."""
+
+    def submit(self, steps: Sequence[Step], done: Done) -> None:
+        self._batches.append((steps, done))
+        if self._clock is not None and not self._running:
+            self._running = True
+            self._clock.call_later(self._delay(), self._next)
+
+    @property
+    def waiting(self) -> int:
+        """Batches that have not run."""
+        return len(self._batches)
+
+    def run_one(self) -> bool:
+        """Run the oldest batch; false when there was none."""
+        if not self._batches:
+            return False
+        steps, done = self._batches.popleft()
+        done(run_steps(steps))
+        return True
+
+    def run(self) -> None:
+        """Run what was submitted, and what that causes."""
+        while self.run_one():
+            pass
+
+    def _next(self) -> None:
+        steps, done = self._batches[0]
+        error = run_steps(steps[self._step : self._step + 1])
+        self._step += 1
+        assert self._clock is not None
+        if error is None and self._step < len(steps):
+            self._clock.call_later(self._delay(), self._next)
+        else:
+            self._clock.call_later(self._delay(), self._report, done, error)
+
+    def _report(self, done: Done, error: Exception | None) -> None:
+        """The loop hears of a batch later than the disk was done with it."""
+        self._batches.popleft()
+        self._step = 0
+        done(error)
+        self._running = bool(self._batches)
+        if self._running and self._clock is not None:
+            self._clock.call_later(self._delay(), self._next)

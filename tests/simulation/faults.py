@@ -1,0 +1,133 @@
+"""What goes wrong in a run.  All of it is drawn from the seed before the run begins, so that a run can be told by its faults."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from tests.simulation.broker import BrokerNode
+from tests.simulation.network import TO_BROKER, TO_CLIENT, Cut, Network
+from tests.simulation.world import World
+
+FAULTS_FROM, FAULTS_UNTIL = 0.3, 5.0
+"""Seconds of virtual time between which faults happen."""
+BYTES_CARRIED = 50_000
+"""About what a run carries in one direction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """At ``at`` the broker's process is killed, or its machine stops; it starts again ``downtime`` seconds later."""
+
+    at: float
+    machine: bool
+    downtime: float
+
+
+@dataclass(frozen=True, slots=True)
+class CrashInWrite:
+    """``operations`` disk operations after ``at`` the machine stops in the middle of one."""
+
+    at: float
+    operations: int
+    downtime: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """An orderly stop."""
+
+    at: float
+    downtime: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowNetwork:
+    at: float
+    seconds: float
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDisk:
+    at: float
+    seconds: float
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClockStep:
+    """The wall clock of the broker's machine is set."""
+
+    at: float
+    milliseconds: int
+
+
+Fault = Crash | CrashInWrite | Stop | SlowNetwork | SlowDisk | ClockStep
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    timed: list[Fault] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(f"  {fault}" for fault in (*self.timed, *self.cuts)) or "  none"
+
+    def apply(self, world: World, network: Network, broker: BrokerNode) -> None:
+        """Plan everything, and the end of all faults."""
+        network.plan(self.cuts)
+        for fault in self.timed:
+            world.schedule(fault.at, _begin, fault, world, network, broker)
+
+
+def draw(rng: random.Random) -> Schedule:
+    """A schedule: few faults, most often of few kinds."""
+    timed = [_end_of_broker(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+    if rng.random() < 0.2:
+        timed.append(SlowNetwork(_time(rng), rng.uniform(0.2, 2.0), rng.choice((5.0, 30.0))))
+    if rng.random() < 0.3:
+        timed.append(SlowDisk(_time(rng), rng.uniform(0.2, 1.5), rng.choice((10.0, 100.0))))
+    if rng.random() < 0.2:
+        timed.append(ClockStep(_time(rng), rng.choice((-3_600_000, -1000, 1000, 3_600_000))))
+    cuts = [
+        Cut(rng.choice((TO_BROKER, TO_CLIENT)), rng.randrange(BYTES_CARRIED), rng.random() < 0.2)
+        for _ in range(rng.choice((0, 0, 1, 2, 4)))
+    ]
+    return Schedule(sorted(timed, key=lambda fault: fault.at), cuts)
+
+
+def _end_of_broker(rng: random.Random) -> Fault:
+    downtime = rng.choice((0.01, rng.uniform(0.05, 0.5), rng.uniform(0.5, 2.0)))
+    match rng.randrange(6):
+        case 0:
+            return Stop(_time(rng), downtime)
+        case 1:
+            return Crash(_time(rng), False, downtime)
+        case 2 | 3:
+            return CrashInWrite(_time(rng), rng.randrange(12), downtime)
+        case _:
+            return Crash(_time(rng), True, downtime)
+
+
+def _time(rng: random.Random) -> float:
+    return rng.uniform(FAULTS_FROM, FAULTS_UNTIL)
+
+
+def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode) -> None:
+    world.note(f"fault: {fault}")
+    match fault:
+        case Crash():
+            broker.crash(fault.machine, fault.downtime)
+        case CrashInWrite():
+            broker.crash_in_write(fault.operations, fault.downtime)
+        case Stop():
+            broker.stop(fault.downtime)
+        case SlowNetwork():
+            network.slow = fault.factor
+            world.schedule(fault.seconds, setattr, network, "slow", 1.0)
+        case SlowDisk():
+            broker.slow_disk = fault.factor
+            world.schedule(fault.seconds, setattr, broker, "slow_disk", 1.0)
+        case ClockStep():
+            broker.process.wall_offset_ms += fault.milliseconds

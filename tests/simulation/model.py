@@ -1,0 +1,225 @@
+"""What clients were told and what they saw, and what must follow from it.
+
+A message is known by the identity that the workload gave it; a *copy* is that message on one queue.  The ledger holds, for each message,
+whether its sender was told of success; for each copy, whether its receiver was told that the acknowledgement holds; and every receipt.
+It knows nothing of the broker's inside: two receipts are of two stored messages when their message ids differ.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import Enum
+
+Copy = tuple[str, str]
+"""(queue, identity)"""
+
+DRAIN = "drain"
+
+
+class Outcome(Enum):
+    UNKNOWN = "unknown"
+    """Nobody can say: it may have taken effect, or still take effect."""
+    DONE = "done"
+    """The broker has said so."""
+    NEVER = "never"
+    """It was not asked for, or was taken back: it must not take effect."""
+
+
+@dataclass(slots=True)
+class Sent:
+    """A message; ``number`` ascends per producer."""
+
+    identity: str
+    producer: str
+    number: int
+    priority: int
+    durable: bool
+    queues: tuple[str, ...]
+    outcome: Outcome = Outcome.UNKNOWN
+
+
+@dataclass(slots=True)
+class Unit:
+    """Sends and acknowledgements that take effect together: a transaction, or one acknowledgement.
+
+    ``asked`` is when its end was asked for.
+    """
+
+    name: str
+    sends: list[str] = field(default_factory=list)
+    acknowledged: list[Copy] = field(default_factory=list)
+    outcome: Outcome = Outcome.UNKNOWN
+    asked: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """``place`` is the queue that it came from: the copy's own, or where it was put as a dead letter.
+
+    ``sent`` is when the broker had written it to the connection: clients keep messages for a while, also those that the broker has taken
+    back when it gave up the connection.
+    """
+
+    time: float
+    sent: float
+    copy: Copy
+    place: str
+    message_id: int
+    delivery_count: int
+    who: str
+
+
+class Ledger:
+    """Filled during a run; :meth:`problems` judges it when every queue was drained.  ``lost_memory``: the broker has crashed in the run."""
+
+    def __init__(self) -> None:
+        self.sent: dict[str, Sent] = {}
+        self.units: list[Unit] = []
+        self.receipts: list[Receipt] = []
+        self.by_copy: dict[Copy, list[Receipt]] = defaultdict(list)
+        self.sequences: list[tuple[str, list[str]]] = []
+        """Identities in the order in which one consumer, alone on its queue, got them."""
+        self.lost_memory = False
+        self._done_with: dict[Copy, Unit] = {}
+
+    # --- while the run goes on
+
+    def send(self, message: Sent) -> None:
+        self.sent.setdefault(message.identity, message)
+
+    def unit(self, name: str) -> Unit:
+        unit = Unit(name)
+        self.units.append(unit)
+        return unit
+
+    def finish(self, unit: Unit, outcome: Outcome) -> None:
+        """The broker has said what became of it."""
+        unit.outcome = outcome
+        for identity in unit.sends:
+            self.decide(identity, outcome)
+        if outcome is Outcome.DONE:
+            for copy in unit.acknowledged:
+                self._done_with[copy] = unit
+
+    def decide(self, identity: str, outcome: Outcome) -> None:
+        """What became of a send; a success is never taken back by a later attempt."""
+        message = self.sent[identity]
+        if message.outcome is Outcome.UNKNOWN:
+            message.outcome = outcome
+
+    def receive(self, receipt: Receipt) -> str | None:
+        """A consumer got a message.  Returns what is wrong with that at once."""
+        self.receipts.append(receipt)
+        self.by_copy[receipt.copy].append(receipt)
+        queue, identity = receipt.copy
+        message = self.sent.get(identity)
+        if message is None or queue not in message.queues:
+            return f"{receipt.copy} was never sent"
+        unit = self._done_with.get(receipt.copy)
+        return None if unit is None else _came_again(receipt, unit)
+
+    # --- at the end
+
+    def problems(self) -> list[str]:
+        """Everything that contradicts what clients were told."""
+        found: list[str] = []
+        asked = self._acknowledgements()
+        for message in self.sent.values():
+            for queue in message.queues:
+                found += self._check_copy(message, (queue, message.identity), asked)
+        for unit in self.units:
+            found += self._check_unit(unit)
+        found += self._check_ids()
+        for who, identities in self.sequences:
+            found += self._check_order(who, identities)
+        return found
+
+    def _acknowledgements(self) -> dict[Copy, list[Unit]]:
+        asked: dict[Copy, list[Unit]] = defaultdict(list)
+        for unit in self.units:
+            if unit.outcome is not Outcome.NEVER and not self._did_not_happen(unit):
+                for copy in unit.acknowledged:
+                    asked[copy].append(unit)
+        return asked
+
+    def _did_not_happen(self, unit: Unit) -> bool:
+        """Its sends tell of a unit with unknown outcome that it was not carried out."""
+        return unit.outcome is Outcome.UNKNOWN and bool(unit.sends) and not any(self._seen(identity) for identity in unit.sends)
+
+    def _seen(self, identity: str) -> bool:
+        return any((queue, identity) in self.by_copy for queue in self.sent[identity].queues)
+
+    def _check_copy(self, message: Sent, copy: Copy, asked: dict[Copy, list[Unit]]) -> list[str]:
+        receipts = self.by_copy.get(copy, [])
+        drained = [receipt for receipt in receipts if receipt.who == DRAIN]
+        found = []
+        if message.outcome is Outcome.NEVER and receipts:
+            found.append(f"{copy} was received by {receipts[0].who} although it was rolled back")
+        if len(drained) > 1:
+            found.append(f"{copy} was in its queue {len(drained)} times")
+        units = asked.get(copy, [])
+        if units:
+            done = [unit for unit in units if unit.outcome is Outcome.DONE]
+            found += [text for unit in done for receipt in receipts if (text := _came_again(receipt, unit)) is not None]
+        elif not drained:
+            if message.outcome is Outcome.DONE and (message.durable or not self.lost_memory):
+                found.append(f"{copy} is lost: it was confirmed to {message.producer}, and nobody acknowledged it")
+            elif receipts and (message.durable or not self.lost_memory):
+                found.append(f"{copy} is lost: {receipts[0].who} has received it, and nobody acknowledged it")
+        return found
+
+    def _check_unit(self, unit: Unit) -> list[str]:
+        """All or nothing."""
+        missing = [identity for identity in unit.sends if not self._seen(identity)]
+        if unit.outcome is Outcome.NEVER or len(missing) == len(unit.sends):
+            return []
+        found = []
+        if missing:
+            found.append(f"of transaction {unit.name} only a part is there: {missing} are missing of {unit.sends}")
+        for copy in unit.acknowledged:
+            later = [receipt for receipt in self.by_copy[copy] if receipt.sent > unit.asked]
+            if later:
+                found.append(f"of transaction {unit.name} the sends took effect, but {copy} was received again by {later[0].who}")
+        return found
+
+    def _check_ids(self) -> list[str]:
+        """A copy is one stored message all its life, and a message id belongs to one message for ever."""
+        found = []
+        owners: dict[int, str] = {}
+        stored: dict[tuple[Copy, str], int] = {}
+        buried: set[Copy] = set()
+        for receipt in self.receipts:
+            identity = receipt.copy[1]
+            owner = owners.setdefault(receipt.message_id, identity)
+            if owner != identity:
+                found.append(f"message id {receipt.message_id} was used for {owner} and for {identity}")
+            first = stored.setdefault((receipt.copy, receipt.place), receipt.message_id)
+            if first != receipt.message_id:
+                found.append(f"{receipt.copy} was stored twice on {receipt.place}, as {first} and {receipt.message_id}")
+            if receipt.place != receipt.copy[0]:
+                buried.add(receipt.copy)
+            elif receipt.copy in buried:
+                found.append(f"{receipt.copy} was received again after it had become a dead letter")
+        return found
+
+    def _check_order(self, who: str, identities: list[str]) -> list[str]:
+        """Of one producer and priority, in the order of their sends; where a send was in doubt, the client cannot know its place."""
+        found = []
+        last: dict[tuple[str, int], Sent] = {}
+        for identity in identities:
+            message = self.sent.get(identity)
+            if message is None or message.outcome is not Outcome.DONE:
+                continue
+            before = last.get((message.producer, message.priority))
+            if before is not None and before.number >= message.number:
+                found.append(f"{who} got {before.identity} before {identity}")
+            last[message.producer, message.priority] = message
+        return found
+
+
+def _came_again(receipt: Receipt, unit: Unit) -> str | None:
+    """What is wrong when ``unit``, which has acknowledged the copy, was carried out."""
+    if receipt.sent <= unit.asked:
+        return None
+    return f"{receipt.copy} was sent to {receipt.who} although its acknowledgement by {unit.name} was confirmed"

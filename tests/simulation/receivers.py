@@ -1,0 +1,278 @@
+"""Clients at work: those that receive, and the final drain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.api import ClientMessage
+from mqclient.core.consumers import Consumer
+from mqclient.core.session import Session
+from mqclient.errors import MQError, TransactionRolledBackError
+from mqclient.wire.message import KEY_ORIGINAL_QUEUE
+from tests.simulation.broker import QUEUES
+from tests.simulation.model import DRAIN, Copy, Outcome, Receipt, Sent, Unit
+from tests.simulation.workload import IDENTITY, Actor, body_of
+
+if TYPE_CHECKING:
+    from tests.simulation.run import Simulation
+
+
+REFUSED_MAX = 3
+"""Receives in a row that may come too early for the same message."""
+
+
+def copy_of(message: ClientMessage, queue: str) -> Copy:
+    """Which copy this is, also as a dead letter."""
+    return str(message.get(KEY_ORIGINAL_QUEUE) or queue), str(message.get(IDENTITY))
+
+
+async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy:
+    """Read the body, check it and enter the receipt; raises MQError when the rest of a large body does not come."""
+    copy = copy_of(message, consumer.queue_name)
+    if message.large is not None:
+        large = message.large
+        body = await actor.call(f"read the body of {copy[1]}", large.read)
+    else:
+        body = message.plain_body()
+    receipt = Receipt(
+        actor.world.now,
+        actor.buffers[consumer].sent_at(message),
+        copy,
+        consumer.queue_name,
+        message.message_id,
+        message.delivery_count,
+        actor.name,
+    )
+    actor.world.note(f"{actor.name}: received {copy} as {message.message_id}, delivery {message.delivery_count}")
+    wrong = actor.ledger.receive(receipt)
+    if wrong is not None:
+        actor.world.violation(wrong)
+    if body != body_of(copy[1], len(body)):
+        actor.world.violation(f"the body of {copy} was damaged ({len(body)} bytes)")
+    return copy
+
+
+class Receiver(Actor):
+    """Receives from one queue until ``stop_at``.  ``alone``: no other actor consumes from that queue."""
+
+    def __init__(self, simulation: Simulation, name: str, queue: str, alone: bool, **settings: Any) -> None:
+        super().__init__(simulation, name, **settings)
+        self.queue = queue
+        self.stop_at = self.rng.uniform(2.0, 6.0)
+        self._alone = alone
+        self._consumer: Consumer | None = None
+        self._sole = False
+        """Since the consumer was made nobody else can have messages of the queue."""
+        self._sequence: list[str] | None = None
+        self._refused = (0, 0)
+        """Id of the message that waited although nothing was received, and how often that was seen."""
+
+    async def work(self) -> None:
+        while self.world.now < self.stop_at:
+            try:
+                session = await self.session()
+                consumer = await self._open(session)
+                await self.receive(session, consumer)
+                if self.rng.random() < 0.1:
+                    self._end_sequence()
+                    await self.call("close consumer", consumer.close)
+                await self.pause(self.rng.uniform(0, 0.2))
+            except MQError:
+                await self.pause(0.05)
+
+    async def receive(self, session: Session, consumer: Consumer) -> None:
+        """One piece of work."""
+        raise NotImplementedError
+
+    async def _open(self, session: Session) -> Consumer:
+        consumer = self._consumer
+        if consumer is None or consumer.closed or consumer.session is not session:
+            self._end_sequence()
+            consumer = self._consumer = await self.consume(session, self.queue)
+            broker = self.simulation.broker
+            self._sole = self._alone and broker.running and broker.messaging.core.queues[self.queue].consumer_count == 1
+            self.begin_sequence()
+            await self.call("start", session.start)
+        return consumer
+
+    # The order holds for a consumer that is alone: what another one, or the session of a connection that only the broker takes to be
+    # alive, gives back comes late.
+
+    def begin_sequence(self) -> None:
+        """All that was received before was given back, if it was not acknowledged: what comes now is in order."""
+        if self._sole:
+            self._sequence = []
+            self.ledger.sequences.append((f"{self.name} at {self.world.now:.3f}", self._sequence))
+
+    def _end_sequence(self) -> None:
+        self._sole = False
+        self._sequence = None
+
+    def before_reconnect(self, error: MQError) -> None:
+        super().before_reconnect(error)
+        self._end_sequence()
+
+    def connection_failed(self, error: MQError, failed_over: bool) -> None:
+        self._end_sequence()
+
+    async def next(self, consumer: Consumer) -> tuple[ClientMessage, Copy] | None:
+        timeout = self.rng.choice((0, 50, 300))
+        message: ClientMessage | None = await self.call(f"receive from {self.queue}", lambda: consumer.receive(timeout))
+        if message is None:
+            self._check_fed()
+            return None
+        self._refused = (0, 0)
+        if self._sequence is not None:
+            self._sequence.append(str(message.get(IDENTITY)))
+        return message, await read(self, consumer, message)
+
+    def _check_fed(self) -> None:
+        """Who is alone on a queue and gets nothing, again and again, although a message waits there, has lost its credits."""
+        broker = self.simulation.broker
+        head = broker.messaging.core.queues[self.queue].references.head() if broker.running else None
+        if not self._sole or head is None:
+            self._refused = (0, 0)
+            return
+        message_id, times = self._refused
+        self._refused = (head.message.message_id, times + 1 if message_id == head.message.message_id else 1)
+        if self._refused[1] > REFUSED_MAX:
+            self.world.violation(f"{self.name} does not get message {message_id}, which waits in {self.queue} for it alone")
+
+    def returned(self, message: ClientMessage) -> bool:
+        """Has the broker taken the message back?  Its acknowledgement then does nothing, as the client's interface says."""
+        consumer = message.consumer
+        assert isinstance(consumer, Consumer)
+        return consumer.closed or message.incarnation != consumer.incarnation
+
+
+class AcknowledgingReceiver(Receiver):
+    """Acknowledges each message, or several together, and waits for the answer."""
+
+    def __init__(self, simulation: Simulation, name: str, queue: str, alone: bool) -> None:
+        super().__init__(simulation, name, queue, alone)
+        self._together = self.rng.choice((1, 1, 3))
+        self._individually = self.rng.random() < 0.3
+        self._got: list[tuple[ClientMessage, Copy]] = []
+
+    async def receive(self, session: Session, consumer: Consumer) -> None:
+        for _ in range(self._together):
+            entry = await self.next(consumer)
+            if entry is None:
+                break
+            self._got.append(entry)
+        if self.rng.random() < 0.3:
+            await self.pause(self.rng.uniform(0, 0.5))
+        # What was got before a failure is still to be acknowledged if the session lived on, and an acknowledgement of all includes it.
+        got, self._got = [entry for entry in self._got if not self.returned(entry[0])], []
+        if not self._individually:
+            await self._acknowledge(got)
+            return
+        for entry in got:
+            if not self.returned(entry[0]):
+                await self._acknowledge([entry])
+
+    async def _acknowledge(self, entries: list[tuple[ClientMessage, Copy]]) -> None:
+        if not entries:
+            return
+        message = entries[-1][0]
+        unit = self.ledger.unit(f"{self.name}, acknowledgement of {entries[-1][1][1]}")
+        unit.acknowledged += [copy for _, copy in entries]
+        unit.asked = self.world.now
+        acknowledge = message.individual_acknowledge if self._individually else message.acknowledge
+        await self.call(f"acknowledge {[copy[1] for copy in unit.acknowledged]}", acknowledge)
+        self.ledger.finish(unit, Outcome.DONE)
+
+
+class TransactedReceiver(Receiver):
+    """Receives in transactions, some of which it rolls back.
+
+    With ``forward_to`` it sends a message on for each one, in the same transaction.
+    """
+
+    def __init__(self, simulation: Simulation, name: str, queue: str, alone: bool, forward_to: str | None = None) -> None:
+        super().__init__(simulation, name, queue, alone)
+        self.session_options = {"auto_commit_sends": False, "auto_commit_acks": False}
+        self._forward_to = forward_to
+        self._number = 0
+
+    async def receive(self, session: Session, consumer: Consumer) -> None:
+        unit = self.ledger.unit(f"{self.name}, transaction at {self.world.now:.3f}")
+        try:
+            for _ in range(self.rng.randrange(1, 5)):
+                entry = await self.next(consumer)
+                if entry is None:
+                    break
+                message, copy = entry
+                if self.returned(message):
+                    continue
+                unit.acknowledged.append(copy)
+                await self.call(f"acknowledge {copy[1]}", message.acknowledge)
+                if self._forward_to is not None:
+                    await self._forward(session, unit, self._forward_to)
+        except MQError:
+            self.ledger.finish(unit, Outcome.NEVER)
+            await self._roll_back(session)
+            return
+        if self.rng.random() < 0.3:
+            self.ledger.finish(unit, Outcome.NEVER)
+            await self._roll_back(session)
+            return
+        unit.asked = self.world.now
+        try:
+            await self.call(f"commit {unit.acknowledged}", session.commit)
+        except TransactionRolledBackError:
+            self.ledger.finish(unit, Outcome.NEVER)
+        else:
+            self.ledger.finish(unit, Outcome.DONE)
+
+    async def _roll_back(self, session: Session) -> None:
+        try:
+            await self.call("roll back", session.rollback)
+        except MQError:
+            await self.leave()
+        else:
+            self.begin_sequence()
+
+    async def _forward(self, session: Session, unit: Unit, address: str) -> None:
+        self._number += 1
+        identity = f"{self.name}-{self._number}"
+        self.ledger.send(Sent(identity, self.name, self._number, 4, True, QUEUES[address]))
+        unit.sends.append(identity)
+        message = ClientMessage(durable=True, body=body_of(identity, 50))
+        message.put(IDENTITY, identity)
+        producer = next(iter(session.producers), None) or await session.create_producer(address)
+        await self.call(f"send {identity}", lambda: producer.send(message))
+
+
+class Drain(Actor):
+    """Takes everything that is left, when nothing fails any more."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(
+            simulation, DRAIN, reconnect_attempts=0, consumer_window_size=-1, confirmation_window_size=-1, compress_large_message=False
+        )
+        self.left = [queue for queues in QUEUES.values() for queue in queues]
+
+    async def work(self) -> None:
+        session = await self.session()
+        for queue in self.left:
+            consumer = await self.consume(session, queue)
+            await session.start()
+            await self._drain(queue, consumer)
+            await consumer.close()
+
+    async def _drain(self, queue: str, consumer: Consumer) -> None:
+        identities: list[str] = []
+        priority = 9
+        while True:
+            message = await self.call(f"receive from {queue}", consumer.receive_immediate)
+            if message is None:
+                break
+            copy = await read(self, consumer, message)
+            if message.priority > priority:
+                self.world.violation(f"{queue} gave {copy[1]} of priority {message.priority} after one of priority {priority}")
+            priority = message.priority
+            identities.append(copy[1])
+            await message.individual_acknowledge()
+        if queue in ("orders", "jobs", "shipped", *QUEUES["news"]):
+            self.ledger.sequences.append((f"the drain of {queue}", identities))

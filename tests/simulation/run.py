@@ -1,0 +1,229 @@
+"""One run of the simulation, and many: ``python -m tests.simulation --seeds N [--seed S] [--verbose]``."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import hashlib
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent, globalLogPublisher
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from mqbroker.storage.filestore import FileStore
+from tests.simulation import faults
+from tests.simulation.broker import BrokerNode
+from tests.simulation.disk import SimulatedCrash
+from tests.simulation.model import Ledger
+from tests.simulation.network import Network
+from tests.simulation.receivers import AcknowledgingReceiver, Drain, Receiver, TransactedReceiver
+from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender, TransactedSender
+from tests.simulation.world import SimulationError, World
+
+HEALED_AT = faults.FAULTS_UNTIL + 0.5
+"""Seconds of virtual time after which nothing fails any more."""
+PATIENCE = 60.0
+"""Seconds of virtual time that clients then have to end their work; every call ends far earlier."""
+LOG_LINES = 200
+"""Lines of the event log that a failing run shows unless all are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run came to.  ``digest`` is of the whole event log: equal digests, equal runs."""
+
+    seed: int
+    violations: list[str]
+    schedule: faults.Schedule
+    log: list[str]
+    events: int
+    messages: int
+    receipts: int
+    starts: int
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256("\n".join(self.log).encode()).hexdigest()
+
+    def report(self, verbose: bool = False) -> str:
+        """Seed, faults and event log of a run that failed."""
+        log = self.log if verbose else self.log[-LOG_LINES:]
+        cut = [] if len(log) == len(self.log) else [f"  … {len(self.log) - len(log)} lines before these; --verbose shows all"]
+        return "\n".join(
+            [
+                f"seed {self.seed} violates:",
+                *(f"  {text}" for text in self.violations),
+                "faults:",
+                str(self.schedule),
+                "events:",
+                *cut,
+                *(f"  {line}" for line in log),
+                f"replay with: python -m tests.simulation --seed {self.seed} --verbose",
+            ]
+        )
+
+
+class Simulation:
+    """A broker and its clients in one virtual world.  ``store_class`` is the store of the broker: a test plants a fault in it."""
+
+    def __init__(self, seed: int, store_class: type[FileStore] = FileStore) -> None:
+        self.world = World(seed)
+        self.ledger = Ledger()
+        self.network = Network(self.world)
+        self.broker = BrokerNode(self.world, self.network, store_class)
+        self.schedule = faults.draw(self.world.generator("faults"))
+        self.actors: list[Actor] = []
+
+    def run(self) -> Result:
+        """Work under faults, heal, drain, check."""
+        world = self.world
+        observer = _FailureObserver(world)
+        globalLogPublisher.addObserver(observer)
+        # Deferreds tell of a failure that nobody took when they are collected: that must not depend on what ran before.
+        gc.disable()
+        try:
+            self._run()
+        except SimulationError as error:
+            world.violation(str(error))
+        finally:
+            gc.collect()
+            gc.enable()
+            globalLogPublisher.removeObserver(observer)
+        return Result(
+            world.seed,
+            world.violations,
+            self.schedule,
+            world.log,
+            world.events,
+            len(self.ledger.sent),
+            len(self.ledger.receipts),
+            self.broker.starts,
+        )
+
+    def _run(self) -> None:
+        world, broker = self.world, self.broker
+        broker.start()
+        self._people()
+        self.schedule.apply(world, self.network, broker)
+        for actor in self.actors:
+            actor.start()
+        world.run(HEALED_AT)
+        self.network.heal()
+        broker.heal()
+        world.note("everything is healed")
+        if not self._all_end(self.actors) or not self._broker_is_left():
+            return
+        if world.generator("last crash").random() < 0.5:
+            broker.crash(True, 0.1)
+            if not world.run(PATIENCE, lambda: broker.running):
+                return
+        self.ledger.lost_memory = broker.starts > 1
+        self._drain()
+
+    def _drain(self) -> None:
+        """Take out what is left; then nothing may be left, neither now nor after another crash."""
+        world, broker = self.world, self.broker
+        drain = Drain(self)
+        drain.start()
+        if not self._all_end([drain]) or not self._broker_is_left():
+            return
+        world.run(1.0)
+        for problem in (*self.ledger.problems(), *broker.idle_problems()):
+            world.violation(problem)
+        broker.crash(True, 0.1)
+        world.run(1.0)
+        if broker.running and broker.messages_recovered:
+            world.violation(f"{broker.messages_recovered} messages are back after all were acknowledged and the broker crashed")
+
+    def _people(self) -> None:
+        """Who works in this run."""
+        rng = self.world.generator("people")
+        senders = (BlockingSender, BlockingSender, AsynchronousSender, TransactedSender)
+        for number in range(rng.choice((2, 3))):
+            address = rng.choice(("orders", "orders", "jobs", "news"))
+            kind = rng.choice(senders)
+            self.actors.append(kind(self, f"{_word(kind)}{number}", address))
+        for queue, most in (("orders", 1), ("jobs", 2), ("news.mail", 1)):
+            count = rng.randrange(most + 1)
+            for number in range(count):
+                self.actors.append(self._receiver(rng.randrange(3), f"{queue}-receiver{number}", queue, count == 1))
+
+    def _receiver(self, kind: int, name: str, queue: str, alone: bool) -> Receiver:
+        if kind == 0:
+            return AcknowledgingReceiver(self, name, queue, alone)
+        return TransactedReceiver(self, name, queue, alone, "shipped" if kind == 1 and queue == "orders" else None)
+
+    def _all_end(self, actors: Sequence[Actor]) -> bool:
+        if self.world.run(PATIENCE, lambda: all(actor.finished for actor in actors)):
+            return True
+        hanging = [] if self.world.violations else [actor for actor in actors if not actor.finished]
+        for actor in hanging:
+            self.world.violation(f"{actor.name} does not end: {actor.doing}")
+        return False
+
+    def _broker_is_left(self) -> bool:
+        """Wait until the broker knows that its clients are gone."""
+        broker = self.broker
+        if self.world.run(PATIENCE, lambda: broker.running and not broker.server.connections):
+            return True
+        if self.world.violations:
+            return False
+        self.world.violation("the broker keeps connections whose clients are gone" if broker.running else "the broker does not start again")
+        return False
+
+
+@implementer(ILogObserver)
+class _FailureObserver:
+    """What production code reports as its own failure is one."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __call__(self, event: LogEvent) -> None:
+        if event["log_level"] >= LogLevel.warn:
+            self._world.note(f"log: {formatEvent(event)}")
+        failure = event.get("log_failure")
+        if isinstance(failure, Failure) and not isinstance(failure.value, SimulatedCrash):
+            self._world.violation(f"a failure is logged: {failure.getTraceback()}")
+
+
+def _word(kind: type[Actor]) -> str:
+    return {BlockingSender: "blocking", AsynchronousSender: "asynchronous", TransactedSender: "transacted"}[kind]
+
+
+def simulate(seed: int, store_class: type[FileStore] = FileStore) -> Result:
+    """Run one seed."""
+    return Simulation(seed, store_class).run()
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description="Broker and clients under simulated faults.")
+    parser.add_argument("--seeds", type=int, default=100, help="how many seeds to run, from 1 on (default %(default)s)")
+    parser.add_argument("--seed", type=int, help="run just this seed, and print its digest")
+    parser.add_argument("--verbose", action="store_true", help="print the whole event log")
+    options = parser.parse_args(arguments)
+    seeds = range(1, options.seeds + 1) if options.seed is None else (options.seed,)
+    started = time.monotonic()
+    failed: list[int] = []
+    events = 0
+    for seed in seeds:
+        result = simulate(seed)
+        events += result.events
+        if result.violations:
+            failed.append(seed)
+            print(result.report(options.verbose), flush=True)
+        elif options.seed is not None:
+            if options.verbose:
+                print("\n".join(result.log))
+            print(f"seed {seed}: {result.messages} messages, {result.receipts} receipts, {result.starts} starts, digest {result.digest}")
+    seconds = time.monotonic() - started
+    print(f"{len(seeds)} seeds, {events} events in {seconds:.1f} s: {f'{len(failed)} failed: {failed}' if failed else 'all hold'}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

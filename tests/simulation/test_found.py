@@ -1,0 +1,76 @@
+"""What the simulation has found once, asked for directly: the runs of other seeds may miss it when the workload changes."""
+
+from __future__ import annotations
+
+import unittest
+
+from tests.simulation.faults import Schedule, SlowDisk
+from tests.simulation.network import TO_BROKER, Cut
+from tests.simulation.receivers import TransactedReceiver
+from tests.simulation.run import Simulation
+from tests.simulation.workload import AsynchronousSender, BlockingSender
+from tests.unit.storage.support import LARGE, Rig, make_message
+
+
+class ReattachingClient(Simulation):
+    """A client that is cut off, and back before the disk has what it sent."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.schedule = Schedule([SlowDisk(0.0, 5.0, 100.0)], [Cut(TO_BROKER, after, False) for after in range(2000, 20000, 4000)])
+
+    def _people(self) -> None:
+        self.actors.append(AsynchronousSender(self, "asynchronous0", "orders"))
+        self.actors[0].settings.reconnect_attempts = -1
+        self.actors[0].settings.retry_interval = 20
+
+
+class RollingBackReceiver(Simulation):
+    """A receiver with a small window that rolls back in the middle of large messages."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.schedule = Schedule()
+
+    def _people(self) -> None:
+        for number in range(3):
+            sender = BlockingSender(self, f"blocking{number}", "orders")
+            sender.large = 0.8
+            self.actors.append(sender)
+        receiver = TransactedReceiver(self, "orders-receiver0", "orders", True)
+        receiver.settings.consumer_window_size = 3000
+        self.actors.append(receiver)
+
+
+class FoundTests(unittest.TestCase):
+    def test_what_waits_for_the_disk_is_not_sent_again_by_a_client_that_is_back(self) -> None:
+        for seed in range(20):
+            result = ReattachingClient(seed).run()
+            self.assertEqual(result.violations, [], result.report())
+
+    def test_credits_come_back_for_large_messages_that_were_rolled_back(self) -> None:
+        for seed in range(20):
+            result = RollingBackReceiver(seed).run()
+            self.assertEqual(result.violations, [], result.report())
+
+    def test_a_body_is_there_until_its_acknowledgement_is_durable(self) -> None:
+        """The order is that of an acknowledgement: the message lets its body go, and then the batch is committed."""
+        rig = Rig()
+        rig.start()
+        queue = rig.queue()
+        body = rig.store.create_large_body(rig.store.next_id())
+        body.append(b"x" * 5000)
+        body.complete()
+        message = make_message(rig.store)
+        message.large = body
+        batch = rig.store.begin()
+        batch.add_message(message, (queue,))
+        rig.store.commit(batch)
+        rig.settle()
+        batch = rig.store.begin()
+        batch.acknowledge(queue, message)
+        body.release()
+        acknowledged = rig.store.commit(batch)
+        while rig.disk.list(LARGE):
+            self.assertTrue(rig.writer.run_one() or rig.clock.turn(), "the body is never removed")
+        self.assertGreaterEqual(rig.store.synced, acknowledged)

@@ -1,0 +1,349 @@
+"""Clients at work: what all of them share, and the senders.  Receivers are in :mod:`tests.simulation.receivers`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from twisted.internet.defer import Deferred
+
+from mqclient.core.api import ClientMessage, LocatorSettings
+from mqclient.core.buffers import PriorityBuffer
+from mqclient.core.consumers import Consumer
+from mqclient.core.factory import SessionFactory
+from mqclient.core.locator import Locator
+from mqclient.core.session import Session
+from mqclient.errors import (
+    ConnectionTimedOutError,
+    DuplicateIdRejectedError,
+    InternalError,
+    LargeMessageBodyError,
+    MQError,
+    ProtocolError,
+    TransactionRolledBackError,
+)
+from mqclient.wire.message import KEY_DUPLICATE_ID
+from tests.simulation.broker import QUEUES
+from tests.simulation.client import CONNECTOR, SimulatedRuntime
+from tests.simulation.model import Outcome, Sent, Unit
+from tests.simulation.network import Network
+from tests.simulation.world import Process
+
+if TYPE_CHECKING:
+    from tests.simulation.run import Simulation
+
+T = TypeVar("T")
+
+CHUNK = 1024
+"""Bytes: a larger body is a large message."""
+IDENTITY = "identity"
+NEVER_RIGHT = (InternalError, ProtocolError, LargeMessageBodyError)
+"""Errors that no fault of network, disk or process explains."""
+
+
+def client_settings(rng: random.Random, **fixed: Any) -> LocatorSettings:
+    """Settings as different applications have them; times are short, so that a short run sees them end."""
+    drawn: dict[str, Any] = {
+        "reconnect_attempts": rng.choice((0, 0, 3, -1, -1)),
+        "retry_interval": rng.choice((20, 200)),
+        "confirmation_window_size": rng.choice((-1, -1, 2000, 1_000_000)),
+        "consumer_window_size": rng.choice((1024 * 1024, -1, 0, 3000)),
+        "producer_window_size": rng.choice((64 * 1024, 4000)),
+        "compress_large_message": rng.random() < 0.2,
+        "min_large_message_size": CHUNK,
+        "block_on_acknowledge": True,
+        "ack_batch_size": 0,
+        "call_timeout": 4000,
+        "call_failover_timeout": 4000,
+        "client_failure_check_period": 500,
+        "connection_ttl": 1500,
+    }
+    return LocatorSettings(**{**drawn, **fixed})
+
+
+def body_of(identity: str, size: int) -> bytes:
+    return random.Random(identity).randbytes(size)
+
+
+class Actor:
+    """One client process, which does its work in spite of all that fails."""
+
+    def __init__(self, simulation: Simulation, name: str, **settings: Any) -> None:
+        self.simulation = simulation
+        self.world = simulation.world
+        self.ledger = simulation.ledger
+        self.name = name
+        self.rng = simulation.world.generator(name)
+        self.doing = "nothing yet"
+        self.finished = False
+        self.process = Process(self.world, name, self.world.generator(f"{name}, client"))
+        self.runtime = SimulatedRuntime(self.process, simulation.network)
+        self.settings = client_settings(self.rng, **settings)
+        self.locator = Locator(self.runtime, [CONNECTOR], self.settings)
+        self.session_options: dict[str, Any] = {}
+        self.factory: SessionFactory | None = None
+        self.current: Session | None = None
+        self.buffers: dict[Consumer, Buffer] = {}
+
+    def start(self) -> None:
+        done: Deferred[None] = Deferred.fromCoroutine(self._run())
+        done.addErrback(lambda failure: self.world.violation(f"{self.name} failed while {self.doing}: {failure.value!r}"))
+
+    async def _run(self) -> None:
+        await self.pause(self.rng.uniform(0, 0.5))
+        await self.work()
+        await self.leave()
+        self.finished = True
+        self.doing = "nothing any more"
+
+    async def work(self) -> None:
+        raise NotImplementedError
+
+    # --- what actors are made of
+
+    async def call(self, what: str, function: Callable[[], Awaitable[T]]) -> T:
+        """Make a call of the client and note how it ended."""
+        self.doing = what
+        self.world.note(f"{self.name}: {what}")
+        try:
+            result = await function()
+        except MQError as error:
+            self.world.note(f"{self.name}: {what}: {type(error).__name__}")
+            if isinstance(error, NEVER_RIGHT):
+                self.world.violation(f"{self.name}: {what}: {error!r}")
+            raise
+        self.world.note(f"{self.name}: {what}: done")
+        return result
+
+    async def pause(self, seconds: float) -> None:
+        future = self.runtime.create_future()
+        self.process.call_later(seconds, self.runtime.resolve, future, None)
+        await future
+
+    async def session(self) -> Session:
+        """The session, opened (again) when there is none; tries until there is one."""
+        while self.current is None or self.current.closed:
+            await self.leave()
+            try:
+                await self._connect()
+            except MQError:
+                await self.pause(0.1)
+        return self.current
+
+    async def _connect(self) -> None:
+        factory: SessionFactory = await self.call("connect", self.locator.create_session_factory)
+        self.factory = factory
+        self.current = await self.call("create session", lambda: factory.create_session(**self.session_options))
+        self.current.add_failure_listener(self)
+
+    async def consume(self, session: Session, queue: str) -> Consumer:
+        buffer = Buffer(self.simulation.network)
+        consumer: Consumer = await self.call(f"consume {queue}", lambda: session.create_consumer(queue, buffer=buffer))
+        self.buffers[consumer] = buffer
+        return consumer
+
+    # Every actor listens to the failures of its connection.
+
+    def before_reconnect(self, error: MQError) -> None:
+        self.world.note(f"{self.name}: connection failed: {type(error).__name__}: {error}")
+        if isinstance(error, ConnectionTimedOutError) and "callTimeout" in str(error):
+            # A connection that carries nothing is given up earlier, for its time to live.
+            self.world.violation(f"{self.name}: the broker does not answer, although it is there: {error}")
+
+    def connection_failed(self, error: MQError, failed_over: bool) -> None:
+        pass
+
+    async def leave(self) -> None:
+        factory, self.factory, self.current = self.factory, None, None
+        if factory is not None:
+            await self.call("close", factory.close)
+
+
+class Buffer(PriorityBuffer):
+    """The client's own buffer, which also knows when the broker had sent what comes in."""
+
+    __slots__ = ("_network", "_sent_at")
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._network = network
+        self._sent_at: dict[int, float] = {}
+
+    def put(self, message: ClientMessage) -> None:
+        self._sent_at[message.message_id] = self._network.sent_at
+        super().put(message)
+
+    def sent_at(self, message: ClientMessage) -> float:
+        return self._sent_at[message.message_id]
+
+
+class Sender(Actor):
+    """Sends messages to one address, one after the other.  With ``duplicates`` each has an id and is sent until that is confirmed."""
+
+    def __init__(self, simulation: Simulation, name: str, address: str, **settings: Any) -> None:
+        super().__init__(simulation, name, **settings)
+        self.address = address
+        self.number = 0
+        self.left = self.rng.randrange(5, 14)
+        self.duplicates = self.rng.random() < 0.5
+        self.volatile = 0.07
+        """The part of the messages that is not durable."""
+        self.large = 0.15
+        """The part of the messages that is large."""
+
+    def next_identity(self) -> str:
+        self.number += 1
+        return f"{self.name}-{self.number}"
+
+    def message(self, identity: str) -> ClientMessage:
+        """The message of that name, the same at every attempt, entered into the ledger."""
+        rng = random.Random(f"{self.world.seed}/{identity}")
+        priority = 4 if rng.random() < 0.7 else rng.randrange(10)
+        durable = rng.random() >= self.volatile
+        large = rng.random() < self.large
+        body = body_of(identity, rng.randrange(CHUNK, 6 * CHUNK) if large else rng.randrange(200))
+        message = ClientMessage(durable=durable, priority=priority, body=body)
+        message.put(IDENTITY, identity)
+        if self.duplicates:
+            message.put(KEY_DUPLICATE_ID, identity)
+        number = int(identity.rpartition("-")[2])
+        self.ledger.send(Sent(identity, self.name, number, priority, durable, QUEUES[self.address]))
+        return message
+
+    async def send(self, session: Session, message: ClientMessage, identity: str) -> None:
+        producer = next(iter(session.producers), None) or await session.create_producer(self.address)
+        await self.call(f"send {identity}", lambda: producer.send(message))
+
+
+class BlockingSender(Sender):
+    """Waits for the answer to each send."""
+
+    async def work(self) -> None:
+        while self.left:
+            self.left -= 1
+            identity = self.next_identity()
+            await self.pause(self.rng.uniform(0, 0.4))
+            sent = False
+            while not sent:
+                sent = await self._attempt(identity) or not self.duplicates
+        # What was confirmed long ago is known still.
+        for number in range(1, self.number + 1, 3) if self.duplicates else ():
+            await self._attempt(f"{self.name}-{number}")
+
+    async def _attempt(self, identity: str) -> bool:
+        session = await self.session()
+        message = self.message(identity)
+        try:
+            await self.send(session, message, identity)
+        except MQError:
+            await self.pause(0.02)
+            return False
+        if message.durable:  # the client does not wait for the answer to others
+            self.ledger.decide(identity, Outcome.DONE)
+        return True
+
+
+class AsynchronousSender(Sender):
+    """Waits for nothing; a handler is told what became of each send."""
+
+    def __init__(self, simulation: Simulation, name: str, address: str) -> None:
+        super().__init__(simulation, name, address, confirmation_window_size=2000)
+        self.duplicates = False
+        self._open: set[str] = set()
+
+    async def work(self) -> None:
+        while self.left:
+            self.left -= 1
+            identity = self.next_identity()
+            if self.rng.random() < 0.5:
+                await self.pause(self.rng.uniform(0, 0.6))
+            session = await self.session()
+            session.set_send_acknowledgement_handler(self)
+            self._open.add(identity)
+            try:
+                await self.send(session, self.message(identity), identity)
+            except MQError:
+                self._open.discard(identity)
+        while self._open:
+            self.doing = f"waiting to hear what became of {sorted(self._open)}"
+            await self.pause(0.2)
+            if self.current is not None and self.current.closed:
+                await self.pause(0.2)
+                if self._open:
+                    self.world.violation(f"{self.name} is never told what became of {sorted(self._open)}")
+                return
+
+    def send_acknowledged(self, message: ClientMessage) -> None:
+        identity = str(message.get(IDENTITY))
+        self.world.note(f"{self.name}: {identity} is acknowledged")
+        self._open.discard(identity)
+        self.ledger.decide(identity, Outcome.DONE)
+
+    def send_failed(self, message: ClientMessage, error: MQError) -> None:
+        identity = str(message.get(IDENTITY))
+        self.world.note(f"{self.name}: {identity} failed: {type(error).__name__}")
+        self._open.discard(identity)
+
+
+class TransactedSender(Sender):
+    """Sends in transactions, some of which it rolls back."""
+
+    def __init__(self, simulation: Simulation, name: str, address: str) -> None:
+        super().__init__(simulation, name, address)
+        self.session_options = {"auto_commit_sends": False, "auto_commit_acks": False}
+        self.volatile = 0.0
+
+    async def work(self) -> None:
+        while self.left > 0:
+            identities = [self.next_identity() for _ in range(self.rng.randrange(1, 5))]
+            self.left -= len(identities)
+            await self.pause(self.rng.uniform(0, 0.5))
+            unit = self.ledger.unit(f"{identities[0]}…{identities[-1]}")
+            commit = self.rng.random() < 0.8
+            while not await self._attempt(unit, identities, commit):
+                pass
+
+    async def _attempt(self, unit: Unit, identities: list[str], commit: bool) -> bool:
+        """Make the transaction; true when it is to be made no more."""
+        session = await self.session()
+        in_doubt = unit.asked != float("inf")
+        try:
+            for identity in identities:
+                message = self.message(identity)
+                if identity not in unit.sends:
+                    unit.sends.append(identity)
+                await self.send(session, message, identity)
+        except MQError:
+            await self._roll_back(session, unit)
+            return self._not_done(unit, in_doubt)
+        if not commit:
+            await self._roll_back(session, unit)
+            self.ledger.finish(unit, Outcome.NEVER)
+            return True
+        unit.asked = min(unit.asked, self.world.now)
+        try:
+            await self.call(f"commit {unit.name}", session.commit)
+        except TransactionRolledBackError:
+            return self._not_done(unit, in_doubt)
+        except DuplicateIdRejectedError:
+            if not in_doubt:
+                self.world.violation(f"{unit.name} is refused as known, although it was never committed")
+        except MQError:
+            return not self.duplicates
+        self.ledger.finish(unit, Outcome.DONE)
+        return True
+
+    def _not_done(self, unit: Unit, in_doubt: bool) -> bool:
+        """This attempt has not taken effect.  An earlier one may have; without one it is tried again when ids make that safe."""
+        if not in_doubt:
+            unit.asked = float("inf")
+            if not self.duplicates:
+                self.ledger.finish(unit, Outcome.NEVER)
+        return not self.duplicates
+
+    async def _roll_back(self, session: Session, unit: Unit) -> None:
+        try:
+            await self.call(f"roll back {unit.name}", session.rollback)
+        except MQError:
+            await self.leave()

@@ -1,0 +1,135 @@
+"""Virtual time: one queue of events, and processes that each see it through clocks of their own.
+
+Nothing here or above it knows the real time.  Everything random comes from generators that are seeded with the seed of the run, so that a
+seed gives the same run each time, on every machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tests.simulation.disk import SimulatedCrash
+
+WALL_START_MS = 1_700_000_000_000
+
+
+class SimulationError(Exception):
+    """The run cannot go on: a sentence says what production code did."""
+
+
+class Event:
+    """A call that is due at ``time``; ``process`` must live then, None: it happens anyway."""
+
+    __slots__ = ("args", "cancelled", "fired", "function", "process", "time")
+
+    def __init__(self, time: float, function: Callable[..., object], args: tuple[Any, ...], process: Process | None) -> None:
+        self.time = time
+        self.function = function
+        self.args = args
+        self.process = process
+        self.cancelled = False
+        self.fired = False
+
+    def cancel(self) -> None:
+        """Take it back; does nothing when it is over."""
+        self.cancelled = True
+
+
+class Process:
+    """One life of one process: a broker between two crashes, or a client.
+
+    Its clocks run at the speed of the world, from beginnings of their own.  It is what production code gets as ``Clock``.
+    """
+
+    def __init__(self, world: World, name: str, rng: random.Random) -> None:
+        self.world = world
+        self.name = name
+        self.rng = rng
+        self.alive = True
+        self.wall_offset_ms = rng.randrange(-2000, 2000)
+        self._monotonic_offset = rng.uniform(0, 1000)
+
+    def monotonic(self) -> float:
+        return self.world.now + self._monotonic_offset
+
+    def wall_ms(self) -> int:
+        return WALL_START_MS + int(self.world.now * 1000) + self.wall_offset_ms
+
+    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> Event:
+        return self.world.schedule(seconds, function, *args, process=self)
+
+    def end(self) -> None:
+        """Nothing of it runs from now on."""
+        self.alive = False
+
+
+class World:
+    """The queue of events, the log of the run, and what was found wrong.
+
+    ``generator(name)`` gives a generator for one purpose: drawing more for one leaves the others as they are.
+    """
+
+    def __init__(self, seed: int, events_max: int = 200_000) -> None:
+        self.seed = seed
+        self.now = 0.0
+        self.events = 0
+        self.log: list[str] = []
+        self.violations: list[str] = []
+        self._events_max = events_max
+        self._queue: list[tuple[float, int, Event]] = []
+        self._number = 0
+
+    def generator(self, name: str) -> random.Random:
+        return random.Random(f"{self.seed}/{name}")
+
+    def note(self, text: str) -> None:
+        """One line of the event log."""
+        self.log.append(f"{self.now:11.6f} {text}")
+
+    def violation(self, text: str) -> None:
+        """Something that must never be has been seen."""
+        self.note(f"VIOLATION {text}")
+        self.violations.append(text)
+
+    def schedule(self, seconds: float, function: Callable[..., object], *args: Any, process: Process | None = None) -> Event:
+        event = Event(self.now + max(seconds, 0.0), function, args, process)
+        self._number += 1
+        heapq.heappush(self._queue, (event.time, self._number, event))
+        return event
+
+    def run(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Let at most so much time pass; true as soon as ``until`` is.  A run that has gone wrong stands still."""
+        end = self.now + seconds
+        while not until():
+            if self.violations:
+                return False
+            if not self._queue or self._queue[0][0] > end:
+                self.now = end
+                return until()
+            _, _, event = heapq.heappop(self._queue)
+            self.now = event.time
+            if not event.cancelled and (event.process is None or event.process.alive):
+                self._run(event)
+        return True
+
+    def _run(self, event: Event) -> None:
+        self.events += 1
+        if self.events > self._events_max:
+            raise SimulationError(f"the run does not come to an end: {self.events} events")
+        event.fired = True
+        try:
+            event.function(*event.args)
+        except SimulatedCrash:
+            # Whoever lost its disk was told by the disk before this was raised.
+            pass
+        except SimulationError:
+            raise
+        except Exception as error:
+            raise SimulationError(f"an exception reached the event loop of {_name(event)}: {error!r}") from error
+
+
+def _name(event: Event) -> str:
+    return event.process.name if event.process is not None else "the world"
