@@ -1,7 +1,6 @@
 """A broker inside the program, for tests: no port, no files."""
 
 from mqbroker.embedded import EmbeddedBroker
-
 from mqclient.jms import ConnectionFactory
 
 with EmbeddedBroker() as broker, ConnectionFactory(broker.url).create_context() as context:

@@ -21,7 +21,7 @@ from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUS
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.listening import Listeners
 from mqbroker.listening import StartError as StartError
-from mqbroker.localfs import LocalFileSystem
+from mqbroker.localfs import LocalFileSystem, replace_file
 from mqbroker.memory_limits import default_global_max_size
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.messaging import Messaging
@@ -355,11 +355,7 @@ class Broker:
         return self._path(path).read_bytes()
 
     def _write_bytes(self, path: str, data: bytes) -> None:
-        """Replace a file as a whole, so that a crash leaves the old or the new one."""
-        target = self._path(path)
-        temporary = target.with_name(target.name + ".new")
-        temporary.write_bytes(data)
-        temporary.replace(target)
+        replace_file(self._path(path), data)
 
     def _defer_to_thread(self, function: Callable[..., T], *args: Any) -> Deferred[T]:
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), function, *args)

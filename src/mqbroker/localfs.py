@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
+import stat
 import struct
+from pathlib import Path
 
 _FLOCK = struct.Struct("hhqqi4x")
 """``struct flock``: type, whence, start, length, pid."""
@@ -38,6 +41,28 @@ class LocalFile:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Replace a file as a whole: a crash, also of the machine, leaves the old or the new one.  Mode and owner stay; a link stays a link.
+
+    A file that is not there yet can be read by its owner only.
+    """
+    target = path.resolve()
+    temporary = target.with_name(target.name + ".new")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        if target.exists():
+            old = target.stat()
+            with contextlib.suppress(PermissionError):
+                os.fchown(descriptor, old.st_uid, old.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    temporary.replace(target)
+    LocalFileSystem().sync_directory(str(target.parent))
 
 
 class LocalLock:

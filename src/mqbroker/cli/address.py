@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 
 from mqbroker.cli.management import ManagementError, management
-from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options
+from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, without_effect
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import BadUsage, CommandError
 
 R = TypeVar("R")
+
+_ROUTING_FLAGS: Final = ("--anycast", "--no-anycast", "--multicast", "--no-multicast")
 
 
 def _address_options(command: Callable[..., R]) -> Callable[..., R]:
@@ -61,6 +63,7 @@ def update(connection: ConnectionOptions, name: str | None, anycast: bool | None
 @click.command(epilog="Example: mqbroker address delete --name orders --force")
 @click.option("--name", help="Name of the address.")
 @click.option("--force", is_flag=True, help="Delete it although it has queues, with these queues and their messages.")
+@without_effect(*_ROUTING_FLAGS)
 @connection_options
 def delete(connection: ConnectionOptions, name: str | None, force: bool) -> None:
     """Delete an address."""
@@ -72,6 +75,7 @@ def delete(connection: ConnectionOptions, name: str | None, force: bool) -> None
 @click.command(epilog="Example: mqbroker address show --name orders --bindings")
 @click.option("--name", help="Show this address; without it the names of all addresses.")
 @click.option("--bindings", is_flag=True, help="Show the queues and other bindings of the address.")
+@without_effect(*_ROUTING_FLAGS)
 @JSON
 @connection_options
 def show(connection: ConnectionOptions, name: str | None, bindings: bool, as_json: bool) -> None:

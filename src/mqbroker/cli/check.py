@@ -11,7 +11,7 @@ import click
 
 from mqbroker.cli.connection import connected, reason
 from mqbroker.cli.management import JmsManagement, Management, ManagementError, json_object
-from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options
+from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, without_effect
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import CommandError
 
@@ -95,6 +95,7 @@ def _outcome(check: Check, deadline: float) -> str:
 @click.option("--peers", type=click.IntRange(1), help="The topology has that many nodes with a primary.")
 @_FAIL_AT_END
 @_TIMEOUT
+@without_effect(values=("--name",))
 @JSON
 @connection_options
 def node(

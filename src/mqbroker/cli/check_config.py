@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ def config(file: Path | None, instance: Path | None, property_files: tuple[str, 
 
     Every error and warning is printed with file and line. The exit status is 0 when a broker would start with it, warnings or not.
     """
+    from mqbroker.checks import check_loaded
     from mqbroker.config.instance import read_instance
     from mqbroker.config.parse import ConfigurationError, load_configuration
 
@@ -33,11 +35,14 @@ def config(file: Path | None, instance: Path | None, property_files: tuple[str, 
     try:
         if file is not None:
             loaded = load_configuration(str(file), _read, dict(os.environ) | given, property_files)
+            check_loaded(loaded, str(file), _login_domains(file.parent / "login.config"))
         else:
             assert instance is not None
             found = read_instance(str(instance.absolute()), _read, os.environ, given)
             file = Path(found.broker_xml)
+            found.property_files = (*found.property_files, *property_files)
             loaded = found.load(_read)
+            check_loaded(loaded, str(file), found.login_config)
     except ConfigurationError as error:
         if as_json:
             print_json(
@@ -59,6 +64,17 @@ def _json(problem: Any) -> dict[str, object]:
 
 def _read(path: str) -> bytes:
     return Path(path).read_bytes()
+
+
+def _login_domains(login_config: Path) -> Collection[str]:
+    """The entries of a login.config beside broker.xml.  Raises :class:`mqbroker.config.problems.ConfigurationError`."""
+    from mqbroker.config.jaas import JaasError, parse_login_config
+    from mqbroker.config.problems import ConfigurationError, Problem
+
+    try:
+        return parse_login_config(login_config.read_text(encoding="utf-8")) if login_config.exists() else ()
+    except JaasError as error:
+        raise ConfigurationError([Problem(str(login_config), error.line, error.text)]) from error
 
 
 def _definitions(texts: tuple[str, ...]) -> dict[str, str]:

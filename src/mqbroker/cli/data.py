@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from mqbroker.cli.options import JSON, connection_options, instance_option, verbose_option
+from mqbroker.cli.options import JSON, connection_options, instance_option, verbose_option, without_effect
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import CommandError, NoConnection
 
@@ -32,6 +32,7 @@ def _data_options(command: Callable[..., R]) -> Callable[..., R]:
         click.argument("configuration", required=False),
         instance_option,
         verbose_option,
+        without_effect("--reclaimed", values=("--paging",)),
         click.option("--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml that names the folders."),
         _folder("--data", "Folder with journal, bindings and large-messages in it."),
         _folder("--journal", "Folder of the messages. Default: as in broker.xml."),
@@ -68,6 +69,7 @@ def _output(stack: ExitStack, file: Path | None) -> TextIO:
 @click.option("--safe", is_flag=True, help="Leave out the contents of messages.")
 @click.option("--skip-bindings", is_flag=True, help="Leave out the bindings journal.")
 @click.option("--skip-journal", is_flag=True, help="Leave out the messages journal.")
+@without_effect(values=("--max-pages",))
 def print_data(output: Path | None, safe: bool, skip_bindings: bool, skip_journal: bool, ignore_lock: bool, **options: Any) -> None:
     """Print the records of the journals of a stopped broker, one in a line, with the segment and what is left of them at the end."""
     from mqbroker.cli.data_print import print_journals

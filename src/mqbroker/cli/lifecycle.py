@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mqbroker.cli.options import instance_option, verbose_option
+from mqbroker.cli.options import instance_option, verbose_option, without_effect
 from mqbroker.cli.status import BadUsage
 
 _BOOTSTRAP = "bootstrap.xml"
@@ -19,8 +19,9 @@ _CONFIGURATION = click.argument("configuration", required=False)
 @_CONFIGURATION
 @instance_option
 @click.option("--allow-kill", is_flag=True, help="Obey `mqbroker kill`: end at once without any orderly step. For tests.")
+@click.option("--properties", help="Properties files, with commas between, that override broker.xml; DIR/ means all of that folder.")
 @verbose_option
-def run(configuration: str | None, instance: Path | None, allow_kill: bool, verbose: bool) -> None:
+def run(configuration: str | None, instance: Path | None, allow_kill: bool, properties: str | None, verbose: bool) -> None:
     """Run the broker of an instance folder in the foreground.
 
     Starts on a folder of `mqbroker create` and of `artemis create`. CONFIGURATION is the URI of its bootstrap.xml, when --instance does not
@@ -29,6 +30,8 @@ def run(configuration: str | None, instance: Path | None, allow_kill: bool, verb
     arguments = ["--instance", str(instance_folder(configuration, instance))]
     if allow_kill:
         arguments += ["--allow-kill"]
+    if properties:
+        arguments += ["--properties", properties]
     if verbose:
         click.echo(f"twistd -n --pidfile= mqbroker {' '.join(arguments)}")
     sys.stdout.flush()
@@ -39,6 +42,7 @@ def run(configuration: str | None, instance: Path | None, allow_kill: bool, verb
 @click.command(epilog="Example: mqbroker stop --instance /var/lib/mybroker")
 @_CONFIGURATION
 @instance_option
+@without_effect(values=("--broker",))
 @verbose_option
 def stop(configuration: str | None, instance: Path | None, verbose: bool) -> None:
     """Ask the broker of an instance folder to stop in an orderly way.
@@ -51,6 +55,7 @@ def stop(configuration: str | None, instance: Path | None, verbose: bool) -> Non
 @click.command(epilog="Example: mqbroker kill --instance /var/lib/mybroker")
 @_CONFIGURATION
 @instance_option
+@without_effect(values=("--broker",))
 @verbose_option
 def kill(configuration: str | None, instance: Path | None, verbose: bool) -> None:
     """End the broker of an instance folder at once, if it was started with --allow-kill."""

@@ -106,6 +106,20 @@ def connection_options(command: Callable[Concatenate[ConnectionOptions, P], R]) 
     return decorated
 
 
+def without_effect(*names: str, values: tuple[str, ...] = ()) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Options of the ``artemis`` command that change nothing here: accepted, so that scripts carry over.  ``values`` take a value."""
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        decorated = command
+        for name in names:
+            decorated = click.option(name, is_flag=True, hidden=True, expose_value=False)(decorated)
+        for name in values:
+            decorated = click.option(name, hidden=True, expose_value=False)(decorated)
+        return decorated
+
+    return decorate
+
+
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, useful for scripts.")
 
 

@@ -48,6 +48,7 @@ _MANAGEMENT_QUEUES: Final = "activemq.management."
 @click.option("--maxColumnSize", "max_width", type=int, default=25, show_default=True, help="Widest column, in characters; -1 is no limit.")
 @click.option("--single-line-header", "one_line", is_flag=True, help="Titles in one line, everything flush left.")
 @click.option("--include-management", is_flag=True, help="Show the reply queues of management clients too.")
+@click.option("--clustered", is_flag=True, help="Accepted; this version asks the one broker that it is connected to.")
 @click.option("--loop", is_flag=True, help="Print again and again, until Ctrl-C.")
 @click.option("--sleep", type=click.IntRange(1), default=60_000, show_default=True, help="Milliseconds between two rounds of --loop.")
 @JSON
@@ -62,6 +63,7 @@ def stat(
     max_width: int,
     one_line: bool,
     include_management: bool,
+    clustered: bool,
     loop: bool,
     sleep: int,
     as_json: bool,
@@ -74,6 +76,8 @@ def stat(
     """
     wanted = _filter(queue_name, field, operation, value)
     connection.quiet = as_json
+    if clustered:
+        click.echo("--clustered: only the broker of this connection is asked", err=True)
     with management(connection) as broker:
         while True:
             found = _queues(broker, wanted, max_rows, include_management)

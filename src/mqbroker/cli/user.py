@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from mqbroker.cli.management import Management, ManagementError, json_object, management
-from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options
+from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, without_effect
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import CommandError
 
@@ -34,6 +34,7 @@ def add(connection: ConnectionOptions, name: str | None, new_password: str | Non
 
 @click.command(epilog="Example: mqbroker user rm --user-command-user bob")
 @_USER
+@without_effect("--plaintext", values=("--role", "--user-command-password"))
 @connection_options
 def remove(connection: ConnectionOptions, name: str | None) -> None:
     """Remove a user."""
@@ -61,6 +62,7 @@ def reset(connection: ConnectionOptions, name: str | None, new_password: str | N
 
 @click.command(name="list", epilog="Example: mqbroker user list --json")
 @click.option("--user-command-user", "name", help="Only this user.")
+@without_effect("--plaintext", values=("--role", "--user-command-password"))
 @JSON
 @connection_options
 def list_users(connection: ConnectionOptions, name: str | None, as_json: bool) -> None:

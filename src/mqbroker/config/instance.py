@@ -68,7 +68,7 @@ class Instance:
         """The broker's configuration, its paths made absolute.  Raises :class:`.problems.ConfigurationError`."""
         loaded = load_configuration(self.broker_xml, read_file, self.substitutions(), self.property_files)
         resolve_paths(loaded.configuration, self.folder)
-        return Loaded(loaded.configuration, [*self.warnings, *loaded.warnings])
+        return replace(loaded, warnings=[*self.warnings, *loaded.warnings])
 
 
 def read_instance(

@@ -214,6 +214,8 @@ class _Overrides:
             self._error(entry, f"{'.'.join(entry.path)}: the queue is on the address {address.name}")
             return
         setattr(queue, *found)
+        if found[0] == "filter_string":
+            self._findings.filter(queue.filter_string, entry.file, entry.line)
         if found[0] == "routing_type":
             address.routing_types |= {found[1]}
 

@@ -14,7 +14,7 @@ from mqbroker.config.configuration import Configuration
 from mqbroker.config.entries import Entry, prefixed_entries, read_entries
 from mqbroker.config.masking import MaskingError, codec_key, decode_masked, unwrap
 from mqbroker.config.overrides import apply_entries
-from mqbroker.config.problems import ConfigurationError, Findings, Problem, sorted_by_place
+from mqbroker.config.problems import ConfigurationError, Findings, Problem, WrittenFilter, sorted_by_place
 from mqbroker.config.reader import Content, Reader
 from mqbroker.config.schema.blocks import CORE, HINTS, JMS
 from mqbroker.config.sections import SectionReader
@@ -33,6 +33,8 @@ class Loaded:
 
     configuration: Configuration
     warnings: list[Problem]
+    filters: Sequence[WrittenFilter] = ()
+    """Filters of queues, not yet looked at."""
 
 
 def load_configuration(path: str, read_file: ReadFile, substitutions: Mapping[str, str], property_files: Sequence[str] = ()) -> Loaded:
@@ -89,7 +91,7 @@ def _assemble(root: Node | None, name: str, substitutions: Mapping[str, str], en
     configuration.cluster_password = secrets.plain(configuration.cluster_password, *place)
     findings.check()
     _warn_about_full_addresses(configuration, content, name, findings)
-    return Loaded(configuration, sorted_by_place(findings.warnings))
+    return Loaded(configuration, sorted_by_place(findings.warnings), findings.filters)
 
 
 def _roots(root: Node | None, name: str, reader: Reader) -> tuple[Node | None, Node | None]:

@@ -38,18 +38,34 @@ class ConfigurationError(Exception):
         return self.problems[0].text
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenFilter:
+    """A filter of a queue as it stands in a file.  Whoever knows the grammar checks it: this layer does not."""
+
+    text: str
+    file: str
+    line: int
+
+
 @dataclass(slots=True)
 class Findings:
-    """Collects errors and warnings while a configuration is read."""
+    """Collects errors and warnings while a configuration is read, and the filters that are still to be checked."""
 
     errors: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
+    filters: list[WrittenFilter] = field(default_factory=list)
 
     def error(self, file: str, line: int, text: str) -> None:
         self.errors.append(Problem(file, line, text))
 
     def warn(self, file: str, line: int, text: str) -> None:
         self.warnings.append(Problem(file, line, text))
+
+    def filter(self, text: str | None, file: str, line: int) -> str | None:
+        """Note a filter; returns it.  An empty one is none."""
+        if text:
+            self.filters.append(WrittenFilter(text, file, line))
+        return text or None
 
     def check(self) -> None:
         """Raises :class:`ConfigurationError` when there are errors."""

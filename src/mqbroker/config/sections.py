@@ -80,7 +80,7 @@ class SectionReader:
                 continue
             filter_string = None
             for _, selector in self._reader.inside(queue, block.block("queue"), "selector"):
-                filter_string = selector.values.get("string") or None
+                filter_string = self._filter(selector)
             durable = queue.values.get("durable", True)
             self._add_queue(
                 node, QueueConfiguration(name, name, ANYCAST, filter_string, durable=durable, purge_on_no_consumers=False, ring_size=-1)
@@ -219,9 +219,12 @@ class SectionReader:
     def _queue(self, node: Node, content: Content, block: Block, address: str | None, routing_type: int) -> None:
         values: dict[str, Any] = {"purge_on_no_consumers": False, "ring_size": -1, **content.values}
         for _, inner in self._reader.inside(content, block, "filter"):
-            values["filter_string"] = inner.values.get("string") or None
+            values["filter_string"] = self._filter(inner)
         if "name" in values and address is not None:
             self._add_queue(node, QueueConfiguration(address=address, routing_type=routing_type, **values))
+
+    def _filter(self, content: Content) -> str | None:
+        return self._reader.findings.filter(content.values.get("string"), content.node.file, content.node.line)
 
     def _address(self, name: str, routing_type: int) -> AddressConfiguration:
         for known in self._configuration.addresses:

@@ -177,7 +177,7 @@ class Acceptor:
             # Imported here: what TLS needs costs a broker without it a third of its start-up time.
             from twisted.protocols.tls import TLSMemoryBIOFactory
 
-            factory = TLSMemoryBIOFactory(server_context(self.uri.parameters, self._read_file), False, factory)
+            factory = TLSMemoryBIOFactory(server_context(self.uri.parameters, self._read_file), False, factory, clock=self._reactor)
         backlog = int(self.uri.parameters.get("backlog", "-1"))
         try:
             for host in self.uri.hosts:

@@ -32,7 +32,7 @@ class CommandsOnABrokerTests(unittest.TestCase):
         config = self.instance / "etc" / "broker.xml"
         config.write_text(config.read_text().replace("tcp://127.0.0.1:61616", "tcp://127.0.0.1:0"))
         paths = [str(ROOT / path) for path in ("src", "clients/mqclient/src", "plugins")]
-        log = folder / "log"
+        self.log = log = folder / "log"
         with log.open("w") as out:
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "MQBROKER_PYTHON": sys.executable}
             command = [str(self.instance / "bin" / "artemis"), "run"]
@@ -111,6 +111,18 @@ class CommandsOnABrokerTests(unittest.TestCase):
         self.assertIn("Address [name=aa", self.good("address", "show", "--name", "aa"))
         self.good("address", "delete", "--name", "aa")
         self.assertNotIn("aa", json.loads(self.good("address", "show", "--json")))
+
+    def test_users_keep_their_file_to_themselves(self) -> None:
+        users = self.instance / "etc" / "artemis-users.properties"
+        self.assertEqual(users.stat().st_mode & 0o777, 0o600)
+        self.good("user", "add", "--user-command-user", "bob", "--user-command-password", "pw", "--role", "amq")
+        self.assertIn("bob = ENC(", users.read_text())
+        self.assertEqual(users.stat().st_mode & 0o777, 0o600)
+
+    def test_the_log_has_no_debug_lines(self) -> None:
+        self.good("queue", "create", "--name", "q", "--anycast", "--auto-create-address")
+        self.assertIn("AMQ221003", self.log.read_text())
+        self.assertNotIn("#debug]", self.log.read_text())
 
     def test_checks(self) -> None:
         self.assertIn("Failures: 0, Errors: 0", self.good("check", "node", "--up", "--memoryUsage", "100", "--diskUsage", "100"))

@@ -6,6 +6,7 @@ import socket
 import tempfile
 import threading
 
+import trustme
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.embedded import EmbeddedBroker
@@ -68,6 +69,19 @@ class EmbeddedBrokerTests(SynchronousTestCase):
             with EmbeddedBroker(data=folder) as broker, ConnectionFactory(broker.url).create_context() as context:
                 message = context.create_consumer(context.create_queue("kept")).receive(5000)
                 self.assertEqual(message.text, "still here")  # type: ignore[union-attr]
+
+    def test_tls_on_the_reactor_of_the_daemon_thread(self) -> None:
+        authority = trustme.CA()
+        with tempfile.TemporaryDirectory() as folder:
+            authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(f"{folder}/server.pem")
+            authority.cert_pem.write_to_path(f"{folder}/ca.pem")
+            parameters = f"sslEnabled=true;keyStoreType=PEM;keyStorePath={folder}/server.pem"
+            with EmbeddedBroker(acceptor=f"tcp://localhost:0?{parameters}") as broker:
+                port = broker.tcp_url.rpartition(":")[2]
+                url = f"tcp://localhost:{port}?sslEnabled=true&trustStoreType=PEM&trustStorePath={folder}/ca.pem&callTimeout=5000"
+                with ConnectionFactory(url).create_context() as context:
+                    context.create_producer().send(context.create_queue("secret"), "hush")
+                    self.assertEqual(context.create_consumer(context.create_queue("secret")).receive_body(timeout=5000), "hush")
 
     def test_clients_of_many_threads_share_it(self) -> None:
         with EmbeddedBroker() as broker:

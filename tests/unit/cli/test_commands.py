@@ -169,6 +169,11 @@ class QueueTests(SynchronousTestCase):
         result = self.run_with(FakeManagement(listQueues=self.queues("a", "b", "c")), "queue", "stat", "--maxRows", "2")
         self.assertIn("WARNING: the displayed queues are 2/3, set maxRows to display more queues.", result.out)
 
+    def test_stat_of_a_cluster_says_that_it_asks_one_broker(self) -> None:
+        result = self.run_with(FakeManagement(listQueues=self.queues("a")), "queue", "stat", "--clustered", "--json")
+        self.assertEqual([entry["name"] for entry in json.loads(result.out)["data"]], ["a"])
+        self.assertIn("only the broker of this connection", result.err)
+
     def test_stat_filters(self) -> None:
         broker = FakeManagement(listQueues=self.queues())
         self.run_with(broker, "queue", "stat", "--field", "MESSAGE_COUNT", "--operation", "GREATER_THAN", "--value", "0")
@@ -180,6 +185,7 @@ class QueueTests(SynchronousTestCase):
     def test_addresses(self) -> None:
         broker = FakeManagement(listAddresses=f"a\n{FakeManagement.reply_queue}\nb", createAddress="Address [name=c]")
         self.assertEqual(self.run_with(broker, "address", "show").out, "a\nb\n")
+        self.assertEqual(self.run_with(broker, "address", "show", "--anycast").out, "a\nb\n")
         result = self.run_with(broker, "address", "create", "--name", "c", "--anycast", "--multicast")
         self.assertEqual(result.out, "Address [name=c] created successfully.\n")
         self.assertEqual(broker.asked[-1], ("broker", "createAddress", "c", "ANYCAST,MULTICAST"))
@@ -189,6 +195,7 @@ class QueueTests(SynchronousTestCase):
         broker = FakeManagement(listUser='[{"username":"bob","roles":["amq","x"]}]')
         result = self.run_with(broker, "user", "list")
         self.assertEqual(result.out, '--- "user"(roles) ---\n"bob"(amq,x)\n\n Total: 1\n')
+        self.assertEqual(self.run_with(broker, "user", "list", "--role", "amq").out, result.out)
         self.run_with(broker, "user", "add", "--user-command-user", "eve", "--user-command-password", "p", "--role", "amq")
         self.assertEqual(broker.asked[-1], ("broker", "addUser", "eve", "p", "amq", False))
 
@@ -217,3 +224,30 @@ class ConfigTests(SynchronousTestCase):
         self.assertIn(f"{file}:3:", result.err)
         answer = json.loads(mqbroker("check", "config", str(file), "--json").out)
         self.assertEqual((answer["valid"], answer["errors"][0]["line"]), (False, 3))
+
+    def check(self, core: str) -> str:
+        file = Path(self.mktemp())
+        file.mkdir()
+        path = file / "broker.xml"
+        path.write_text(f'<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">\n{core}\n</core></configuration>')
+        result = mqbroker("check", "config", str(path))
+        self.assertEqual(result.status, 1)
+        return result.err.replace(str(path), "broker.xml")
+
+    def test_a_filter_that_cannot_be_read(self) -> None:
+        queue = '<queue name="q">\n<filter string="a ="/></queue>'
+        text = self.check(f'<addresses><address name="a"><anycast>{queue}</anycast></address></addresses>')
+        self.assertIn("ERROR broker.xml:3: filter: AMQ229020: Invalid filter: a = (at character 4", text)
+
+    def test_an_acceptor_with_a_login_domain_that_is_not_there(self) -> None:
+        text = self.check('<acceptors><acceptor name="a">tcp://127.0.0.1:0?securityDomain=nope</acceptor></acceptors>')
+        self.assertIn("acceptor a: securityDomain=nope is no entry of login.config", text)
+
+    def test_a_properties_file_on_an_instance(self) -> None:
+        folder = Path(self.mktemp())
+        self.assertEqual(mqbroker("create", str(folder), "--silent").status, 0)
+        properties = folder / "more.properties"
+        properties.write_text("globalMaxSiz=10M\n")
+        result = mqbroker("check", "config", "--instance", str(folder), "--properties", str(properties))
+        self.assertEqual(result.status, 1)
+        self.assertIn("did you mean globalMaxSize?", result.err)
