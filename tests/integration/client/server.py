@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.internet import endpoints, reactor
 from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
 from mqclient.wire.packets import CreateConsumer, FlowToken, Packet, SessionSend, SessionStart
@@ -27,6 +28,7 @@ class _BrokerProtocol(Protocol):
     def __init__(self, server: SocketBroker) -> None:
         self._server = server
         self._link: Any = None
+        self._heard = False
 
     def connectionMade(self) -> None:
         unused: Any = None
@@ -36,6 +38,10 @@ class _BrokerProtocol(Protocol):
         self._server.connections.append(self)
 
     def dataReceived(self, data: bytes) -> None:
+        if not self._heard and isinstance(self.transport, TLSMemoryBIOProtocol):
+            connection: Any = self.transport.getHandle()
+            self._server.negotiated.append((connection.get_protocol_version_name(), connection.get_cipher_name()))
+        self._heard = True
         self._server.received(self._link, data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -49,6 +55,10 @@ class SocketBroker(ScriptedBroker):
         super().__init__()
         self.network = Network()
         self.connections: list[_BrokerProtocol] = []
+        self.negotiated: list[tuple[str, str]] = []
+        """TLS version and cipher suite of each connection."""
+        self.sent = 0
+        """Messages that came, over all connections."""
         self._next_id = 1
         self._consumer: tuple[int, int] | None = None
         self._waiting: list[bytes] = []
@@ -80,6 +90,7 @@ class SocketBroker(ScriptedBroker):
     def handle(self, link: MemoryLink, channel: int, packet: Packet) -> None:
         super().handle(link, channel, packet)
         if isinstance(packet, SessionSend):
+            self.sent += 1
             self._waiting.append(packet.message)
         elif isinstance(packet, CreateConsumer):
             self._consumer = (channel, packet.consumer_id)

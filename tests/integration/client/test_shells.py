@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import os
 import threading
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import trustme
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, load_pem_private_key, pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 from OpenSSL import SSL
 from twisted.internet import reactor
@@ -261,6 +264,7 @@ class TlsTests(TestCase):
 
     async def serve(self, host: str = "127.0.0.1", mutual: bool = False) -> None:
         issued = self.authority.issue_cert(host)
+        self.server_serial = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes()).serial_number
         load: Any = PrivateCertificate.loadPEM
         own = load(issued.private_key_pem.bytes() + issued.cert_chain_pems[0].bytes())
         options: dict[str, Any] = {}
@@ -320,6 +324,60 @@ class TlsTests(TestCase):
         self.assertEqual(await self.attempt(f"{trust}&keyStorePath={self.client_store}&keyStorePassword=pw"), ["3 messages"] * 2)
         self.assertEqual(await self.attempt(f"{trust}&keyStorePath={self.client_pem}"), ["3 messages"] * 2)
         self.assertNotIn("3 messages", await self.attempt(trust))
+
+    async def test_protocols_and_suites(self) -> None:
+        await self.serve()
+        trust = f"trustStorePath={self.trust}&"
+        negotiated = []
+        for parameters in (
+            "enabledProtocols=TLSv1.2",
+            "enabledProtocols=TLSv1.2,TLSv1.3",
+            "enabledCipherSuites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+            "enabledCipherSuites=ECDHE-ECDSA-AES128-GCM-SHA256,TLS_AES_128_GCM_SHA256&enabledProtocols=TLSv1.2",
+        ):
+            self.assertEqual(await self.attempt(trust + parameters), ["3 messages"] * 2, parameters)
+            negotiated.append(self.broker.negotiated[-2:])
+        self.assertEqual([version for version, _ in negotiated[0]], ["TLSv1.2"] * 2)
+        self.assertEqual([version for version, _ in negotiated[1]], ["TLSv1.3"] * 2)
+        self.assertEqual(negotiated[2], [("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")] * 2)
+        self.assertEqual(negotiated[3], [("TLSv1.2", "ECDHE-ECDSA-AES128-GCM-SHA256")] * 2)
+        for parameters in (
+            "enabledProtocols=TLSv1.4",
+            "enabledProtocols=TLSv1.1,TLSv1.3",
+            "enabledCipherSuites=TLS_NOBODY_KNOWS",
+            "enabledCipherSuites=TLS_AES_128_GCM_SHA256&enabledProtocols=TLSv1.2",
+        ):
+            self.assertEqual(await self.attempt(trust + parameters), ["NotConnectedError"] * 2, parameters)
+
+    async def test_one_suite_of_the_newest_version(self) -> None:
+        """Among those only OpenSSL's own interface can choose."""
+        await self.serve()
+        results = await self.attempt(f"trustStorePath={self.trust}&enabledCipherSuites=TLS_AES_128_GCM_SHA256")
+        self.assertEqual(results, ["3 messages", "NotConnectedError"])
+        self.assertEqual(self.broker.negotiated, [("TLSv1.3", "TLS_AES_128_GCM_SHA256")])
+
+    async def test_revoked_certificate(self) -> None:
+        await self.serve()
+        nothing, all_revoked = self.revocations(), self.revocations(self.server_serial)
+        for kind in ("", "&verifyHost=false"):
+            trust = f"trustStorePath={self.trust}{kind}&crlPath="
+            self.assertEqual(await self.attempt(f"{trust}{nothing}"), ["3 messages"] * 2)
+            self.assertEqual(await self.attempt(f"{trust}{all_revoked}"), ["NotConnectedError"] * 2)
+            self.assertEqual(await self.attempt(f"{trust}{self.trust}"), ["NotConnectedError"] * 2)
+
+    def revocations(self, *serials: int) -> Path:
+        """A file that says which certificates of the authority are not valid any more."""
+        key: Any = load_pem_private_key(self.authority.private_key_pem.bytes(), None)
+        now = datetime.datetime.now(datetime.UTC)
+        day = datetime.timedelta(days=1)
+        builder = x509.CertificateRevocationListBuilder(
+            load_pem_x509_certificate(self.authority.cert_pem.bytes()).subject, now - day, now + day
+        )
+        for serial in serials:
+            builder = builder.add_revoked_certificate(x509.RevokedCertificateBuilder(serial, now - day).build())
+        path = self.trust.parent / f"revoked-{len(serials)}.pem"
+        path.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+        return path
 
     async def test_stores_that_cannot_be_used(self) -> None:
         await self.serve()

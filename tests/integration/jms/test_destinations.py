@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from mqclient.jms import (
     IllegalStateException,
@@ -249,6 +250,26 @@ class BrowserTests(BrokerCase):
             break
         browser.close()
         self.eventually(lambda: session._lookup.queue(self.name).consumer_count == 0)
+
+    def test_large_messages_that_nobody_reads(self) -> None:
+        """Neither browsing nor receiving without waiting may end before the last message."""
+        sizes = [100, 200_000, 100, 200_000, 200_000, 100]
+        for window in (1024 * 1024, 100_000, 0):
+            for read in (False, True):
+                session = self.session(consumer_window_size=window)
+                name = f"{self.name}.{window}.{read}"
+                producer = session.create_producer(name)
+                for size in sizes:
+                    producer.send(bytes(size))
+                browsed: list[Any] = list(session.create_browser(name)) if not read else []
+                found = [message.body_length for message in browsed]
+                if read:  # each before the next one is looked at
+                    found = [len(message.body) for message in session.create_browser(name)]
+                self.assertEqual(found, sizes, (window, read))
+                consumer, received = session.create_consumer(name), 0
+                while consumer.receive(0) is not None:
+                    received += 1
+                self.assertEqual(received, len(sizes), (window, read))
 
     def test_an_empty_queue(self) -> None:
         self.assertEqual(list(self.session().create_browser(self.name)), [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from mqclient.jms import (
     AcknowledgeMode,
@@ -220,7 +221,26 @@ class ListenerTests(ModeCase):
         consumer.listener = listener
         self.assertTrue(done.wait(5))
         session.close()
-        self.assertIn("b", self.left())
+        self.assertEqual(self.left(), ["b"], "the listener has had the other one")
+
+    def test_no_listener_is_called_any_more_when_close_has_returned(self) -> None:
+        for _ in range(10):
+            session, calls = self.session(), list[str]()
+            consumer = self.filled(session, *map(str, range(50)))
+
+            def listener(message: Message, calls: list[str] = calls) -> None:
+                calls.append("begun")
+                time.sleep(0.002)
+                calls.append("ended")
+
+            consumer.listener = listener
+            self.eventually(lambda calls=calls: calls)
+            consumer.close()
+            after = list(calls)
+            time.sleep(0.01)
+            self.assertEqual(calls, after)
+            self.assertEqual(after.count("begun"), after.count("ended"))
+            self.left()
 
     def test_taking_the_listener_away(self) -> None:
         session, got = self.session(), list[Message]()

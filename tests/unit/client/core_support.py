@@ -113,7 +113,9 @@ class MemoryLink:
     def close(self) -> None:
         self.network.deliver(self)
         self.closed_by_client = True
-        self.open = False
+        if self.open:
+            self.open = False
+            self.handler.link_lost("closed")
 
     def abort(self) -> None:
         self.closed_by_client = True

@@ -6,13 +6,15 @@ application threads read directly; what has to be told to the broker about them 
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import sys
 import threading
 import time
+import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from inspect import isawaitable
 from typing import Any, BinaryIO, TypeVar
 
@@ -21,9 +23,11 @@ from twisted.python import threadable
 from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
+from mqclient.blocking_sends import Sender
 from mqclient.core.api import ClientConsumer, ClientSession, LocatorSettings, SessionDispatcher
 from mqclient.core.locator import Locator
 from mqclient.core.message import ClientMessage
+from mqclient.core.session import Session
 from mqclient.errors import IllegalStateError, MQError, NotConnectedError, ObjectClosedError, OperationTimeoutError
 from mqclient.protocol.retry import RateLimiter
 from mqclient.threads import Dispatcher, SharedBuffer
@@ -32,6 +36,11 @@ from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
 _START_TIMEOUT_SECONDS = 10.0
+_GRACE_SECONDS = 1.0
+_GRACE_TURN_SECONDS = 0.05
+"""When the reactor stops: how long calls that run may go on, and how often that is looked at."""
+_FLUSH_SECONDS = 2.0
+"""How long a program that ends waits for its last posted messages to be written."""
 
 
 class _Process:
@@ -40,9 +49,29 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.runner: Runner | None = None
+        self.lost_reactor: Any = None
+        # A lock that another thread holds at the moment of a fork would be held for ever in the child.
+        os.register_at_fork(after_in_child=self._forked)
+        atexit.register(self._end)
+
+    def _forked(self) -> None:
+        self.lock = threading.Lock()
+        # It says that it runs, but the thread in which it ran is not in the child.
+        self.lost_reactor = _running_reactor()
+
+    def reactor(self) -> Any:
+        """The process's reactor if it runs, else None."""
+        reactor = _running_reactor()
+        return None if reactor is self.lost_reactor else reactor
+
+    def _end(self) -> None:
+        runner = self.runner
+        if runner is not None and runner.usable:
+            runner.flush(_FLUSH_SECONDS)
 
 
 _process = _Process()
+_STOPPED = "the reactor of this process has stopped"
 
 
 def get_runner() -> Runner:
@@ -53,10 +82,14 @@ def get_runner() -> Runner:
     with _process.lock:
         runner = _process.runner
         if runner is None or not runner.usable:
-            module = sys.modules.get("twisted.internet.reactor")
-            runner = Runner(module) if module is not None and getattr(module, "running", False) else Runner(None)
-            _process.runner = runner
+            runner = _process.runner = Runner(_process.reactor())
         return runner
+
+
+def _running_reactor() -> Any:
+    # Not imported: importing it would choose one.
+    reactor = sys.modules.get("twisted.internet.reactor")
+    return reactor if getattr(reactor, "running", False) else None
 
 
 class Runner:
@@ -70,6 +103,7 @@ class Runner:
         self._jobs: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._scheduled = False
         self._outcomes: set[_Outcome] = set()
+        self._buffers: weakref.WeakSet[SharedBuffer] = weakref.WeakSet()
         self._thread_id: int | None = None
         self.reactor: Any = _start_reactor() if reactor is None else reactor
         self.reactor.callFromThread(self._watch_shutdown)
@@ -116,6 +150,7 @@ class Runner:
         settings = session.factory.settings
         rate = settings.consumer_max_rate if max_rate is None else max_rate
         buffer = SharedBuffer()
+        self._buffers.add(buffer)
         consumer = self.call(
             session.create_consumer,
             queue_name,
@@ -131,6 +166,10 @@ class Runner:
     def dispatcher(self, session: ClientSession) -> Dispatcher:
         return Dispatcher()
 
+    def sender(self, session: ClientSession) -> Sender:
+        assert isinstance(session, Session)
+        return Sender(self, session)
+
     def read_body(self, message: ClientMessage, timeout: int | None = None) -> bytes:
         if message.large is None:
             return message.plain_body()
@@ -138,10 +177,28 @@ class Runner:
         return body
 
     def save_body(self, message: ClientMessage, file: BinaryIO, timeout: int | None = None) -> None:
-        if message.large is None:
+        large = message.large
+        if large is None:
             file.write(message.plain_body())
-        else:
-            self.call(message.large.save_to, file, timeout=timeout)
+            return
+        # The file is written in this thread: a slow disk must not hold up the reactor.
+        chunks = large.__aiter__()
+        try:
+            while (chunk := self.call(_next_chunk, chunks, timeout=timeout)) is not None:
+                file.write(chunk)
+        except BaseException:
+            if self.usable:
+                self.post(large.discard)
+            raise
+
+    def flush(self, seconds: float) -> None:
+        """Wait until what was posted has been done and written, at most ``seconds``."""
+        if self.in_reactor_thread():
+            return
+        written = threading.Event()
+        # Sockets are written in the turn after the one in which the data was handed over.
+        self._submit(self.reactor.callLater, (0, self.reactor.callLater, 0, written.set))
+        written.wait(seconds)
 
     def in_reactor_thread(self) -> bool:
         """Is the calling thread the reactor's?"""
@@ -162,10 +219,12 @@ class Runner:
         if self._pid != os.getpid():
             raise IllegalStateError("the connection was opened before the process forked; open a new one in the child process")
         if self._ended:
-            raise NotConnectedError("the reactor of this process has stopped")
+            raise NotConnectedError(_STOPPED)
 
     def _submit(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         with self._lock:
+            if self._ended:
+                raise NotConnectedError(_STOPPED)
             self._jobs.append((function, args))
             if self._scheduled:
                 return
@@ -218,12 +277,38 @@ class Runner:
 
     def _watch_shutdown(self) -> None:
         self._thread_id = threading.get_ident()
-        self.reactor.addSystemEventTrigger("after", "shutdown", self._shut_down)
+        # Before the reactor's own threads are joined, for those may be the ones that wait here.
+        self.reactor.addSystemEventTrigger("before", "shutdown", self._shut_down)
 
-    def _shut_down(self) -> None:
-        self._ended = True
+    def _shut_down(self) -> Deferred[None]:
+        """Let everybody who waits for messages go, and calls end for a moment; then fail all the others."""
+        for buffer in list(self._buffers):
+            buffer.close()
+        ended: Deferred[None] = Deferred()
+        # Who has just been let go may have something to finish.
+        self.reactor.callLater(_GRACE_TURN_SECONDS, self._end_when_idle, self.runtime.now() + _GRACE_SECONDS, ended)
+        return ended
+
+    def _end_when_idle(self, deadline: float, ended: Deferred[None]) -> None:
+        idle = not (self._outcomes or self._jobs)
+        if not idle and self.runtime.now() < deadline:
+            self.reactor.callLater(_GRACE_TURN_SECONDS, self._end_when_idle, deadline, ended)
+            return
+        self._end()
+        ended.callback(None)
+
+    def _end(self) -> None:
+        with self._lock:
+            self._ended = True
+            jobs, self._jobs = self._jobs, deque()
+        # Nobody must wait for what will not happen any more.
+        for _, args in jobs:
+            if args and isinstance(args[0], _Outcome):
+                self._outcomes.add(args[0])
         for outcome in list(self._outcomes):
-            self._finish(outcome, None, NotConnectedError("the reactor of this process has stopped"))
+            self._finish(outcome, None, NotConnectedError(_STOPPED))
+        for buffer in list(self._buffers):
+            buffer.close()
 
 
 class _Outcome:
@@ -270,6 +355,7 @@ class Consumer:
         return self._buffer.closed
 
     def receive(self, timeout: int | None = None) -> ClientMessage | None:
+        self._runner._check_process()
         if self._handled:
             raise IllegalStateError("a consumer with a message handler cannot be asked to receive")
         if self._buffer.closed:
@@ -285,7 +371,7 @@ class Consumer:
                 message = self._buffer.wait(left)
                 if message is None and not self._buffer.closed and not self._buffer.paused:
                     asked = True
-                    message = self._ask_broker()
+                    message = self._ask_broker(patient=not timeout)
                 if message is None and deadline is None and not self._buffer.closed:
                     asked = False  # another thread was quicker
                     continue
@@ -316,9 +402,9 @@ class Consumer:
     def close(self) -> None:
         self._runner.call(self._consumer.close)
 
-    def _ask_broker(self) -> ClientMessage | None:
+    def _ask_broker(self, patient: bool) -> ClientMessage | None:
         try:
-            self._runner.call(self._consumer.force_delivery)
+            self._runner.call(self._consumer.force_delivery, patient)
         except ObjectClosedError:
             return None
         return self._buffer.pop()
@@ -382,6 +468,10 @@ def _new_reactor() -> Any:
         from twisted.internet.selectreactor import SelectReactor
 
         return SelectReactor()
+
+
+async def _next_chunk(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)
 
 
 async def _awaited(awaitable: Any) -> Any:

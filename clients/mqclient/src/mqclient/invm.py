@@ -88,6 +88,10 @@ class _Pipe:
         self._closed_at_server = False
         self._to_client = 0
         self._paused = False
+        self._to_server = 0
+        self._client_paused = False
+        self._held: list[tuple[Call, Any]] | None = None
+        """What waits while the broker does not want to read: functions and their arguments."""
 
     # --- in the broker's thread
 
@@ -95,8 +99,29 @@ class _Pipe:
         self._server = self._acceptor.accept(InVMTransport(self))
 
     def to_server(self, data: bytes) -> None:
+        if self._held is not None:
+            self._held.append((self.to_server, data))
+            return
         if self._server is not None and not self._closed_at_server:
             self._server.received(data)
+        self._client_call(self._received, len(data))
+
+    def hold(self) -> None:
+        """The broker does not want to read."""
+        if self._held is None:
+            self._held = []
+
+    def release(self) -> None:
+        held, self._held = self._held or [], None
+        for function, argument in held:
+            function(argument)
+
+    def client_ended(self, reason: str) -> None:
+        """The client has closed its end, after what it wrote."""
+        if self._held is not None:
+            self._held.append((self.client_ended, reason))
+        else:
+            self.end_at_server(reason)
 
     def end_at_server(self, reason: str) -> None:
         if not self._closed_at_server:
@@ -128,14 +153,25 @@ class _Pipe:
         self._acceptor.call(self._drained, len(data))
 
     def write_to_server(self, data: bytes) -> None:
-        if not self._closed_at_client:
-            self._acceptor.call(self.to_server, data)
+        if self._closed_at_client:
+            return
+        self._to_server += len(data)
+        self._acceptor.call(self.to_server, data)
+        if self._to_server > BUFFERED_MAX and not self._client_paused:
+            self._client_paused = True
+            self._handler.link_paused()
+
+    def _received(self, size: int) -> None:
+        self._to_server -= size
+        if self._client_paused and self._to_server <= BUFFERED_MAX // 2 and not self._closed_at_client:
+            self._client_paused = False
+            self._handler.link_resumed()
 
     def end_at_client(self, reason: str) -> None:
         if not self._closed_at_client:
             self._closed_at_client = True
             self._handler.link_lost(reason)
-            self._acceptor.call(self.end_at_server, reason)
+            self._acceptor.call(self.client_ended, reason)
 
 
 class InVMLink:
@@ -171,9 +207,10 @@ class InVMTransport:
         self.loseConnection()
 
     def pauseProducing(self) -> None:
-        """The client's bytes are few and already in memory: nothing is gained by holding them back."""
+        self._pipe.hold()
 
-    def resumeProducing(self) -> None: ...
+    def resumeProducing(self) -> None:
+        self._pipe.release()
 
 
 def server_number(parameters: Any) -> int:

@@ -31,7 +31,7 @@ class TlsSettings:
     certificates: list[bytes]
     """The client's own, its chain after it; empty: none."""
     private_key: bytes | None
-    policy: TlsPolicy = TlsPolicy()
+    policy: TlsPolicy = field(default_factory=TlsPolicy)
     """Versions and cipher suites."""
     revoked: list[bytes] = field(default_factory=list)
     """Lists of certificates that are not valid any more (PEM).  Not empty: every certificate of a chain needs one of its issuer."""

@@ -22,7 +22,7 @@ from cryptography.x509 import load_pem_x509_crl
 from OpenSSL import SSL, crypto
 from twisted.internet._sslverify import IOpenSSLTrustRoot  # the only place that has the interface
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.error import ConnectError
 from twisted.internet.interfaces import IDelayedCall, IOpenSSLClientConnectionCreator, IPushProducer
 from twisted.internet.protocol import Factory, Protocol, connectionDone
@@ -37,7 +37,7 @@ from twisted.internet.ssl import (
     trustRootFromCertificates,
 )
 from twisted.logger import Logger
-from twisted.protocols.tls import TLSMemoryBIOProtocol
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -147,14 +147,18 @@ class TwistedRuntime:
             bindAddress=bind,
         )
         tls = tls_settings(connector, lambda path: Path(path).read_bytes())
+        no_delay = flag(parameters, "tcpNoDelay", True)
+        factory: Any = Factory.forProtocol(lambda: _LinkProtocol(handler, no_delay))
         if tls is not None:
             try:
-                endpoint = wrapClientTLS(tls_connection_creator(tls), endpoint)
+                # Without a clock it would write by the process's reactor, which need not be this one, nor run.
+                factory = TLSMemoryBIOFactory(tls_connection_creator(tls), True, factory, clock=self.reactor)
             except SSL.Error as error:
                 raise ValueError(f"the TLS parameters cannot be used together: {error}") from error
-        factory = Factory.forProtocol(lambda: _LinkProtocol(handler, flag(parameters, "tcpNoDelay", True)))
         try:
             protocol = await endpoint.connect(factory)
+            if tls is not None:
+                protocol = protocol.wrappedProtocol
         except CancelledError:
             raise
         except (ConnectError, OSError) as error:
@@ -260,8 +264,9 @@ def tls_connection_creator(settings: TlsSettings) -> IOpenSSLClientConnectionCre
         extra["insecurelyLowerMinimumTo"] = _TLS_VERSIONS[policy.oldest]
     if policy.newest is not None:
         extra["lowerMaximumSecurityTo"] = _TLS_VERSIONS[policy.newest]
-    if policy.suites or policy.suites_13:
-        extra["acceptableCiphers"] = AcceptableCiphers.fromOpenSSLCipherString(":".join((*policy.suites, *policy.suites_13)))  # type: ignore[no-untyped-call]
+    if policy.suites:
+        choose: Any = AcceptableCiphers.fromOpenSSLCipherString
+        extra["acceptableCiphers"] = choose(":".join(policy.suites))
     trust = _TrustRoot(trust, settings)
     if settings.verify_host and not settings.trust_all:
         creator: IOpenSSLClientConnectionCreator = optionsForClientTLS(settings.host, trust, own, extraCertificateOptions=extra)
@@ -283,7 +288,7 @@ class _TrustRoot:
         self._settings = settings
 
     def _addCACertsToContext(self, context: SSL.Context) -> None:
-        IOpenSSLTrustRoot(self._authorities)._addCACertsToContext(context)
+        IOpenSSLTrustRoot(self._authorities)._addCACertsToContext(context)  # type: ignore[no-untyped-call]
         if self._settings.policy.suites_13:
             context.set_tls13_ciphersuites(":".join(self._settings.policy.suites_13).encode())
         store = context.get_cert_store()

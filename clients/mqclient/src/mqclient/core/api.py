@@ -37,6 +37,7 @@ __all__ = [
     "WITHOUT_EFFECT",
     "AddressQueryResult",
     "BlockingConsumer",
+    "BlockingProducer",
     "BlockingRunner",
     "ClientConsumer",
     "ClientMessage",
@@ -53,6 +54,7 @@ __all__ = [
     "ServerLocator",
     "SessionDispatcher",
     "SessionFailureListener",
+    "SessionSender",
     "TransportConfiguration",
     "url_parameter_names",
 ]
@@ -542,9 +544,9 @@ class ClientConsumer(Protocol):
         """A shell is about to wait for a message: grants the one credit of a consumer without window."""
 
     def force_delivery(self, patient: bool = True) -> Awaitable[None]:
-        """Completes when the broker has delivered all that it can deliver now; withdraws the credit of a consumer without window.
+        """Completes when a message has come or the broker has delivered all that it can deliver now.
 
-        With ``patient`` false it completes at once while the connection is away.
+        Withdraws the credit of a consumer without window.  With ``patient`` false it completes at once while the connection is away.
         """
 
     def __aiter__(self) -> AsyncIterator[ClientMessage]:
@@ -608,6 +610,9 @@ class BlockingRunner(Protocol):
         max_rate: int | None = None,
     ) -> BlockingConsumer: ...
 
+    def sender(self, session: ClientSession) -> SessionSender:
+        """The sending side of ``session``; to be kept by the caller, one per session."""
+
     def dispatcher(self, session: ClientSession) -> SessionDispatcher:
         """A dispatcher for the listeners of ``session``; its thread starts with the first one.
 
@@ -645,6 +650,44 @@ class BlockingConsumer(Protocol):
         """Have ``dispatcher``'s thread call ``handler`` for each message; exceptions are logged."""
 
     def close(self) -> None: ...
+
+
+class SessionSender(Protocol):
+    """The producers of one session, whose sends may be on their way when ``send`` returns, and what has to wait for them."""
+
+    def create_producer(self, address: str | None = None, *, max_rate: int | None = None) -> BlockingProducer: ...
+
+    def commit(self, block: bool = True) -> None:
+        """Commit after all sends; raises, without committing, what one of them has failed with."""
+
+    def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
+        """Roll back; sends that could not be written yet are dropped."""
+
+    def settle(self) -> None:
+        """Wait until all sends are written, at most ``call_timeout`` and not while the connection is away: to be called before closing."""
+
+    def raise_error(self) -> None:
+        """Raise what a send has failed with since the last call that told."""
+
+
+class BlockingProducer(Protocol):
+    @property
+    def address(self) -> str | None: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    def send(
+        self, message: ClientMessage, address: str | None = None, *, acknowledgement_handler: SendAcknowledgementHandler | None = None
+    ) -> None:
+        """As :meth:`ClientProducer.send`, and waits for its result.
+
+        A send that needs no answer of the broker may return before it is written, as long as the credits of the address last; what it fails
+        with is raised by the next send or commit of the session, or told to ``acknowledgement_handler``.
+        """
+
+    def close(self) -> None:
+        """Close after all sends of the session are written (see :meth:`SessionSender.settle`)."""
 
 
 class SessionDispatcher(Protocol):

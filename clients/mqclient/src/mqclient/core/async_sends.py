@@ -6,7 +6,7 @@ Source: ``protocol-spec/``, chapter "Responses, correlation, confirmations" (asy
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
@@ -16,31 +16,50 @@ if TYPE_CHECKING:
     from mqclient.core.session import Session
 
 
+UNANSWERED_MAX = 16 * 1024 * 1024
+"""Bytes of one session's messages that may wait for the broker's answer before senders wait."""
+
+
 class AsyncSends:
     """An answer with the send's correlation settles it, and so does a confirmation that covers its packet: whichever comes first."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._pending: dict[int, tuple[ClientMessage, SendAcknowledgementHandler | None]] = {}
+        self._pending: dict[int, tuple[ClientMessage, SendAcknowledgementHandler | None, int]] = {}
+        self._bytes = 0
+        self._waiters: list[Any] = []
 
     def __len__(self) -> int:
         return len(self._pending)
 
-    def register(self, message: ClientMessage, handler: SendAcknowledgementHandler | None) -> int:
-        """A message is about to be sent; returns the correlation to send with it."""
+    @property
+    def full(self) -> bool:
+        """Is so much unanswered that senders have to wait?"""
+        return self._bytes >= UNANSWERED_MAX
+
+    async def room(self) -> None:
+        """Wait until the broker has answered enough of what was sent.  Raises nothing: who waits has to look whether the session lives."""
+        while self.full:
+            future = self._session.runtime.create_future()
+            self._waiters.append(future)
+            await future
+
+    def register(self, message: ClientMessage, handler: SendAcknowledgementHandler | None, size: int) -> int:
+        """A message or a part of one is about to be sent in ``size`` bytes; returns the correlation to send with it."""
         correlation = self._session.channel.protocol.next_async_correlation()
-        self._pending[correlation] = (message, handler)
+        self._pending[correlation] = (message, handler, size)
+        self._bytes += size
         return correlation
 
     def acknowledged(self, correlations: Iterable[int]) -> None:
         for correlation in correlations:
-            entry = self._pending.pop(correlation, None)
+            entry = self._take(correlation)
             if entry is not None and entry[1] is not None:
                 self._tell(entry[1].send_acknowledged, entry[0])
 
     def refused(self, correlation: int, error: MQError) -> bool:
         """False when no send has that correlation."""
-        entry = self._pending.pop(correlation, None)
+        entry = self._take(correlation)
         if entry is None:
             return False
         if entry[1] is not None:
@@ -52,9 +71,24 @@ class AsyncSends:
     def fail(self, error: MQError) -> None:
         """No answers will come any more."""
         pending, self._pending = self._pending, {}
-        for message, handler in pending.values():
+        self._bytes = 0
+        self._wake()
+        for message, handler, _ in pending.values():
             if handler is not None:
                 self._tell(handler.send_failed, message, error)
+
+    def _take(self, correlation: int) -> tuple[ClientMessage, SendAcknowledgementHandler | None, int] | None:
+        entry = self._pending.pop(correlation, None)
+        if entry is not None:
+            self._bytes -= entry[2]
+            if self._waiters and not self.full:
+                self._wake()
+        return entry
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            self._session.runtime.resolve(waiter, None)
 
     def _tell(self, function: object, *args: object) -> None:
         assert callable(function)

@@ -110,6 +110,11 @@ class Channel:
         self._drain()
         return call
 
+    @property
+    def writable(self) -> bool:
+        """Would :meth:`ready` with ``writable`` return at once?"""
+        return self.error is None and not (self.locked or self._paused or len(self._queue) >= _QUEUE_MAX)
+
     async def ready(self, writable: bool = False) -> None:
         """Wait until the channel is usable, with ``writable`` also until the peer reads.  Raises why it is closed.
 

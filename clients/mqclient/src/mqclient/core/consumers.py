@@ -52,6 +52,8 @@ class Consumer:
         self._sequence = 0
         self._forced: dict[int, Any] = {}
         self._completions: list[Any] = []
+        self._just_after_large = False
+        """Was a large message the last that came?"""
         self._pump: HandlerPump | None = None
         self._paused = False
         self._closed = False
@@ -184,6 +186,7 @@ class Consumer:
             self._marker(found.get(KEY_FORCED_DELIVERY))
             return
         message = self._message(found, delivery_count, frame_size, len(buffer))
+        self._just_after_large = False
         self.credits.arrived()
         self._offer(message)
 
@@ -199,16 +202,23 @@ class Consumer:
         )
         self._large = message
         self._offer(message)
+        # Whoever asked whether there is a message has the answer.  The marker comes after the last chunk only, and without a window no
+        # chunk comes before the message was taken.
+        for future in list(self._forced.values()):
+            self.runtime.resolve(future, None)
 
     def chunk_received(self, chunk: bytes, frame_size: int, continues: bool) -> None:
         message = self._large
         if message is None or message.large is None:
+            # The rest of a message that was given up: the broker has counted it all the same.
+            self._return_credits(frame_size, not continues)
             return
         if not continues:
             self._large = None
             self.credits.arrived()
         message.large.feed(chunk, frame_size, not continues)
         if not continues:
+            self._just_after_large = True
             self._large_complete()
 
     def pause(self) -> None:
@@ -325,10 +335,11 @@ class Consumer:
     async def _force_delivery(self) -> None:
         while True:
             self._check_open()
-            # What follows a large message under way may come after the marker that was asked for meanwhile: then ask again.
-            interrupted = self._large is not None
+            # What follows a large message may come after a marker that was asked for before it was through, or just after: then ask again.
+            doubtful = self._large is not None or self._just_after_large
+            self._just_after_large = False
             await self._ask_for_marker()
-            if not interrupted or len(self._buffer) or self._closed:
+            if not doubtful or len(self._buffer) or self._closed:
                 break
             if self._large is not None:
                 await self._await_answer(lambda: self._wait_in(self._completions), "a large message")
@@ -338,6 +349,8 @@ class Consumer:
     async def _ask_for_marker(self) -> None:
         await self.session.channel.ready()
         self._check_open()
+        if len(self._buffer) and not self._paused:
+            return
         sequence = self._sequence
         self._sequence += 1
 
@@ -415,6 +428,10 @@ class Consumer:
             return
         self.acknowledgements.arrived(message)
         self._buffer.put(message)
+        if self._forced and not self._paused:
+            # Nobody needs the marker any more.  A large message that nobody takes may even keep it away, for want of credits.
+            for future in list(self._forced.values()):
+                self.runtime.resolve(future, None)
         self._wake()
 
     def _wake(self) -> None:
@@ -469,5 +486,12 @@ class Consumer:
 
 
 async def _all_of(futures: list[Any]) -> None:
+    """Wait for every one of them, and raise the first failure."""
+    failure: MQError | None = None
     for future in futures:
-        await future
+        try:
+            await future
+        except MQError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure

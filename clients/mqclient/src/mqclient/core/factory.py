@@ -19,6 +19,7 @@ from mqclient.errors import (
     MQError,
     NotConnectedError,
     SessionCreationRejectedError,
+    UnblockedError,
 )
 from mqclient.protocol.connection import DisconnectReceived, TopologyPacket
 from mqclient.wire.packets import CreateSession
@@ -31,6 +32,7 @@ REDIRECTS_MAX = 16
 """Redirects that one create_session follows before it gives up: routers that send a client in circles."""
 PAUSE_MIN = 0.01
 """Seconds between attempts also when retryInterval is 0."""
+_OF_THE_CONNECTION = (ConnectionTimedOutError, DisconnectedError, NotConnectedError, UnblockedError)
 _REJECTED_PAUSE = 0.01
 """Seconds between attempts to recreate a session that the broker is not ready for yet."""
 
@@ -314,7 +316,7 @@ class SessionFactory(ListenerMethods):
                     raise
                 await sleep(self.runtime, _REJECTED_PAUSE)
             except MQError as error:
-                if connection.error is not None:
+                if connection.error is not None or isinstance(error, _OF_THE_CONNECTION):
                     raise
                 # The broker does not want this session.  Trying again does not help it, and must not keep the others waiting.
                 self._lose_session(session, error)

@@ -103,6 +103,18 @@ class Producer:
         if answer is not None:
             await answer
 
+    @property
+    def paced(self) -> bool:
+        """Is there a limit on the messages per second?"""
+        return self._limiter is not None
+
+    def spare(self, address: str) -> int:
+        """Bytes of messages that can be sent to ``address`` now without waiting for anything."""
+        session = self.session
+        if self._closed or not session.channel.writable or session.async_sends.full:
+            return 0
+        return session.flow.spare(address)
+
     def is_large(self, message: ClientMessage) -> bool:
         """Is the message sent in chunks?"""
         # Four bytes of the buffer's leading length count as body here.
@@ -128,6 +140,7 @@ class Producer:
         message.encode_size = len(buffer)
         await channel.ready(writable=True)
         await session.flow.acquire(self, address, len(buffer))
+        await session.async_sends.room()
         self.check_open()
         await channel.ready()
         session.transaction.sent()
@@ -137,7 +150,7 @@ class Producer:
             return channel.call(packet, NullResponse)
         if channel.protocol.window is not None:
             packet.requires_response = True
-            packet.correlation_id = session.async_sends.register(message, handler)
+            packet.correlation_id = session.async_sends.register(message, handler, len(buffer))
             channel.send(packet, tag=packet.correlation_id)
         else:
             channel.send(packet)

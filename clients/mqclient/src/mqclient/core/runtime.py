@@ -151,11 +151,13 @@ async def sleep(runtime: Runtime, seconds: float) -> None:
 class Mutex:
     """Lets one caller at a time in, in the order of arrival."""
 
-    __slots__ = ("_held", "_runtime", "_waiters")
+    __slots__ = ("_free", "_handing_on", "_held", "_runtime", "_waiters")
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._held = False
+        self._free = False
+        self._handing_on = False
         self._waiters: deque[Any] = deque()
 
     async def __aenter__(self) -> None:
@@ -180,10 +182,19 @@ class Mutex:
         self._release()
 
     def _release(self) -> None:
-        if self._waiters:
-            self._runtime.resolve(self._waiters.popleft(), None)
-        else:
-            self._held = False
+        # Who gets the turn may be done with it before resolve() returns: a loop, for a thousand waiters would be too deep a recursion.
+        self._free = True
+        if self._handing_on:
+            return
+        self._handing_on = True
+        try:
+            while self._free and self._waiters:
+                self._free = False
+                self._runtime.resolve(self._waiters.popleft(), None)
+        finally:
+            self._handing_on = False
+        if self._free:
+            self._held = self._free = False
 
 
 def new_uuid(runtime: Runtime) -> str:

@@ -91,6 +91,7 @@ class LargeUploads:
         await session.flow.acquire(producer, address, len(headers))
         while True:
             last = len(chunk) < chunk_size
+            await session.async_sends.room()
             await channel.ready(writable=True)
             producer.check_open()
             if channel.incarnation != incarnation:
@@ -114,7 +115,7 @@ class LargeUploads:
             return channel.call(packet, NullResponse, bound=True)
         if channel.protocol.window is not None:
             packet.requires_response = True
-            packet.correlation_id = session.async_sends.register(message, handler if last else None)
+            packet.correlation_id = session.async_sends.register(message, handler if last else None, len(packet.chunk))
             channel.send(packet, tag=packet.correlation_id)
             return None
         channel.send(packet)

@@ -50,6 +50,10 @@ class Clock:
     def wall_clock_ms(self) -> int:
         return self._runtime.wall_clock_ms()
 
+    def now(self) -> float:
+        """Seconds of a monotonic clock."""
+        return self._runtime.now()
+
     def new_uuid(self) -> str:
         return new_uuid(self._runtime)
 
@@ -296,6 +300,7 @@ class Connection:
         self._closed = True
         for session in tuple(self._sessions):
             session._await_completions()
+            session._close_quietly(session._sender.settle)
             session._abandon()
         self._sessions.clear()
         try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from mqclient.core.api import BlockingConsumer, ClientMessage
-from mqclient.jms.conversion import from_core
+from mqclient.errors import LargeMessageInterruptedError
+from mqclient.jms.conversion import LargeBodies, from_core
 from mqclient.jms.destinations import Destination
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, JMSException
 from mqclient.jms.message import Message
@@ -17,6 +18,31 @@ if TYPE_CHECKING:
     from mqclient.jms.session import Session
 
 MessageListener = Callable[[Message], object]
+
+
+_ACKNOWLEDGED_AFTERWARDS = (AcknowledgeMode.AUTO_ACKNOWLEDGE, AcknowledgeMode.DUPS_OK_ACKNOWLEDGE)
+"""Modes in which a message is acknowledged by the client itself, once the application has it."""
+
+
+class _OwedBody:
+    """Reads the body of a large message, and then has the message acknowledged."""
+
+    def __init__(self, bodies: LargeBodies, consumer: MessageConsumer) -> None:
+        self._bodies = bodies
+        self._consumer = consumer
+
+    def read(self, message: ClientMessage) -> bytes:
+        body = self._bodies.read(message)
+        self._done(message)
+        return body
+
+    def save(self, message: ClientMessage, file: BinaryIO) -> None:
+        self._bodies.save(message, file)
+        self._done(message)
+
+    def _done(self, message: ClientMessage) -> None:
+        if self._consumer._owed is message:
+            self._consumer._acknowledge_owed()
 
 
 class MessageConsumer:
@@ -41,6 +67,10 @@ class MessageConsumer:
         self._selector = selector
         self._temporary_queue = temporary_queue
         self._listener: MessageListener | None = None
+        self._in_hand: ClientMessage | None = None
+        """What the listener has, until it is acknowledged."""
+        self._owed: ClientMessage | None = None
+        """What was received and is not acknowledged yet."""
         self._closed = False
 
     @property
@@ -56,21 +86,42 @@ class MessageConsumer:
         """The next message.  ``timeout`` in ms: None waits for ever, 0 returns what the queue has now (JMS's ``receiveNoWait``).
 
         None after the timeout, and when another thread closes the consumer meanwhile.  The message is acknowledged when this returns, but
-        in individual mode; in client and transacted mode as part of the transaction.  Raises JMSException when the consumer ends because
-        of a failure.
+        in individual mode; in client and transacted mode as part of the transaction.  A large BytesMessage, whose body is still on its way
+        then, is acknowledged when that has been read, or with the next receive or close.  Raises JMSException when the consumer ends
+        because of a failure.
         """
         self._check_open()
-        with JMS_ERRORS:
-            core = self._consumer.receive_immediate() if timeout == 0 else self._consumer.receive(timeout)
-        if core is None:
-            if self._consumer.closed and not self._closed and not self._session._closed:
-                raise JMSException("the consumer was closed by the broker or by a failure of the connection", "DISCONNECT")
-            return None
-        message = self._wrap(core)
-        if self._session._acknowledges:
+        self._acknowledge_owed()
+        clock = self._session._clock
+        deadline = clock.now() + timeout / 1000 if timeout else None
+        left = timeout
+        while True:
+            with JMS_ERRORS:
+                core = self._consumer.receive_immediate() if left == 0 else self._consumer.receive(left)
+            if core is None:
+                if self._consumer.closed and not self._closed and not self._session._closed:
+                    raise JMSException("the consumer was closed by the broker or by a failure of the connection", "DISCONNECT")
+                return None
+            try:
+                message = self._wrap(core)
+            except JMSException as error:
+                if not isinstance(error.__cause__, LargeMessageInterruptedError) or self._consumer.closed:
+                    raise
+                # The connection was lost before the whole body had come: the broker sends the message again.
+                left = timeout if deadline is None else max(round((deadline - clock.now()) * 1000), 0)
+                continue
+            if self._session._acknowledges:
+                self._owed = core
+                if core.large is None or core.large.finished or self._session.acknowledge_mode not in _ACKNOWLEDGED_AFTERWARDS:
+                    self._acknowledge_owed()
+            return message
+
+    def _acknowledge_owed(self) -> None:
+        """Acknowledge the message received last, if that has waited for its body to be read."""
+        core, self._owed = self._owed, None
+        if core is not None:
             with JMS_ERRORS:
                 self._consumer.acknowledge(core)
-        return message
 
     def receive_no_wait(self) -> Message | None:
         """A message if the queue has one now; the broker is asked."""
@@ -107,6 +158,7 @@ class MessageConsumer:
             return
         before = mode in (AcknowledgeMode.SESSION_TRANSACTED, AcknowledgeMode.CLIENT_ACKNOWLEDGE)
         message = self._wrap(core)
+        self._in_hand = core
         if before and self._session._acknowledges:
             self._consumer.acknowledge(core)
         try:
@@ -115,8 +167,15 @@ class MessageConsumer:
             if not before and not self._session._pre_acknowledges:
                 self._redeliver(core, individual=mode == AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE)
             raise
-        if not before and self._session._acknowledges:
+        if not before and self._session._acknowledges and self._in_hand is not None:
+            self._in_hand = None
             self._consumer.acknowledge(core)
+
+    def _acknowledge_in_hand(self) -> None:
+        """The listener closes its own consumer: afterwards its message could not be acknowledged any more."""
+        core, self._in_hand = self._in_hand, None
+        if core is not None and self._session._acknowledges and self._session.acknowledge_mode in _ACKNOWLEDGED_AFTERWARDS:
+            self._session._close_quietly(lambda: self._consumer.acknowledge(core))
 
     def _redeliver(self, core: ClientMessage, *, individual: bool) -> None:
         """Give the message back with its delivery counted, and what was only buffered without."""
@@ -125,8 +184,9 @@ class MessageConsumer:
         self._session._call(self._session._core.rollback, not individual)
 
     def _wrap(self, core: ClientMessage) -> Message:
+        bodies = self._session._connection._large_bodies
         with JMS_ERRORS:
-            message = from_core(core, self._destination, self._session._connection._large_bodies)
+            message = from_core(core, self._destination, bodies if core.large is None else _OwedBody(bodies, self))
         mode = self._session.acknowledge_mode
         if not self._session._pre_acknowledges:
             if mode == AcknowledgeMode.CLIENT_ACKNOWLEDGE:
@@ -150,9 +210,13 @@ class MessageConsumer:
         """Stop receiving: waits for a running listener, returns what was not received to the queue.  Safe to call twice."""
         if self._closed:
             return
+        self._session._close_quietly(self._acknowledge_owed)
         self._closed = True
         self._session._consumers.discard(self)
         if self._listener is not None:
+            self._consumer.set_message_handler(None, self._session._listener_thread())
+            if self._session._in_listener():
+                self._acknowledge_in_hand()
             self._session._await_listener()
         self._session._close_quietly(self._consumer.close)
         if self._temporary_queue is not None:

@@ -6,11 +6,11 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from mqclient.core.api import ClientMessage, ClientProducer
+from mqclient.core.api import BlockingProducer, ClientMessage
 from mqclient.errors import MQError
 from mqclient.jms.conversion import as_message, to_core
 from mqclient.jms.destinations import Destination, as_destination
-from mqclient.jms.exceptions import IllegalStateException, InvalidDestinationException, JMSException, jms_exception
+from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, InvalidDestinationException, JMSException, jms_exception
 from mqclient.jms.message import DeliveryMode, Message
 from mqclient.wire import message as wire
 from mqclient.wire import properties as types
@@ -59,7 +59,7 @@ class MessageProducer:
     def __init__(
         self,
         session: Session,
-        producer: ClientProducer,
+        producer: BlockingProducer,
         destination: Destination | None,
         *,
         delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT,
@@ -99,14 +99,16 @@ class MessageProducer:
         """Send a message, or the message for a str, bytes, dict, list or None; returns it with its headers set.
 
         Returns when the broker has it: for persistent messages outside of transactions, as ``block_on_durable_send`` and
-        ``block_on_non_durable_send`` say.  With a ``completion_listener`` it returns at once and the listener is told the outcome.
+        ``block_on_non_durable_send`` say.  Other messages are only handed over; what goes wrong with them later is raised by the next send
+        or commit of the session.  With a ``completion_listener`` it returns at once and the listener is told the outcome.
         """
         if completion_listener is not None:
             sent, future = self._send_async(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
             self._session._tell_completion(sent, future, completion_listener)
             return sent
         sent, core, target = self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
-        self._session._call(self._producer.send, core, target.name if self._destination is None else None)
+        with JMS_ERRORS:
+            self._producer.send(core, target.name if self._destination is None else None)
         return sent
 
     def send_async(
@@ -139,9 +141,8 @@ class MessageProducer:
         completion = _Completion(sent)
         self._session._track(completion.future)
         try:
-            self._session._call(
-                self._producer.send, core, target.name if self._destination is None else None, acknowledgement_handler=completion
-            )
+            with JMS_ERRORS:
+                self._producer.send(core, target.name if self._destination is None else None, acknowledgement_handler=completion)
         except JMSException as error:
             if not completion.future.done():
                 completion.future.set_exception(error)
@@ -208,7 +209,7 @@ class MessageProducer:
         if not self._closed:
             self._closed = True
             self._session._producers.discard(self)
-            self._session._close_quietly(lambda: self._session._call(self._producer.close))
+            self._session._close_quietly(self._producer.close)
 
     def __enter__(self) -> Self:
         return self

@@ -48,6 +48,7 @@ class Session:
         self._call = connection._call
         self._clock = connection._clock
         self._lookup = Lookup(connection._call, core)
+        self._sender = connection._runner.sender(core)
         self._temporaries = Temporaries(self._lookup, connection._temporary, self._clock.new_uuid, connection._settings.enable_1x_prefixes)
         self._producers: set[MessageProducer] = set()
         self._consumers: set[MessageConsumer] = set()
@@ -154,7 +155,8 @@ class Session:
         target = None if destination is None else as_destination(destination)
         if target is not None:
             self._lookup.prepare_send(target)
-        core = self._call(self._core.create_producer, None if target is None else target.name)
+        with JMS_ERRORS:
+            core = self._sender.create_producer(None if target is None else target.name)
         producer = MessageProducer(
             self,
             core,
@@ -276,13 +278,15 @@ class Session:
         """
         self._check_transacted()
         self._await_completions()
-        self._call(self._core.commit)
+        with JMS_ERRORS:
+            self._sender.commit()
 
     def rollback(self) -> None:
         """Undo sends and receipts since the last commit; what was received comes again."""
         self._check_transacted()
         self._await_completions()
-        self._call(self._core.rollback)
+        with JMS_ERRORS:
+            self._sender.rollback()
 
     def recover(self) -> None:
         """Have everything delivered again that was not acknowledged.  Not in a transacted session."""
@@ -368,12 +372,15 @@ class Session:
         self._await_completions()
         for consumer in tuple(self._consumers):
             consumer.close()
+        self._close_quietly(self._sender.settle)
         self._abandon()
         self._close_quietly(lambda: self._call(self._core.close))
         self._connection._sessions.discard(self)
 
     def _abandon(self) -> None:
         """The core session is closed or about to be: nothing can be done here any more."""
+        for consumer in tuple(self._consumers):
+            self._close_quietly(consumer._acknowledge_owed)
         self._closed = True
         self._producers.clear()
         self._consumers.clear()

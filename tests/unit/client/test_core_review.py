@@ -1,0 +1,470 @@
+"""Failures at awkward moments: what must not hang, not get lost, not be told wrongly, and not be left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from mqclient.core import async_sends
+from mqclient.core.api import FailoverEvent
+from mqclient.errors import (
+    ConnectionTimedOutError,
+    LargeMessageInterruptedError,
+    MQError,
+    NotConnectedError,
+    ObjectClosedError,
+    SecurityError,
+    TransactionOutcomeUnknownError,
+    TransactionRolledBackError,
+    UnblockedError,
+)
+from mqclient.wire.message import CoreMessage, encode_headers
+from mqclient.wire.packets import (
+    Acknowledge,
+    CheckForFailover,
+    Commit,
+    ConsumerClose,
+    CreateConsumer,
+    CreateSession,
+    ExceptionResponse,
+    FlowToken,
+    ForceConsumerDelivery,
+    NullResponse,
+    Packet,
+    PacketsConfirmed,
+    QueueQuery,
+    ReattachSession,
+    ReattachSessionResponse,
+    SessionReceiveContinuation,
+    SessionReceiveLarge,
+    SessionSend,
+)
+from tests.unit.client.core_support import marker, message, pending
+from tests.unit.client.test_core_failover import CHANNEL, FailoverTestCase, Listener
+
+
+def large_header(message_id: int, size: int, consumer_id: int = 0) -> SessionReceiveLarge:
+    return SessionReceiveLarge(consumer_id, 1, size, encode_headers(CoreMessage(message_id, "q")))
+
+
+def chunk(body: bytes, continues: bool, consumer_id: int = 0) -> SessionReceiveContinuation:
+    return SessionReceiveContinuation(body, continues, consumer_id)
+
+
+class LimitTests(FailoverTestCase):
+    """Waits that are limited as a whole."""
+
+    def flapping(self, **settings: Any) -> None:
+        """A broker that takes connections and never restores a session."""
+        self.start(call_failover_timeout=2000, call_timeout=500, **settings)
+        self.broker.silent.add(QueueQuery)
+        self.sent = self.session.queue_query("q")
+        self.world.network.stir()
+        self.broker.silent.add(ReattachSession)
+        self.cut()
+        self.waiting = self.session.queue_query("q")
+
+    def test_calls_end_although_connections_come_and_go(self) -> None:
+        self.flapping()
+        self.world.advance(4)
+        self.assertRaises(UnblockedError, self.world.finish, self.sent)
+        self.assertRaises(ConnectionTimedOutError, self.world.finish, self.waiting)
+        self.assertFalse(self.session.closed)
+
+    def test_so_do_sends(self) -> None:
+        self.start(call_failover_timeout=2000, call_timeout=500, block_on_durable_send=False)
+        producer = self.world.finish(self.session.create_producer("a"))
+        self.broker.silent.add(ReattachSession)
+        self.cut()
+        send = producer.send(self.session.create_message())
+        self.world.advance(4)
+        self.assertRaises(ConnectionTimedOutError, self.world.finish, send)
+
+    def test_so_do_calls_that_are_sent_again_each_time(self) -> None:
+        self.start(call_failover_timeout=2000, call_timeout=500, confirmation_window_size=1000)
+        other = self.world.session(self.factory)
+        self.broker.silent.add(QueueQuery)
+        sent = self.session.queue_query("q")
+        self.world.network.stir()
+
+        def reattach(packet: ReattachSession) -> Packet | None:
+            return ReattachSessionResponse(-1, True) if packet.name == self.session.name else None
+
+        self.broker.answers[ReattachSession] = reattach
+        self.cut()
+        self.world.advance(4)
+        self.assertRaises(UnblockedError, self.world.finish, sent)
+        self.assertFalse(other.closed)
+
+    def test_several_callers_wait_for_one_reconnect_only_once(self) -> None:
+        self.start(call_failover_timeout=2000)
+        self.away()
+        sessions = [self.factory.create_session() for _ in range(3)]
+        self.world.advance(2.1)
+        for session in sessions:
+            self.assertRaises(ConnectionTimedOutError, self.world.finish, session)
+
+    def test_receive_with_a_timeout_ends_while_the_connection_is_away(self) -> None:
+        self.start(call_failover_timeout=-1)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.away()
+        receive = consumer.receive(1000)
+        self.world.advance(1.1)
+        self.assertIsNone(self.world.finish(receive))
+
+    def test_receive_immediate_waits_for_the_connection_and_harms_it_not(self) -> None:
+        self.start(call_timeout=1000, call_failover_timeout=5000)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.away()
+        receive = consumer.receive_immediate()
+        self.world.advance(3)
+        self.assertTrue(pending(receive))
+        self.back()
+        self.assertIsNone(self.world.finish(receive))
+        self.assertEqual(self.listener.told.count(FailoverEvent.FAILURE_DETECTED), 1)
+
+    def test_two_receives_asked_while_the_connection_broke(self) -> None:
+        self.start(call_timeout=1000)
+        self.broker.silent.add(ForceConsumerDelivery)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        receives = [consumer.receive_immediate() for _ in range(2)]
+        self.world.network.stir()
+        self.broker.silent.clear()
+        self.cut()
+        for receive in receives:
+            self.assertIsNone(self.world.finish(receive))
+        self.world.advance(2)
+        self.assertEqual(self.listener.told.count(FailoverEvent.FAILURE_DETECTED), 1)
+
+    def test_body_whose_next_part_does_not_come(self) -> None:
+        self.start(call_timeout=1000)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.deliver(CHANNEL, large_header(1, 8))
+        self.broker.deliver(CHANNEL, chunk(b"half", True))
+        received = self.world.finish(consumer.receive())
+        reading = received.large.read()
+        self.world.advance(1.1)
+        self.assertRaises(ConnectionTimedOutError, self.world.finish, reading)
+
+
+class OrderlyEndTests(FailoverTestCase):
+    """What is left behind."""
+
+    def test_consumer_closed_while_the_connection_is_away_is_closed_on_the_broker(self) -> None:
+        self.start(confirmation_window_size=100_000)
+        self.broker.reattaches = ReattachSessionResponse(-1, True)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.away()
+        self.world.finish(consumer.close())
+        self.back()
+        self.assertEqual([packet.consumer_id for packet in self.broker.got(ConsumerClose)], [consumer.id])
+
+    def test_but_not_in_a_session_that_was_created_anew(self) -> None:
+        self.start()
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.away()
+        self.world.finish(consumer.close())
+        self.back()
+        self.assertEqual(self.broker.got(ConsumerClose, CreateConsumer), [])
+        self.world.finish(self.session.queue_query("q"))
+
+    def test_closing_while_the_network_still_connects(self) -> None:
+        self.start()
+        asked: list[Deferred[Any]] = []
+
+        def connect(*_: Any) -> Deferred[Any]:
+            asked.append(Deferred())
+            return asked[-1]
+
+        self.world.network.connect = connect  # type: ignore[method-assign]
+        self.cut()
+        self.assertEqual(len(asked), 1)
+        self.world.finish(self.factory.close())
+        self.assertTrue(asked[0].called, "the attempt goes on although nobody wants it")
+        self.assertEqual((self.world.clock.getDelayedCalls(), self.world.runtime.failures), ([], []))
+
+    def test_closing_while_the_broker_is_silent(self) -> None:
+        self.start()
+        self.broker.silent.add(CheckForFailover)
+        self.cut()
+        self.world.finish(self.factory.close())
+        self.assertTrue(self.world.network.link.closed_by_client)
+        self.assertEqual((self.world.clock.getDelayedCalls(), self.world.runtime.failures), ([], []))
+
+    def test_connecting_that_is_cancelled_leaves_no_connection(self) -> None:
+        self.start()
+        self.broker.topology = []
+        opening: Any = self.world.locator.create_session_factory()
+        self.world.network.stir()
+        opening.addErrback(lambda _: None)
+        opening.cancel()
+        self.assertTrue(self.world.network.link.closed_by_client)
+
+    def test_peer_that_does_not_read_the_farewell(self) -> None:
+        self.start()
+        link = self.world.network.link
+        link.close = lambda: None  # type: ignore[method-assign]  # what was written never leaves
+        self.world.finish(self.factory.close())
+        self.assertFalse(link.closed_by_client)
+        self.world.advance(6)
+        self.assertTrue(link.closed_by_client)
+
+    def test_connection_that_breaks_right_after_each_reconnect(self) -> None:
+        self.start(retry_interval=100)
+        for _ in range(3):
+            self.cut()
+        count = len(self.world.network.links)
+        self.assertLessEqual(count, 3)
+        self.world.advance(0.15)
+        self.assertEqual(len(self.world.network.links), count + 1)
+        self.world.finish(self.session.queue_query("q"))
+
+    def test_no_interval(self) -> None:
+        self.start(retry_interval=0, max_retry_interval=0)
+        self.away()
+        before = len(self.world.network.tried)
+        self.world.clock.advance(0)
+        self.world.clock.advance(0)
+        self.assertEqual(len(self.world.network.tried), before)
+        self.back()
+        self.world.finish(self.session.queue_query("q"))
+
+    def test_listeners_of_a_session_that_the_broker_does_not_want_back(self) -> None:
+        for error, kind in ((105, SecurityError), (104, MQError)):
+            self.start()
+            other = self.world.session(self.factory)
+            listener = Listener()
+            self.session.add_failure_listener(listener)
+            self.session.add_failover_listener(listener.event)
+            self.broker.answers[CreateSession] = lambda packet, error=error: (
+                ExceptionResponse(error, "no") if packet.session_channel_id == CHANNEL else self.broker._answers(packet)[0]
+            )
+            self.cut()
+            self.assertEqual(listener.told[-2], FailoverEvent.FAILOVER_FAILED)
+            self.assertEqual(listener.told[-1][0::2], ("failed", False))
+            self.assertTrue(issubclass(listener.told[-1][1], kind))
+            self.assertTrue(self.session.closed)
+            self.world.finish(other.queue_query("q"))
+
+
+class TransactionAtTheWrongMomentTests(FailoverTestCase):
+    def start(self, **settings: Any) -> None:
+        super().start(**settings)
+        self.session = self.world.session(self.factory, auto_commit_sends=False, auto_commit_acks=False)
+        self.producer = self.world.finish(self.session.create_producer("a"))
+        self.world.finish(self.producer.send(self.session.create_message()))
+
+    def test_commit_that_waited_for_its_turn(self) -> None:
+        self.start()
+        self.broker.silent.add(QueueQuery)
+        query = self.session.queue_query("q")
+        commit = self.session.commit()
+        self.world.network.stir()
+        self.assertEqual(self.broker.got(Commit), [])
+        self.cut()
+        self.assertRaises(UnblockedError, self.world.finish, query)
+        self.assertRaises(TransactionRolledBackError, self.world.finish, commit)
+        self.assertEqual(self.broker.got(Commit), [])
+        self.world.finish(self.session.commit())
+
+    def test_commit_that_waited_too_long_keeps_the_transaction(self) -> None:
+        self.start(call_failover_timeout=1000)
+        self.broker.silent.add(QueueQuery)
+        query = self.session.queue_query("q")
+        commit = self.session.commit()
+        self.world.network.stir()
+        self.away()
+        self.world.advance(1.1)
+        self.assertRaises(UnblockedError, self.world.finish, query)
+        self.assertRaises(ConnectionTimedOutError, self.world.finish, commit)
+        self.back()
+        self.assertRaises(TransactionRolledBackError, self.world.finish, self.session.commit())
+
+    def test_commit_that_is_never_answered(self) -> None:
+        self.start(call_timeout=1000)
+        self.broker.silent.add(Commit)
+        commit = self.session.commit()
+        self.world.advance(1.1)
+        self.assertRaises(TransactionOutcomeUnknownError, self.world.finish, commit)
+        self.broker.silent.clear()
+        self.world.finish(self.producer.send(self.session.create_message()))
+        self.world.finish(self.session.commit())
+
+    def test_commit_reports_an_acknowledgement_that_was_refused(self) -> None:
+        self.start(block_on_acknowledge=True)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.deliver(CHANNEL + 1, message(1))
+        received = self.world.finish(consumer.receive())
+        self.world.finish(received.acknowledge())
+        self.broker.answers[Acknowledge] = lambda packet: ExceptionResponse(104, "no such message")
+        self.assertRaises(MQError, self.world.finish, self.session.commit())
+        self.assertEqual(self.broker.got(Commit), [])
+
+    def test_acknowledgement_of_the_session_before_is_not_sent_to_the_new_one(self) -> None:
+        self.start(block_on_acknowledge=True, ack_batch_size=0)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.deliver(CHANNEL + 1, message(1))
+        received = self.world.finish(consumer.receive())
+        self.away()
+        acknowledging = received.acknowledge()
+        self.back()
+        self.assertRaises(UnblockedError, self.world.finish, acknowledging)
+        self.assertEqual(self.broker.got(Acknowledge), [])
+
+
+class NumberingTests(FailoverTestCase):
+    def test_what_a_recreation_sends_is_counted(self) -> None:
+        """The broker counts it: its confirmations must not be taken for those of the messages that follow."""
+        self.start(confirmation_window_size=100_000)
+        self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.cut()
+        producer = self.world.finish(self.session.create_producer("a"))
+        self.broker.silent.add(SessionSend)
+        told: list[Any] = []
+
+        class Handler:
+            def send_acknowledged(self, message: Any) -> None:
+                told.append(message)
+
+            def send_failed(self, message: Any, error: MQError) -> None:
+                told.append(error)
+
+        sends = [producer.send(self.session.create_message(), acknowledgement_handler=Handler()) for _ in range(3)]
+        self.world.network.stir()
+        for send in sends:
+            self.world.finish(send)
+        counted = [packet for number, packet in self.broker.received_packets if number == CHANNEL and packet.COUNTED]
+        before = counted.index(next(packet for packet in counted if isinstance(packet, SessionSend)))
+        self.assertGreater(before, 0)
+        self.broker.deliver(CHANNEL, PacketsConfirmed(before - 1))
+        self.assertEqual(told, [])
+        self.broker.deliver(CHANNEL, PacketsConfirmed(before))
+        self.assertEqual(len(told), 1)
+
+
+class LargeMessageTests(FailoverTestCase):
+    def test_credits_of_a_body_that_was_not_read_before_a_rollback(self) -> None:
+        self.start(consumer_window_size=1000)
+        session = self.world.session(self.factory, auto_commit_acks=False)
+        consumer = self.world.finish(session.create_consumer("q"))
+        self.world.finish(session.start())
+        self.broker.deliver(CHANNEL + 1, large_header(1, 800))
+        self.broker.deliver(CHANNEL + 1, chunk(bytes(800), False))
+        received = self.world.finish(consumer.receive())
+        granted = sum(packet.credits for packet in self.broker.got(FlowToken))
+        self.world.finish(session.rollback())
+        self.assertGreater(sum(packet.credits for packet in self.broker.got(FlowToken)), granted + 800)
+        self.assertRaises(LargeMessageInterruptedError, self.world.finish, received.large.read())
+
+    def test_marker_that_overtakes_what_follows_a_large_message(self) -> None:
+        """A broker answers at once while chunks are under way, and delivers what comes behind the large message later."""
+        self.start()
+        consumer = self.world.finish(self.session.create_consumer("q", browse_only=True))
+        self.world.finish(self.session.start())
+        self.broker.deliver(CHANNEL, large_header(1, 8))
+        self.assertEqual(self.world.finish(consumer.receive_immediate()).message_id, 1)
+        receive = consumer.receive_immediate()
+        self.world.network.stir()
+        self.assertTrue(pending(receive))
+        self.broker.deliver(CHANNEL, chunk(bytes(4), True))
+        self.broker.silent.add(ForceConsumerDelivery)
+        self.broker.deliver(CHANNEL, chunk(bytes(4), False))
+        self.broker.deliver(CHANNEL, message(2))
+        self.broker.deliver(CHANNEL, marker(self.broker.got(ForceConsumerDelivery)[-1]))
+        self.assertEqual(self.world.finish(receive).message_id, 2)
+
+    def test_marker_that_waits_for_a_large_message_to_be_taken(self) -> None:
+        """A broker that answers after the last chunk only, which the credits of a small window do not let through."""
+        self.start(consumer_window_size=1000)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.silent.add(ForceConsumerDelivery)
+        receive = consumer.receive_immediate()
+        self.world.network.stir()
+        self.broker.deliver(CHANNEL, large_header(1, 2000))
+        self.broker.deliver(CHANNEL, chunk(bytes(1000), True))
+        self.assertEqual(self.world.finish(receive).message_id, 1)
+
+
+class MemoryTests(FailoverTestCase):
+    def test_senders_wait_when_too_much_is_unanswered(self) -> None:
+        self.patch(async_sends, "UNANSWERED_MAX", 1000)
+        self.start(confirmation_window_size=1_000_000, block_on_durable_send=False, producer_window_size=-1)
+        producer = self.world.finish(self.session.create_producer("a"))
+        self.broker.silent.add(SessionSend)
+        sends = [producer.send(self.session.create_message()) for _ in range(100)]
+        self.world.network.stir()
+        sent = self.broker.got(SessionSend)
+        self.assertTrue(0 < len(sent) < 50)
+        self.assertTrue(pending(sends[-1]))
+        self.broker.silent.clear()
+        for packet in sent:
+            self.broker.deliver(CHANNEL, NullResponse(packet.correlation_id))
+        self.world.network.stir()
+        for send in sends:
+            self.world.finish(send)
+        self.assertEqual(len(self.broker.got(SessionSend)), 100)
+
+    def test_they_fail_when_the_session_ends(self) -> None:
+        self.patch(async_sends, "UNANSWERED_MAX", 10)
+        self.start(confirmation_window_size=1_000_000, block_on_durable_send=False, reconnect_attempts=0)
+        producer = self.world.finish(self.session.create_producer("a"))
+        self.broker.silent.add(SessionSend)
+        self.world.finish(producer.send(self.session.create_message()))
+        waiting = producer.send(self.session.create_message())
+        self.cut()
+        self.assertRaises((ObjectClosedError, NotConnectedError), self.world.finish, waiting)
+
+    def test_senders_wait_behind_a_call_with_a_long_queue(self) -> None:
+        self.start(block_on_durable_send=False, producer_window_size=-1)
+        producer = self.world.finish(self.session.create_producer("a"))
+        self.broker.silent.add(QueueQuery)
+        first, second = self.session.queue_query("q"), self.session.queue_query("q")
+        sends = [producer.send(self.session.create_message()) for _ in range(2000)]
+        self.world.network.stir()
+        self.assertEqual((pending(sends[10]), pending(sends[-1])), (False, True))
+        self.broker.silent.clear()
+        for _ in range(2):
+            self.broker.deliver(CHANNEL, self.broker._info("q"))
+        for call in (first, second, *sends):
+            self.world.finish(call)
+        self.assertEqual(len(self.broker.got(SessionSend)), 2000)
+
+    def test_a_new_session_knows_that_the_peer_does_not_read(self) -> None:
+        self.start(block_on_durable_send=False)
+        self.world.network.link.handler.link_paused()
+        session = self.world.session(self.factory)
+        producer = self.world.finish(session.create_producer("a"))
+        send = producer.send(session.create_message())
+        self.world.network.stir()
+        self.assertTrue(pending(send))
+        self.world.network.link.handler.link_resumed()
+        self.world.finish(send)
+
+
+class HandlerTests(FailoverTestCase):
+    def test_handler_that_awaits_what_waits_for_handlers(self) -> None:
+        self.start()
+        session = self.world.session(self.factory, auto_commit_acks=False)
+        consumer = self.world.finish(session.create_consumer("q"))
+        done: list[str] = []
+
+        async def handler(received: Any) -> None:
+            await session.rollback()
+            done.append("rolled back")
+            await consumer.close()
+            done.append("closed")
+
+        self.world.finish(session.start())
+        consumer.set_message_handler(handler)
+        self.broker.deliver(CHANNEL + 1, message(1))
+        self.world.network.stir()
+        self.assertEqual((done, self.world.runtime.warnings), (["rolled back", "closed"], []))
