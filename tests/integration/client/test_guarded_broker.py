@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import trustme
 from twisted.trial.unittest import SynchronousTestCase
@@ -61,41 +61,40 @@ BOOTSTRAP = """<broker xmlns="http://activemq.apache.org/schema"><jaas-security 
 
 
 class GuardedCase(SynchronousTestCase):
-    folder: ClassVar[Path]
-    port: ClassVar[int]
-    tls: ClassVar[int]
-    broker: ClassVar[Broker]
+    """Trial knows no setUpClass: each test has a broker of its own."""
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.folder = Path(tempfile.mkdtemp(prefix="mqclient-guarded-"))
-        cls.port, cls.tls = free_ports()
-        etc = cls.folder / "etc"
+    folder: Path
+    port: int
+    tls: int
+    broker: Broker
+
+    def setUp(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mqclient-guarded-"))
+        self.port, self.tls = free_ports()
+        etc = self.folder / "etc"
         etc.mkdir()
         authority = trustme.CA()
-        authority.cert_pem.write_to_path(cls.folder / "ca.pem")
-        trustme.CA().cert_pem.write_to_path(cls.folder / "stranger.pem")
-        authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(cls.folder / "server.pem")
+        authority.cert_pem.write_to_path(self.folder / "ca.pem")
+        trustme.CA().cert_pem.write_to_path(self.folder / "stranger.pem")
+        authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(self.folder / "server.pem")
         permissions = "".join(f'<permission type="{name}" roles="amq"/>' for name in PERMISSIONS)
         (etc / "broker.xml").write_text(
-            CONFIGURATION.format(port=cls.port, tls=cls.tls, store=cls.folder / "server.pem", permissions=permissions)
+            CONFIGURATION.format(port=self.port, tls=self.tls, store=self.folder / "server.pem", permissions=permissions)
         )
         (etc / "login.config").write_text(LOGIN)
         (etc / "users.properties").write_text("user = secret\nnobody = secret\n")
         (etc / "roles.properties").write_text("amq = user\nothers = nobody\n")
         (etc / "bootstrap.xml").write_text(BOOTSTRAP.format(etc=etc))
-        (cls.folder / "data").mkdir()
-        cls.start()
+        (self.folder / "data").mkdir()
+        self.start()
 
-    @classmethod
-    def start(cls) -> None:
+    def start(self) -> None:
         twistd = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]
-        cls.broker = Broker([*twistd, "mqbroker", "--instance", str(cls.folder)], cls.folder)
+        self.broker = Broker([*twistd, "mqbroker", "--instance", str(self.folder)], self.folder)
 
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.broker.stop()
-        shutil.rmtree(cls.folder, ignore_errors=True)
+    def tearDown(self) -> None:
+        self.broker.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def connect(self, user: str = "user", password: str = "secret", url: str = "", **settings: Any) -> Connection:
         factory = ConnectionFactory(url or f"tcp://127.0.0.1:{self.port}", **settings)

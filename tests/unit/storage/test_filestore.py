@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import uuid
-from unittest import TestCase
+
+from twisted.trial.unittest import SynchronousTestCase as TestCase
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, RecoveredDuplicateId, RecoveredReference
@@ -232,6 +233,7 @@ class GroupCommitTests(TestCase):
         rig.store.when_synced(rig.store.ticket(), called.append, 1)
         rig.settle()
         self.assertEqual(called, [1])
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
 
     def test_work_that_a_waiter_causes_is_written_too(self) -> None:
         rig = self.rig
