@@ -1,8 +1,11 @@
-"""Runs every suite in order, prints the time of each, and ends with one line ``N passed, M failed``.
+"""Runs the suites, two at a time, prints the time of each, and ends with one line ``N passed, M failed``.
 
 ``python tests/run.py [SUITE…]`` runs only the named suites.  The numbers are the sums of what pytest reported; a suite without pytest
 (lint, types, trial) that fails counts as one failure, so that the last line never says 0 when something failed.  Exit status: 0 when
 all is well, 1 otherwise.  Without Java 17 and Maven the interop suite is skipped with one line, unless ``CI=true``: then it fails.
+
+Much of the time of a suite is waiting (for a JVM, a disk, a timeout), so two run side by side where the machine has two processors.  The
+output of a suite appears as a whole when it has ended; that of a single named suite appears as it comes.
 """
 
 from __future__ import annotations
@@ -16,8 +19,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE_PATHS = ("src", "clients/mqclient/src", "plugins")
@@ -37,6 +42,11 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     note: str = ""
+    output: TextIO = field(default_factory=lambda: sys.stdout)
+
+    def say(self, text: str) -> None:
+        self.output.write(text)
+        self.output.flush()
 
 
 def counts_of(line: str) -> dict[str, int] | None:
@@ -68,8 +78,7 @@ def run(outcome: Outcome, command: Sequence[str]) -> int:
     watchdog.start()
     try:
         for line in process.stdout:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            outcome.say(line)
             if counts := counts_of(line):
                 outcome.passed += counts["passed"]
                 outcome.failed += counts["failed"]
@@ -85,7 +94,7 @@ def run(outcome: Outcome, command: Sequence[str]) -> int:
 def pytest_suite(folder: str, *options: str) -> Callable[[Outcome], int]:
     def suite(outcome: Outcome) -> int:
         if not (ROOT / folder).is_dir():
-            print(f"{outcome.name}: there is no folder {folder}")
+            outcome.say(f"{outcome.name}: there is no folder {folder}\n")
             return 1
         return run(outcome, [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5", folder, *options])
 
@@ -132,24 +141,48 @@ def interop(outcome: Outcome) -> int:
     if reason is None:
         return pytest_suite("tests/interop", "tests/bench")(outcome)
     if os.environ.get("CI", "").lower() == "true":
-        print(f"interop: FAILED, {reason}, and CI=true demands it")
+        outcome.say(f"interop: FAILED, {reason}, and CI=true demands it\n")
         return 1
     outcome.note = "skipped"
-    print(f"interop: skipped, {reason}")
+    outcome.say(f"interop: skipped, {reason}\n")
     return 0
 
 
 SUITES: dict[str, Callable[[Outcome], int]] = {
     "lint": lint,
     "types": types,
-    "unit": pytest_suite("tests/unit"),
+    "interop": interop,
     "trial": trial,
     "integration": pytest_suite("tests/integration", "--ignore=tests/integration/examples"),
-    "simulation": pytest_suite("tests/simulation"),
+    "unit": pytest_suite("tests/unit"),
     "packaging": pytest_suite("tests/packaging"),
-    "interop": interop,
+    "simulation": pytest_suite("tests/simulation"),
     "examples": pytest_suite("tests/integration/examples"),
 }
+"""In the order in which they begin: after the quick checks the longest first, so that both lanes end together."""
+
+
+def run_suite(name: str, output: TextIO) -> Outcome:
+    outcome = Outcome(name, output=output)
+    started = time.monotonic()
+    status = SUITES[name](outcome)
+    outcome.seconds = time.monotonic() - started
+    if status != 0:
+        outcome.failed = max(outcome.failed, 1)
+        outcome.note = outcome.note or f"exit status {status}"
+    return outcome
+
+
+def run_beside(name: str) -> Outcome:
+    """Run one suite while others run: its output waits in a file until it has ended."""
+    with tempfile.TemporaryFile("w+", prefix=f"mqbroker-{name}-") as output:
+        print(f"--- {name} begins", flush=True)
+        outcome = run_suite(name, output)
+        output.seek(0)
+        # One write, so that the output of two suites does not mix.
+        sys.stdout.write(f"--- {name}\n{output.read()}")
+        sys.stdout.flush()
+    return outcome
 
 
 def main(names: Sequence[str]) -> int:
@@ -157,24 +190,23 @@ def main(names: Sequence[str]) -> int:
     if unknown:
         print(f"unknown suite {', '.join(unknown)}; there are: {', '.join(SUITES)}", file=sys.stderr)
         return 2
-    outcomes: list[Outcome] = []
-    for name in names or SUITES:
-        print(f"--- {name}", flush=True)
-        outcome = Outcome(name)
-        started = time.monotonic()
-        status = SUITES[name](outcome)
-        outcome.seconds = time.monotonic() - started
-        if status != 0:
-            outcome.failed = max(outcome.failed, 1)
-            outcome.note = outcome.note or f"exit status {status}"
-        outcomes.append(outcome)
+    started = time.monotonic()
+    lanes = min(2, os.cpu_count() or 1)
+    if len(names) == 1 or lanes == 1:
+        outcomes = []
+        for name in names or SUITES:
+            print(f"--- {name}", flush=True)
+            outcomes.append(run_suite(name, sys.stdout))
+    else:
+        with ThreadPoolExecutor(lanes) as pool:
+            outcomes = [done.result() for done in as_completed([pool.submit(run_beside, name) for name in names or SUITES])]
     print("--- suites")
     for outcome in outcomes:
         state = "FAILED" if outcome.failed else "ok"
         skipped = f", {outcome.skipped} skipped" if outcome.skipped else ""
         note = f" ({outcome.note})" if outcome.note else ""
         print(f"{outcome.name:<12} {outcome.seconds:7.1f} s  {state}, {outcome.passed} passed, {outcome.failed} failed{skipped}{note}")
-    print(f"{'total':<12} {sum(outcome.seconds for outcome in outcomes):7.1f} s")
+    print(f"{'total':<12} {time.monotonic() - started:7.1f} s")
     failed = sum(outcome.failed for outcome in outcomes)
     print(f"{sum(outcome.passed for outcome in outcomes)} passed, {failed} failed")
     return 1 if failed else 0
