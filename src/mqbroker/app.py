@@ -160,13 +160,13 @@ class Broker:
             self._give_up()
             raise
         self._running = True
+        log.info("AMQ221007: Server is now active")
         log.info(
             "AMQ221001: Apache ActiveMQ Artemis compatible message broker mqbroker version {version} [{name}, nodeID={node}]",
             version=product_version(),
             name=configuration.name,
             node=self.node_id,
         )
-        log.info("AMQ221007: Server is now active")
 
     def _open_store(self) -> Recovered:
         configuration = self.configuration
@@ -221,7 +221,7 @@ class Broker:
         if count:
             log.info("{count} messages were read from the journal", count=count)
         self.messaging.core.apply_settings()
-        for problem in self.messaging.deploy(configuration.addresses):
+        for problem in self.messaging.deploy(configuration.addresses, lambda text: log.info("{text}", text=text)):
             log.warn("{problem}", problem=problem)
         audit = AuditLog()
         security = self._security(audit, recovered)

@@ -8,7 +8,7 @@ from mqbroker.config.configuration import AddressConfiguration, QueueConfigurati
 from mqbroker.config.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.administration import Administration
 from mqbroker.messaging.core import MessagingCore, MessagingOptions
-from mqbroker.messaging.definitions import QueueDefinition, resolve
+from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queue import Queue
@@ -70,19 +70,24 @@ class Messaging:
                 cache.restore(known.duplicate_id, known.record_id)
         return len(recovered.messages)
 
-    def deploy(self, addresses: Iterable[AddressConfiguration]) -> list[str]:
-        """Make or bring up to date what the configuration names.  Returns sentences about what could not be deployed."""
+    def deploy(self, addresses: Iterable[AddressConfiguration], tell: Callable[[str], object] = lambda text: None) -> list[str]:
+        """Make or bring up to date what the configuration names.  Returns sentences about what could not be deployed.
+
+        ``tell`` takes a line for the log about each address and queue, also about those that were there already.
+        """
         problems: list[str] = []
         for configuration in addresses:
             address = self.core.addresses.get(configuration.name)
             types = frozenset(configuration.routing_types)
+            kinds = ",".join(ROUTING_TYPE_NAMES[each] for each in sorted(types))
+            tell(f"AMQ221080: Deploying address {configuration.name} supporting [{kinds}]")
             if address is None:
                 self.administration.create_address(configuration.name, types)
             else:
                 address.auto_created = False
                 self.administration.update_address(address, types | {queue.definition.routing_type for queue in address.queues})
             for queue in configuration.queues:
-                problems.extend(self._deploy_queue(queue))
+                problems.extend(self._deploy_queue(queue, tell))
         return problems
 
     def start(self) -> None:
@@ -98,10 +103,10 @@ class Messaging:
         for queue in self.core.queues.values():
             queue.stop()
 
-    def _deploy_queue(self, configuration: QueueConfiguration) -> list[str]:
+    def _deploy_queue(self, configuration: QueueConfiguration, tell: Callable[[str], object]) -> list[str]:
         existing = self.core.queues.get(configuration.name)
         if existing is None:
-            self.administration.create_queue(configuration)
+            _tell_queue(self.administration.create_queue(configuration), tell)
             return []
         if existing.definition.address != (configuration.address or configuration.name):
             return [
@@ -113,4 +118,11 @@ class Messaging:
             existing.filter = parse_filter(wanted.filter_string)
             existing.definition = wanted
             self.administration.update_queue(existing)
+        _tell_queue(existing, tell)
         return []
+
+
+def _tell_queue(queue: Queue, tell: Callable[[str], object]) -> None:
+    definition = queue.definition
+    kind = ROUTING_TYPE_NAMES[definition.routing_type]
+    tell(f"AMQ221003: Deploying {kind} queue {definition.name} on address {definition.address}")

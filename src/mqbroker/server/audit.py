@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from mqbroker.server.security import Subject
 
 NAMESPACE = "mqbroker.audit"
+ANONYMOUS = "anonymous"
+NO_CERTIFICATE = "unavailable"
 
 
 class AuditLog:
-    """Writes one line per event.  ``left_out`` is how many events of the same kind before it got no line."""
+    """Writes one line per event.  ``left_out`` is how many events of the same kind before it got no line.
+
+    A user without a name is ``anonymous``, as in the audit log of Artemis.
+    """
 
     def __init__(self, logger: Logger | None = None) -> None:
         self._log = logger or Logger(namespace=NAMESPACE)
@@ -25,30 +30,30 @@ class AuditLog:
     def logged_in(self, subject: Subject, remote: str, certificate_name: str | None, left_out: int = 0) -> None:
         self._log.info(
             "login of {user!r} from {remote}: accepted, roles {roles}, certificate {certificate!r}{more}",
-            user=subject.name,
+            user=_name(subject.name),
             remote=remote,
             roles=sorted(subject.roles),
-            certificate=certificate_name,
+            certificate=certificate_name or NO_CERTIFICATE,
             more=_more(left_out),
         )
 
     def login_refused(self, user: str | None, remote: str, certificate_name: str | None, reason: str, left_out: int = 0) -> None:
         self._log.warn(
             "login of {user!r} from {remote}: refused, {reason}, certificate {certificate!r}{more}",
-            user=user,
+            user=_name(user),
             remote=remote,
             reason=reason,
-            certificate=certificate_name,
+            certificate=certificate_name or NO_CERTIFICATE,
             more=_more(left_out),
         )
 
     def denied(self, subject: Subject, permission: str, address: str, queue: str | None, left_out: int = 0) -> None:
         self._log.warn(
-            "{permission} of {user!r} on address {address!r}, queue {queue!r}: denied{more}",
-            user=subject.name,
+            "{permission} of {user!r} on address {address!r}{queue}: denied{more}",
+            user=_name(subject.name),
             permission=permission,
             address=address,
-            queue=queue,
+            queue="" if queue is None else f", queue {queue!r}",
             more=_more(left_out),
         )
 
@@ -56,12 +61,16 @@ class AuditLog:
         """A management operation; its parameters, which may be secret, are left out."""
         self._log.info(
             "{user!r} from {remote} called {operation!r} of {resource!r}: {result}",
-            user=subject.name,
+            user=_name(subject.name),
             remote=remote,
             operation=operation,
             resource=resource,
             result="succeeded" if succeeded else "failed",
         )
+
+
+def _name(user: str | None) -> str:
+    return ANONYMOUS if user is None else user
 
 
 def _more(left_out: int) -> str:

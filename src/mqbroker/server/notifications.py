@@ -45,8 +45,7 @@ class Notifications:
         log.debug("address {name} removed", name=address.name)
 
     def queue_added(self, queue: Queue) -> None:
-        if queue.address.name != self._server.configuration.management_notification_address:
-            log.info("AMQ221003: Deploying queue {name} on address {address}", name=queue.name, address=queue.definition.address)
+        log.debug("queue {name} added to address {address}", name=queue.name, address=queue.definition.address)
         self._send("BINDING_ADDED", {**self._binding(queue), **self._filter(queue)})
 
     def queue_removed(self, queue: Queue) -> None:

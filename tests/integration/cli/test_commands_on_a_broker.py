@@ -119,9 +119,15 @@ class CommandsOnABrokerTests(unittest.TestCase):
         self.assertIn("bob = ENC(", users.read_text())
         self.assertEqual(users.stat().st_mode & 0o777, 0o600)
 
-    def test_the_log_has_no_debug_lines(self) -> None:
-        self.good("queue", "create", "--name", "q", "--anycast", "--auto-create-address")
-        self.assertIn("AMQ221003", self.log.read_text())
+    def test_the_log_tells_of_a_start_as_artemis_does(self) -> None:
+        """Queues of the configuration are named; those that come later have no line, and no debug lines are written."""
+        self.good("queue", "create", "--name", "late", "--anycast", "--auto-create-address")
+        text = self.log.read_text()
+        codes = ["AMQ221080", "AMQ221003: Deploying ANYCAST queue DLQ on address DLQ", "AMQ221020", "AMQ221007", "AMQ221001"]
+        places = [text.find(code) for code in codes]
+        self.assertNotIn(-1, places)
+        self.assertEqual(places, sorted(places))
+        self.assertNotIn("late", text)
         self.assertNotIn("#debug]", self.log.read_text())
 
     def test_checks(self) -> None:

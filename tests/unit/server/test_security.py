@@ -402,6 +402,16 @@ class AuditTests(SecurityTestCase):
         self.assertNotIn("adminadmin", repr(self.events))
         self.assertNotIn("hunter2", repr(self.events))
 
+    def test_who_has_no_name_is_anonymous(self) -> None:
+        manager = self.manager()
+        self.refused(manager.authenticate(None, None, REMOTE))
+        with self.assertRaises(SecurityError):
+            manager.check(Subject(None), "send", "a", None)
+        refused, denied = self.audit()
+        self.assertIn("login of 'anonymous' from", refused)
+        self.assertIn("SEND of 'anonymous' on address 'a': denied", denied)
+        self.assertNotIn("None", refused + denied)
+
     def test_a_loop_of_refusals_fills_no_log(self) -> None:
         manager = self.manager()
         for number in range(100):
