@@ -6,18 +6,17 @@ import os
 import random
 import shutil
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from mqbroker.clocks import ReactorClock
-from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
+from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.listening import Listeners
 from mqbroker.listening import StartError as StartError
@@ -37,14 +36,12 @@ from mqbroker.server.management.service import ManagementService
 from mqbroker.server.security import SecurityManager
 from mqbroker.server.server import Server
 from mqbroker.server.users import KeptUsers, KeptUsersLoginModule
+from mqbroker.settings import BrokerSettings as BrokerSettings
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.memorystore import MemoryStore
 from mqbroker.storage.settings import StoreSettings
 from mqbroker.threads import ThreadedDiskWriter
-
-if TYPE_CHECKING:
-    from mqbroker.config.jaas import LoginModule
 
 log = Logger(namespace="mqbroker")
 
@@ -63,29 +60,6 @@ def product_version() -> str:
         return version("mqbroker")
     except PackageNotFoundError:
         return "unpackaged"
-
-
-@dataclass(slots=True)
-class BrokerSettings:
-    """What a broker is made of beside its configuration.
-
-    ``base`` is the folder that relative paths are resolved against, ``etc`` that of users files.  ``login`` are the login modules,
-    ``certificate_login`` those of clients that show a certificate, ``login_domains`` all entries of login.config, which acceptors may name.
-    ``basic_security`` holds the properties of Artemis's basic security manager, which keeps users in the broker; None without it.
-    ``web`` are the addresses of the instance's web console, where health and metrics are served.
-    """
-
-    configuration: Configuration
-    base: Path
-    login: Sequence[LoginModule] | None = None
-    certificate_login: Sequence[LoginModule] | None = None
-    etc: Path | None = None
-    warnings: Sequence[str] = ()
-    basic_security: dict[str, str] | None = None
-    large_bodies_in_memory: bool = False
-    """Of a broker without persistence: no files at all, for tests."""
-    login_domains: Mapping[str, Sequence[LoginModule]] = field(default_factory=dict)
-    web: Sequence[str] = ()
 
 
 class _KeptUserStore:
@@ -146,7 +120,7 @@ class Broker:
         """Start, and listen.  Raises :class:`StartError`; nothing is left open then."""
         configuration = self.configuration
         for warning in self.settings.warnings:
-            log.warn("{text}", text=warning)
+            log.warn("{text}", text=str(warning))
         try:
             recovered = self._open_store()
         except (StorageError, OSError) as error:

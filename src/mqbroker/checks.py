@@ -1,37 +1,102 @@
-"""What is checked in a configuration that has been read, before a broker starts with it: the same for a start and for ``check config``."""
+"""What is checked in files that have been read, before a broker starts with them: the same for a start and for ``check config``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from mqbroker.config.parse import Loaded
-from mqbroker.config.problems import ConfigurationError, Problem
+from mqbroker.config.problems import ConfigurationError, Problem, WrittenFilter
 from mqbroker.messaging.filter import parse_filter
+from mqbroker.monitoring import bindings
+from mqbroker.server.acceptor import is_secure, speaks_core, starts_itself
+from mqbroker.server.login import LoginBrokenError, PropertiesLoginModule, TextFileCertificateLoginModule, login_steps
+from mqbroker.server.tls import TlsConfigurationError, server_context
 from mqclient.errors import InvalidFilterExpressionError
 from mqclient.text import nearest_name
 
+if TYPE_CHECKING:
+    from mqbroker.settings import BrokerSettings
 
-def check_loaded(loaded: Loaded, file: str, login_domains: Collection[str]) -> None:
-    """Check that filters of queues can be read, and that login domains of acceptors are entries of login.config.
+ReadFile = Callable[[str], bytes]
 
-    ``file`` is the broker.xml, ``login_domains`` are the names of the entries.  Raises :class:`ConfigurationError`.
+
+def check_settings(
+    settings: BrokerSettings, filters: Iterable[WrittenFilter], broker_xml: str, login_config: str, read_file: ReadFile
+) -> list[Problem]:
+    """Everything about ``settings`` that would stop a start, apart from what is outside of them: ports in use, data folders.
+
+    Opens key and trust stores and the files of the login modules; changes nothing.  ``filters`` are those of the configured queues.
     """
-    problems = [*_bad_filters(loaded), *_missing_domains(loaded, file, login_domains)]
-    if problems:
-        raise ConfigurationError(problems)
+    problems = [*_bad_filters(filters), *_bad_acceptors(settings, broker_xml, read_file), *_bad_logins(settings, login_config, read_file)]
+    try:
+        bindings(settings.configuration.metrics, settings.web)
+    except ValueError as error:
+        problems.append(Problem(broker_xml, 0, str(error)))
+    return problems
 
 
-def _bad_filters(loaded: Loaded) -> Iterator[Problem]:
-    for written in loaded.filters:
+def odd_settings(settings: BrokerSettings, read_file: ReadFile) -> list[str]:
+    """What parts of a broker warn of when they start with these ``settings``, beside the warnings in them."""
+    told = bindings(settings.configuration.metrics, settings.web)[1]
+    for modules in settings.login_domains.values():
+        told += login_steps(modules, "", read_file)[1]
+    return told
+
+
+def _bad_filters(filters: Iterable[WrittenFilter]) -> Iterator[Problem]:
+    for written in filters:
         try:
             parse_filter(written.text)
         except InvalidFilterExpressionError as error:
             yield Problem(written.file, written.line, f"filter: {error}")
 
 
-def _missing_domains(loaded: Loaded, file: str, login_domains: Collection[str]) -> Iterator[Problem]:
-    for uri in loaded.configuration.acceptors:
+def _bad_acceptors(settings: BrokerSettings, file: str, read_file: ReadFile) -> Iterator[Problem]:
+    places: dict[tuple[str, int], str] = {}
+    for uri in settings.configuration.acceptors:
+        if uri.scheme == "vm":
+            if not uri.host.isdecimal():
+                yield Problem(file, 0, f"acceptor {uri.name}: {uri} has no number; expected vm://0")
+            continue
+        if not speaks_core(uri):
+            continue
         domain = uri.parameters.get("securityDomain")
-        if domain is not None and domain not in login_domains:
-            known = nearest_name(domain, login_domains) or ", ".join(login_domains) or "none"
+        if domain and domain not in settings.login_domains:
+            known = nearest_name(domain, settings.login_domains) or ", ".join(settings.login_domains) or "none"
             yield Problem(file, 0, f"acceptor {uri.name}: securityDomain={domain} is no entry of login.config; expected: {known}")
+        if not starts_itself(uri):
+            continue
+        for host in uri.hosts:
+            other = places.setdefault((host, uri.port), uri.name)
+            if uri.port and other != uri.name:
+                yield Problem(file, 0, f"acceptor {uri.name}: acceptor {other} listens on {host}:{uri.port} already")
+        if is_secure(uri):
+            try:
+                server_context(uri.parameters, read_file)
+            except TlsConfigurationError as error:
+                yield Problem(file, 0, f"acceptor {uri.name}: {error}")
+
+
+def _bad_logins(settings: BrokerSettings, file: str, read_file: ReadFile) -> Iterator[Problem]:
+    """Modules that there are not, and files that cannot be read of those modules that somebody logs in by."""
+    configuration = settings.configuration
+    named = [uri.parameters.get("securityDomain") for uri in configuration.acceptors]
+    used = [settings.login, settings.certificate_login, *(settings.login_domains.get(name) for name in named if name)]
+    folder = str(settings.etc or settings.base)
+    for modules in {id(each): each for each in (*used, *settings.login_domains.values()) if each}.values():
+        try:
+            steps, _ = login_steps(modules, folder, read_file)
+        except ConfigurationError as error:
+            yield from (Problem(file, problem.line, problem.text) for problem in error.problems)
+            continue
+        if configuration.security_enabled and any(modules is each for each in used):
+            yield from _bad_files([step.module for step in steps], file)
+
+
+def _bad_files(modules: Sequence[object], file: str) -> Iterator[Problem]:
+    for module in modules:
+        if isinstance(module, (PropertiesLoginModule, TextFileCertificateLoginModule)):
+            try:
+                module.check()
+            except LoginBrokenError as error:
+                yield Problem(file, 0, str(error))

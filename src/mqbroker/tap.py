@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,14 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from mqbroker.app import Broker, BrokerSettings, StartError
-from mqbroker.checks import check_loaded
-from mqbroker.config.instance import BasicSecurity, read_instance, resolve_paths
-from mqbroker.config.jaas import JaasError, LoginModule, parse_login_config
-from mqbroker.config.parse import load_configuration
-from mqbroker.config.problems import ConfigurationError, Problem
+from mqbroker.config.problems import ConfigurationError
 from mqbroker.quiet_log import without_debug_lines
+from mqbroker.settings import settings_from_file, settings_from_instance
 
 log = Logger(namespace="mqbroker")
 
 MARKER_CHECK_SECONDS = 0.5
 """How often an instance folder is looked at for STOP_ME and KILL_ME, as the Artemis commands expect."""
-
-LOGIN_DOMAIN = "activemq"
-"""The entry of login.config that holds without a bootstrap.xml, as in Artemis's own instances."""
 
 
 class Options(usage.Options):
@@ -123,10 +117,11 @@ def makeService(options: Options) -> BrokerService:
     from twisted.internet import reactor
 
     try:
+        files = property_files(options["properties"])
         if options["instance"] is not None:
-            settings = settings_from_instance(Path(options["instance"]).absolute(), property_files(options["properties"]))
+            settings = settings_from_instance(Path(options["instance"]).absolute(), files, os.environ)
         else:
-            settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."), property_files(options["properties"]))
+            settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."), files, os.environ)
     except (ConfigurationError, OSError) as error:
         raise SystemExit(f"mqbroker: {error}") from error
     etc = settings.etc if options["instance"] is not None else None
@@ -147,68 +142,6 @@ def property_files(text: str | None) -> list[str]:
         elif part:
             found.append(part)
     return found
-
-
-def settings_from_instance(folder: Path, properties: Sequence[str] = ()) -> BrokerSettings:
-    """The broker of an instance folder; ``properties`` are files that override its broker.xml.  Raises :class:`ConfigurationError`."""
-    if not folder.is_dir():
-        raise ConfigurationError([Problem(str(folder), 0, "there is no such instance folder")])
-    instance = read_instance(str(folder), _read, os.environ)
-    instance.property_files = (*instance.property_files, *properties)
-    loaded = instance.load(_read)
-    check_loaded(loaded, instance.broker_xml, instance.login_config)
-    security = instance.security
-    warnings = [str(warning) for warning in loaded.warnings]
-    if isinstance(security, BasicSecurity):
-        return BrokerSettings(
-            loaded.configuration,
-            folder,
-            etc=Path(instance.etc),
-            warnings=warnings,
-            basic_security=security.properties,
-            login_domains=instance.login_config,
-            web=instance.web_bindings,
-        )
-    certificates = security.certificate_domain
-    return BrokerSettings(
-        loaded.configuration,
-        folder,
-        instance.login_config.get(security.domain, ()),
-        None if certificates is None else instance.login_config.get(certificates, ()),
-        Path(instance.etc),
-        warnings,
-        login_domains=instance.login_config,
-        web=instance.web_bindings,
-    )
-
-
-def settings_from_file(path: Path, base: Path, properties: Sequence[str] = ()) -> BrokerSettings:
-    """The broker of a single broker.xml; users are those of a login.config beside it.  Raises :class:`ConfigurationError`."""
-    loaded = load_configuration(str(path), _read, os.environ, properties)
-    configuration = loaded.configuration
-    resolve_paths(configuration, str(base.absolute()))
-    etc = path.parent.absolute()
-    login_config = etc / "login.config"
-    domains: Mapping[str, Sequence[LoginModule]] = {}
-    if login_config.exists():
-        try:
-            domains = parse_login_config(login_config.read_text(encoding="utf-8"))
-        except JaasError as error:
-            raise ConfigurationError([Problem(str(login_config), error.line, error.text)]) from error
-    check_loaded(loaded, str(path), domains)
-    modules = domains.get(LOGIN_DOMAIN)
-    if configuration.security_enabled and not modules:
-        text = (
-            f"security is enabled but there is no entry {LOGIN_DOMAIN!r} in a login.config beside broker.xml; "
-            "add one, or set security-enabled to false"
-        )
-        raise ConfigurationError([Problem(str(path), 0, text)])
-    warnings = [str(warning) for warning in loaded.warnings]
-    return BrokerSettings(configuration, base.absolute(), modules, etc=etc, warnings=warnings, login_domains=domains)
-
-
-def _read(path: str) -> bytes:
-    return Path(path).read_bytes()
 
 
 def announce(broker: Broker) -> None:

@@ -53,6 +53,7 @@ class Instance:
     security: JaasSecurity | BasicSecurity
     login_config: dict[str, tuple[LoginModule, ...]]
     """Login modules by domain; file names in their options are relative to ``etc``."""
+    login_config_file: str = ""
     property_files: tuple[str, ...] = ()
     system_properties: dict[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -147,6 +148,7 @@ class _InstanceReader:
             broker_xml=broker_xml,
             security=security,
             login_config=login_config,
+            login_config_file=self._login_config_path(),
             property_files=(overrides,) if self._exists(overrides) else (),
             system_properties=self._properties,
             environment=self._environment,
@@ -219,8 +221,11 @@ class _InstanceReader:
                 self._findings.warn(child.file, child.line, f"<{child.name}> is not known here and has no effect{hint}")
         return root
 
+    def _login_config_path(self) -> str:
+        return self._moved(self._properties["java.security.auth.login.config"])
+
     def _login_config(self) -> dict[str, tuple[LoginModule, ...]]:
-        path = self._moved(self._properties["java.security.auth.login.config"])
+        path = self._login_config_path()
         text = self._text(path)
         if text is None:
             return {}
@@ -262,6 +267,10 @@ class _InstanceReader:
 
     def _check_domain(self, node: Node, name: str, entries: Mapping[str, object]) -> None:
         if name in entries:
+            return
+        path = self._login_config_path()
+        if not self._exists(path):
+            self._findings.error(path, 0, f"cannot be read, and users log in by its entry {name}: {node.file} says so")
             return
         near = nearest_name(name, entries)
         hint = f"; did you mean {near}?" if near else f": it has {', '.join(entries) or 'none'}"

@@ -131,9 +131,8 @@ class TreeReader:
         self._includes += 1
         path = self._target(self._substituted(element.get("href", ""), file, line), file)
         if path is None:
-            self._findings.error(
-                file, line, f"xi:include may only name files in the folder of the configuration or below it ({self._folder})"
-            )
+            where = self._folder or "the current one"
+            self._findings.error(file, line, f"xi:include may only name files in the folder of the configuration ({where}) or below it")
             return []
         if path in including:
             self._findings.error(file, line, f"{path} includes itself")

@@ -42,6 +42,16 @@ def speaks_core(uri: TransportUri) -> bool:
     return not known or "CORE" in known
 
 
+def is_secure(uri: TransportUri) -> bool:
+    """Does the acceptor use TLS?"""
+    return uri.parameters.get("sslEnabled", "").lower() == "true"
+
+
+def starts_itself(uri: TransportUri) -> bool:
+    """Is the acceptor opened with the broker, and not later by management?"""
+    return uri.parameters.get("autoStart", "true").lower() == "true"
+
+
 def naming_of(uri: TransportUri) -> Naming:
     """The name rules of an acceptor."""
 
@@ -141,12 +151,12 @@ class Acceptor:
         self.server = server
         self.uri = uri
         self.naming = naming_of(uri)
-        self.secure = uri.parameters.get("sslEnabled", "").lower() == "true"
+        self.secure = is_secure(uri)
         self.tcp_no_delay = uri.parameters.get("tcpNoDelay", "true").lower() == "true"
         self._reactor = reactor
         self._read_file = read_file
         self.verify_host = uri.parameters.get("verifyHost", "").lower() == "true"
-        self.starts_itself = uri.parameters.get("autoStart", "true").lower() == "true"
+        self.starts_itself = starts_itself(uri)
         self.security_domain = uri.parameters.get("securityDomain") or None
         self.handshake_timeout_seconds = float(uri.parameters.get("handshake-timeout", str(HANDSHAKE_TIMEOUT_SECONDS)))
         self._set_socket_buffers = set_socket_buffers

@@ -123,6 +123,11 @@ class PropertiesLoginModule:
         self.users = users
         self.roles = roles
 
+    def check(self) -> None:
+        """Raises LoginBrokenError when nobody could log in: one of the files is missing or damaged."""
+        self.users.entries()
+        self.roles.entries()
+
     def login(self, credentials: Credentials) -> Identity | None:
         user = credentials.user
         if user is None:
@@ -166,16 +171,24 @@ class TextFileCertificateLoginModule:
         self._users = users
         self._roles = roles
 
+    def check(self) -> None:
+        """Raises LoginBrokenError when nobody could log in: one of the files is missing or damaged."""
+        self._roles.entries()
+        for user, pattern in self._users.entries().items():
+            self._pattern(user, pattern)
+
+    def _pattern(self, user: str, text: str) -> NamePattern:
+        try:
+            return NamePattern(text)
+        except ValueError as error:
+            raise LoginBrokenError(f"{self._users.path}: user {user}: {error}") from error
+
     def login(self, credentials: Credentials) -> Identity | None:
         name = credentials.certificate_name
         if name is None:
             raise LoginFailedError("there is no client certificate")
         for user, pattern in self._users.entries().items():
-            try:
-                matches = NamePattern(pattern).matches(name)
-            except ValueError as error:
-                raise LoginBrokenError(f"{self._users.path}: user {user}: {error}") from error
-            if matches:
+            if self._pattern(user, pattern).matches(name):
                 return Identity(user, _roles_of(user, self._roles.entries()))
         raise LoginFailedError("no user has this certificate")
 

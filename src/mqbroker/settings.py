@@ -1,0 +1,112 @@
+"""From files to what a broker is made of.  A start and ``check config`` read by the same functions, so that they refuse the same things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mqbroker.checks import check_settings
+from mqbroker.config.configuration import Configuration
+from mqbroker.config.instance import BasicSecurity, read_instance, resolve_paths
+from mqbroker.config.jaas import JaasError, LoginModule, parse_login_config
+from mqbroker.config.parse import Loaded, load_configuration
+from mqbroker.config.problems import ConfigurationError, Problem
+
+LOGIN_DOMAIN = "activemq"
+"""The entry of login.config that holds without a bootstrap.xml, as in Artemis's own instances."""
+
+
+@dataclass(slots=True)
+class BrokerSettings:
+    """What a broker is made of beside its configuration.
+
+    ``base`` is the folder that relative paths are resolved against, ``etc`` that of users files.  ``login`` are the login modules,
+    ``certificate_login`` those of clients that show a certificate, ``login_domains`` all entries of login.config, which acceptors may name.
+    ``basic_security`` holds the properties of Artemis's basic security manager, which keeps users in the broker; None without it.
+    ``web`` are the addresses of the instance's web console, where health and metrics are served.
+    """
+
+    configuration: Configuration
+    base: Path
+    login: Sequence[LoginModule] | None = None
+    certificate_login: Sequence[LoginModule] | None = None
+    etc: Path | None = None
+    warnings: Sequence[Problem] = ()
+    basic_security: dict[str, str] | None = None
+    large_bodies_in_memory: bool = False
+    """Of a broker without persistence: no files at all, for tests."""
+    login_domains: Mapping[str, Sequence[LoginModule]] = field(default_factory=dict)
+    web: Sequence[str] = ()
+
+
+def settings_from_instance(
+    folder: Path, properties: Sequence[str], environment: Mapping[str, str], definitions: Mapping[str, str] | None = None
+) -> BrokerSettings:
+    """The broker of an instance folder.
+
+    ``properties`` are files that override its broker.xml, ``definitions`` stand for ``${name}`` before anything that the folder says.
+    Raises :class:`ConfigurationError` for everything that would stop a start with these files.
+    """
+    if not folder.is_dir():
+        raise ConfigurationError([Problem(str(folder), 0, "there is no such instance folder")])
+    instance = read_instance(str(folder), read_file, environment, definitions)
+    instance.property_files = (*instance.property_files, *properties)
+    loaded = instance.load(read_file)
+    settings = BrokerSettings(
+        loaded.configuration, folder, etc=Path(instance.etc), warnings=loaded.warnings, login_domains=instance.login_config
+    )
+    settings.web = instance.web_bindings
+    security = instance.security
+    if isinstance(security, BasicSecurity):
+        settings.basic_security = security.properties
+    else:
+        settings.login = instance.login_config.get(security.domain, ())
+        if security.certificate_domain is not None:
+            settings.certificate_login = instance.login_config.get(security.certificate_domain, ())
+    return _checked(settings, loaded, instance.broker_xml, instance.login_config_file)
+
+
+def settings_from_file(path: Path, base: Path, properties: Sequence[str], environment: Mapping[str, str]) -> BrokerSettings:
+    """The broker of a single broker.xml; users are those of a login.config beside it.
+
+    Relative paths in it start at ``base``.  Raises :class:`ConfigurationError` for everything that would stop a start with these files.
+    """
+    loaded = load_configuration(str(path), read_file, environment, properties)
+    configuration = loaded.configuration
+    resolve_paths(configuration, str(base.absolute()))
+    etc = path.parent.absolute()
+    login_config = etc / "login.config"
+    domains: Mapping[str, Sequence[LoginModule]] = {}
+    if login_config.exists():
+        domains = _login_config(login_config)
+    modules = domains.get(LOGIN_DOMAIN)
+    settings = BrokerSettings(configuration, base.absolute(), modules, etc=etc, warnings=loaded.warnings, login_domains=domains)
+    more: list[Problem] = []
+    if configuration.security_enabled and not modules:
+        text = (
+            f"security is enabled but there is no entry {LOGIN_DOMAIN!r} in a login.config beside broker.xml; "
+            "add one, or set security-enabled to false"
+        )
+        more.append(Problem(str(path), 0, text))
+    return _checked(settings, loaded, str(path), str(login_config), more)
+
+
+def _checked(settings: BrokerSettings, loaded: Loaded, broker_xml: str, login_config: str, found: Sequence[Problem] = ()) -> BrokerSettings:
+    problems = [*found, *check_settings(settings, loaded.filters, broker_xml, login_config, read_file)]
+    if problems:
+        raise ConfigurationError(problems)
+    return settings
+
+
+def _login_config(path: Path) -> Mapping[str, Sequence[LoginModule]]:
+    try:
+        return parse_login_config(path.read_text(encoding="utf-8"))
+    except JaasError as error:
+        raise ConfigurationError([Problem(str(path), error.line, error.text)]) from error
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError([Problem(str(path), 0, f"cannot be read: {error}")]) from error
+
+
+def read_file(path: str) -> bytes:
+    return Path(path).read_bytes()
