@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -17,6 +19,7 @@ from mqbroker.cli.status import CommandError, NoConnection
 
 if TYPE_CHECKING:
     from mqbroker.cli.journal_folder import DataFolders
+    from mqbroker.cli.management import Management
     from mqbroker.cli.options import ConnectionOptions
 
 R = TypeVar("R")
@@ -109,11 +112,13 @@ def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
 def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: bool) -> None:
     """Import an XML export of mqbroker or Artemis into a running broker.
 
-    Creates the addresses and queues that are missing. Messages are sent in transactions of 500; all of them become durable.
+    Creates the addresses and queues that are missing. Messages are sent in transactions of 500, to exactly the queues that held them;
+    all of them become durable. The user needs the permission manage.
     """
     from mqbroker.cli.connection import broker_url, reason, without_password
     from mqbroker.cli.data_import import Importer
     from mqbroker.cli.load import progress
+    from mqbroker.cli.management import management
     from mqclient.blocking import get_runner
     from mqclient.errors import MQError, NotConnectedError, SecurityError
     from mqclient.jms.settings import FactorySettings, read_url
@@ -133,8 +138,9 @@ def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: 
         factory = call(locator.create_session_factory)
         admin = call(factory.create_session, user, password)
         sender = call(factory.create_session, user, password, auto_commit_sends=False)
-        with progress(0, "Importing", False) as advance:
-            counts = Importer(runner, admin, sender, legacy_prefixes).run(file, sort, advance)
+        with management(replace(connection, quiet=True)) as asked, progress(0, "Importing", False) as advance:
+            ids = partial(_queue_id, asked)
+            counts = Importer(runner, admin, sender, legacy_prefixes, ids).run(file, sort, advance)
     except (NotConnectedError, SecurityError) as error:
         raise NoConnection(f"Connection failed::{reason(error)}") from error
     except MQError as error:
@@ -142,6 +148,10 @@ def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: 
     finally:
         call(locator.close)
     click.echo(f"imported {counts.messages} messages; created {counts.addresses} addresses and {counts.queues} queues")
+
+
+def _queue_id(asked: Management, queue: str) -> int:
+    return int(asked.attribute(f"queue.{queue}", "ID"))
 
 
 @click.command(epilog="Example: mqbroker data recover --instance /var/lib/mybroker --target /var/lib/mybroker/recovered")

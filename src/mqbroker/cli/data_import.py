@@ -1,12 +1,12 @@
 """Bringing Artemis's XML into a running broker (``mqbroker data imp``).
 
-A message goes to exactly the queues that held it: to the address when its only queue is the only one there, else to each queue by its fully
-qualified name.  Then a message of several subscriptions becomes one message for each, with the same user id.
+A message goes to exactly the queues that held it, by their ids: as Artemis's own import does it, which asks for the ids by management.
 """
 
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from mqbroker.cli.xml_messages import XmlMessage, attribute, read_body, read_mes
 from mqbroker.cli.xml_reader import Node, XmlFormatError, read_nodes
 from mqclient.core.api import BlockingRunner, ClientProducer, ClientSession, QueueConfiguration
 from mqclient.core.message import ClientMessage
-from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_LARGE_SIZE
+from mqclient.wire.message import KEY_LARGE_SIZE, KEY_ROUTE_TO
+from mqclient.wire.properties import BYTES
 
 BATCH: Final = 500
 """Messages in one transaction."""
@@ -35,9 +36,14 @@ class Counts:
 
 
 class Importer:
-    """Creates what is missing and sends the messages, over two sessions of the core client: one of them is transacted."""
+    """Creates what is missing and sends the messages, over two sessions of the core client: one of them is transacted.
 
-    def __init__(self, runner: BlockingRunner, admin: ClientSession, sender: ClientSession, legacy_prefixes: bool) -> None:
+    ``queue_id`` tells the id that a queue has in the broker.
+    """
+
+    def __init__(
+        self, runner: BlockingRunner, admin: ClientSession, sender: ClientSession, legacy_prefixes: bool, queue_id: Callable[[str], int]
+    ) -> None:
         self._call: Callable[..., Any] = runner.call
         self._admin = admin
         self._sender = sender
@@ -46,7 +52,8 @@ class Importer:
         self._producer: ClientProducer = self._call(create_producer)
         self._addresses: dict[str, str] = {}
         """Address by queue name."""
-        self._alone: dict[str, bool] = {}
+        self._ask_id = queue_id
+        self._ids: dict[str, int] = {}
         self._uncommitted = 0
         self.counts = Counts()
 
@@ -114,24 +121,24 @@ class Importer:
 
     def _message(self, node: Node) -> None:
         found = read_message(node)
-        for number, queue in enumerate(found.queues):
+        targets: dict[str, list[int]] = {}
+        for queue in found.queues:
             name, _ = self._plain(queue)
             address = self._addresses.get(name)
             if address is None:
                 raise XmlFormatError(f"line {found.line}: the message names the queue {queue}, which the file does not define before")
-            target = address if len(found.queues) == 1 and self._is_alone(address) else f"{address}::{name}"
-            self._call(self._producer.send, _to_send(found, node, first=number == 0), target)
+            targets.setdefault(address, []).append(self._id(name))
+        for address, ids in targets.items():
+            self._call(self._producer.send, _to_send(found, node, ids), address)
         self.counts.messages += 1
         self._uncommitted += 1
         if self._uncommitted >= BATCH:
             self._commit()
 
-    def _is_alone(self, address: str) -> bool:
-        """Has the address just one queue, without a filter?"""
-        if address not in self._alone:
-            names = self._call(self._admin.address_query, address).queue_names
-            self._alone[address] = len(names) == 1 and not self._call(self._admin.queue_query, names[0]).filter_string
-        return self._alone[address]
+    def _id(self, queue: str) -> int:
+        if queue not in self._ids:
+            self._ids[queue] = self._ask_id(queue)
+        return self._ids[queue]
 
     def _commit(self) -> None:
         if self._uncommitted:
@@ -145,12 +152,10 @@ def _routing_type(text: str, node: Node) -> int:
     return _ROUTING_TYPES[text]
 
 
-def _to_send(found: XmlMessage, node: Node, *, first: bool) -> ClientMessage:
-    """The message for one queue.  Only the first has the duplicate id: the others would be refused as its duplicates."""
+def _to_send(found: XmlMessage, node: Node, ids: list[int]) -> ClientMessage:
     source = found.message
-    properties = {
-        name: value for name, value in source.properties.items() if name != KEY_LARGE_SIZE and (first or name != KEY_DUPLICATE_ID)
-    }
+    properties = {name: value for name, value in source.properties.items() if name != KEY_LARGE_SIZE}
+    properties[KEY_ROUTE_TO] = (BYTES, struct.pack(f">{len(ids)}q", *ids))
     message = ClientMessage(
         type=source.type,
         durable=True,

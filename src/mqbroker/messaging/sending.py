@@ -71,8 +71,9 @@ class Sending:
         routing_type: int | None,
         context: OperationContext,
         transaction: Transaction | None = None,
+        queues: Sequence[Queue] | None = None,
     ) -> int:
-        """Send ``message`` to an address, or with ``queue_name`` to that queue of it.
+        """Send ``message`` to an address, or with ``queue_name`` to that queue of it, or to exactly these ``queues`` of it.
 
         Returns the ticket after which the sender may be told of success; the message reaches its queues then, in the order of ``context``.
         In a transaction nothing is visible before its commit.  A message that no queue takes is dropped, one with a known duplicate id too.
@@ -88,7 +89,7 @@ class Sending:
                 return self._known_duplicate(message, address_name, transaction)
         if address is not None and address.memory.full and not self._may_store(address, message):
             return core.store.ticket() if transaction is None else 0
-        references = self._route(message, address, address_name, queue_name, routing_type)
+        references = self._route(message, address, address_name, queue_name, routing_type, queues)
         if transaction is not None:
             transaction.add_send(message, references)
             if cache is not None and duplicate_id is not None:
@@ -138,7 +139,13 @@ class Sending:
         return references
 
     def _route(
-        self, message: Message, address: Address | None, address_name: str, queue_name: str | None, routing_type: int | None
+        self,
+        message: Message,
+        address: Address | None,
+        address_name: str,
+        queue_name: str | None,
+        routing_type: int | None,
+        queues: Sequence[Queue] | None,
     ) -> list[Reference]:
         core = self._core
         settings = core.settings_of(address_name) if address is None else address.settings
@@ -146,7 +153,8 @@ class Sending:
             expiration = expiration_at_routing(message.expiration, settings, core.clock.wall_ms())
             if expiration != message.expiration:
                 message.set_expiration(expiration)
-        queues = core.routing.route(address_name, routing_type, queue_name).select(message)
+        if queues is None:
+            queues = core.routing.route(address_name, routing_type, queue_name).select(message)
         if queues:
             account = address or queues[0].address
             account.routed_messages += 1

@@ -13,6 +13,8 @@ from mqbroker.messaging.memory import AddressMemory
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import LargeBody
 from mqbroker.server.naming import split_qualified
+from mqbroker.server.stated_queues import MARK as STATED_QUEUES
+from mqbroker.server.stated_queues import take_stated_queues
 from mqclient.errors import (
     AddressDoesNotExistError,
     IllegalStateError,
@@ -148,7 +150,10 @@ class SessionSends:
         ):
             server.messaging.administration.auto_create_for_send(address, routing_type, queue, session.permissions.check)
         transaction = None if session.auto_commit_sends else session.transaction
-        return server.messaging.sending.send(message, address, queue, routing_type, session.context, transaction)
+        stated = None
+        if message.buffer.find(STATED_QUEUES, message.properties_offset) >= 0:
+            stated = take_stated_queues(core, message, address, routing_type, session.permissions.check)
+        return server.messaging.sending.send(message, address, queue, routing_type, session.context, transaction, stated)
 
     def _check_permission(self, address: str, queue: str | None) -> None:
         if not address:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 from tests.unit.cli.runner import Result, mqbroker
@@ -141,6 +142,28 @@ class CommandsOnABrokerTests(unittest.TestCase):
         self.assertEqual(mqbroker("stop", "--instance", str(self.instance)).status, 0)
         self.assertEqual(self.broker.wait(20), 0)
         self.assertFalse((self.instance / "etc" / "STOP_ME").exists())
+
+    def test_an_export_of_subscriptions_goes_back_to_the_same_queues(self) -> None:
+        """A message of two subscriptions is one message on the plain address again, whatever the filters say now."""
+        file = self.instance / "tmp" / "in.xml"
+        queue = '<queue-binding address="news" filter-string="{}" name="{}" id="{}" routing-type="MULTICAST"/>'
+        file.write_text(
+            '<activemq-journal><bindings><address-binding routing-types="MULTICAST" name="news" id="1"/>'
+            + queue.format("", "s1", 2)
+            + queue.format("color = 'red'", "s2", 3)
+            + queue.format("", "s3", 4)
+            + '</bindings><messages><message id="5" priority="4" timestamp="18" type="bytes"><properties/>'
+            '<queues><queue name="s1"/><queue name="s2"/></queues><body><![CDATA[AAE=]]></body></message></messages></activemq-journal>'
+        )
+        self.good("data", "imp", "--input", str(file))
+        self.assertEqual(mqbroker("stop", "--instance", str(self.instance)).status, 0)
+        self.broker.wait(20)
+        result = mqbroker("data", "exp", "--instance", str(self.instance))
+        self.assertEqual(result.status, 0, result.err)
+        exported = ElementTree.fromstring(result.out)
+        (message,) = exported.iter("message")
+        self.assertEqual([queue.get("name") for queue in message.iter("queue")], ["s1", "s2"])
+        self.assertEqual([entry.get("name") for entry in message.iter("property")], [])
 
     def test_wrong_password(self) -> None:
         result = mqbroker("queue", "stat", "--url", self.url, "--user", "admin", "--password", "wrong")

@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.configuration import Configuration
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_DUPLICATE_ID, decode_message
-from mqclient.wire.properties import STRING
-from tests.unit.server.support import World, message_id, of_kind
+from mqclient.wire.properties import BYTES, STRING
+from tests.unit.server.support import PERMISSIONS, USERS, World, message_id, of_kind
 
 
 class LargeUploadTests(SynchronousTestCase):
@@ -98,6 +98,70 @@ class LargeUploadTests(SynchronousTestCase):
         self.session.send(wire.SessionSendLarge(b"\x00" * 12))
         self.assertTrue(self.session.peer.transport.aborted)
         self.assertEqual(self.holders, [])
+
+
+class StatedQueuesTests(SynchronousTestCase):
+    """_AMQ_ROUTE_TO."""
+
+    def setUp(self) -> None:
+        self.world = World()
+        self.session = self.world.session()
+        for name, filter_string in (("s1", None), ("s2", "never = 1"), ("s3", None)):
+            self.session.create_queue(name, "news", routing_type=0, filter_string=filter_string)
+        self.session.create_queue("other")
+        self.session.take()
+
+    def stated(self, *names: str) -> bytes:
+        return b"".join(self.world.queue(name).queue_id.to_bytes(8, "big") for name in names)
+
+    def counts(self) -> list[int]:
+        return [self.world.queue(name).message_count for name in ("s1", "s2", "s3", "other")]
+
+    def test_exactly_these_queues_whatever_their_filters(self) -> None:
+        self.session.publish(address="news", routing_type=0, properties={"_AMQ_ROUTE_TO": (BYTES, self.stated("s2", "s3", "s2"))})
+        self.assertEqual(self.counts(), [0, 1, 1, 0])
+        self.session.consume("s3")
+        (packet,) = self.session.received()
+        self.assertNotIn("_AMQ_ROUTE_TO", decode_message(packet.message).properties)
+        self.assertEqual(decode_message(packet.message).address, "news")
+
+    def test_queues_of_other_addresses_and_unknown_ids_get_nothing(self) -> None:
+        for value in (self.stated("other"), bytes(8), b"short", b""):
+            self.session.publish(address="news", routing_type=None, properties={"_AMQ_ROUTE_TO": (BYTES, value)})
+        self.session.publish(address="news", routing_type=None, properties={"_AMQ_ROUTE_TO": (STRING, "s1")})
+        self.assertEqual(self.counts(), [0, 0, 0, 0])
+
+    def test_names_with_a_suffix_are_taken_out(self) -> None:
+        properties = {"_AMQ_ROUTE_TOx": (BYTES, self.stated("s2")), "_AMQ_ACK_ROUTE_TOx": (BYTES, b""), "kept": (STRING, "v")}
+        self.session.publish(address="news", routing_type=0, properties=properties)
+        self.assertEqual(self.counts(), [1, 0, 1, 0])
+        self.session.consume("s1")
+        (packet,) = self.session.received()
+        self.assertEqual(set(decode_message(packet.message).properties), {"kept", "_AMQ_ROUTING_TYPE"})
+
+    def test_a_large_message(self) -> None:
+        self.session.begin_large("news", routing_type=0, properties={"_AMQ_ROUTE_TO": (BYTES, self.stated("s2"))})
+        self.session.chunk(b"x", 1)
+        self.assertEqual(self.counts(), [0, 1, 0, 0])
+
+    def test_in_a_transaction(self) -> None:
+        session = self.world.peer().open(auto_commit_sends=False)
+        session.publish(address="news", routing_type=0, properties={"_AMQ_ROUTE_TO": (BYTES, self.stated("s2"))})
+        self.assertEqual(self.counts(), [0, 0, 0, 0])
+        session.ok(wire.Commit())
+        self.assertEqual(self.counts(), [0, 1, 0, 0])
+
+    def test_the_sender_needs_the_permission_for_each_queue(self) -> None:
+        everything = {permission: frozenset({"all"}) for permission in PERMISSIONS}
+        settings = {"#": everything, "news::s2": {**everything, "send": frozenset({"nobody"})}}
+        self.world = World(Configuration(security_settings=settings))
+        session = self.world.peer().open(username="admin", password=USERS["admin"])
+        for name in ("s1", "s2"):
+            session.create_queue(name, "news", routing_type=0)
+        for name, expected in (("s1", wire.NullResponse), ("s2", wire.ExceptionResponse)):
+            session.publish(address="news", routing_type=0, properties={"_AMQ_ROUTE_TO": (BYTES, self.stated(name))}, reply=True)
+            (answer,) = session.take()
+            self.assertIsInstance(answer, expected)
 
 
 class ProducerCreditTests(SynchronousTestCase):
