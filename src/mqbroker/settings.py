@@ -41,16 +41,23 @@ class BrokerSettings:
 
 
 def settings_from_instance(
-    folder: Path, properties: Sequence[str], environment: Mapping[str, str], definitions: Mapping[str, str] | None = None
+    folder: Path,
+    properties: Sequence[str],
+    environment: Mapping[str, str],
+    definitions: Mapping[str, str] | None = None,
+    broker_xml: str | None = None,
 ) -> BrokerSettings:
     """The broker of an instance folder.
 
-    ``properties`` are files that override its broker.xml, ``definitions`` stand for ``${name}`` before anything that the folder says.
+    ``properties`` are files that override its broker.xml, ``definitions`` stand for ``${name}`` before anything that the folder says;
+    ``broker_xml`` takes the place of the file that its bootstrap.xml names.
     Raises :class:`ConfigurationError` for everything that would stop a start with these files.
     """
     if not folder.is_dir():
         raise ConfigurationError([Problem(str(folder), 0, "there is no such instance folder")])
     instance = read_instance(str(folder), read_file, environment, definitions)
+    if broker_xml is not None:
+        instance.broker_xml = broker_xml
     instance.property_files = (*instance.property_files, *properties)
     loaded = instance.load(read_file)
     settings = BrokerSettings(

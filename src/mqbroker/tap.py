@@ -17,6 +17,7 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from mqbroker.app import Broker, BrokerSettings, StartError
+from mqbroker.config.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.quiet_log import without_debug_lines
 from mqbroker.settings import settings_from_file, settings_from_instance
@@ -27,6 +28,14 @@ MARKER_CHECK_SECONDS = 0.5
 """How often an instance folder is looked at for STOP_ME and KILL_ME, as the Artemis commands expect."""
 
 
+_FOLDERS = {
+    "journal": "journal_directory",
+    "bindings": "bindings_directory",
+    "large-messages": "large_messages_directory",
+    "paging": "paging_directory",
+}
+
+
 class Options(usage.Options):
     synopsis = "(--config FILE | --instance DIR)"
     longdesc = "Runs a message broker that speaks the Artemis CORE protocol, on Artemis's own configuration."
@@ -35,6 +44,11 @@ class Options(usage.Options):
         ["config", "c", None, "The broker.xml to start with; relative paths in it are taken from the current folder."],
         ["instance", "i", None, "An instance folder as 'mqbroker create' or 'artemis create' makes it."],
         ["data", "d", None, "Folder that relative paths of --config are taken from instead of the current one."],
+        ["broker", None, None, "The broker.xml of --instance to use instead of the one that its bootstrap.xml names."],
+        ["journal", None, None, "Folder of the messages, instead of the one in broker.xml."],
+        ["bindings", None, None, "Folder of the bindings, instead of the one in broker.xml."],
+        ["large-messages", None, None, "Folder of the large messages, instead of the one in broker.xml."],
+        ["paging", None, None, "Folder of paged messages, instead of the one in broker.xml."],
     ]
     optFlags = [["allow-kill", None, "Let the file etc/KILL_ME of the instance end the process at once."]]
 
@@ -43,6 +57,8 @@ class Options(usage.Options):
             raise usage.UsageError("give either --config FILE or --instance DIR")
         if self["data"] is not None and self["config"] is None:
             raise usage.UsageError("--data goes with --config")
+        if self["broker"] is not None and self["instance"] is None:
+            raise usage.UsageError("--broker goes with --instance")
 
 
 class BrokerService(Service):
@@ -119,13 +135,22 @@ def makeService(options: Options) -> BrokerService:
     try:
         files = property_files(options["properties"])
         if options["instance"] is not None:
-            settings = settings_from_instance(Path(options["instance"]).absolute(), files, os.environ)
+            settings = settings_from_instance(Path(options["instance"]).absolute(), files, os.environ, broker_xml=options["broker"])
         else:
             settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."), files, os.environ)
     except (ConfigurationError, OSError) as error:
         raise SystemExit(f"mqbroker: {error}") from error
+    set_folders(settings.configuration, options)
     etc = settings.etc if options["instance"] is not None else None
     return BrokerService(settings, reactor, etc, bool(options["allow-kill"]), announce, partial(_prepare_log, options.parent))
+
+
+def set_folders(configuration: Configuration, options: Mapping[str, str | None]) -> None:
+    """Put the folders of the options in the place of those of broker.xml; relative ones start at the current folder."""
+    for name, setting in _FOLDERS.items():
+        path = options[name]
+        if path is not None:
+            setattr(configuration, setting, str(Path(path).absolute()))
 
 
 def _prepare_log(twistd_options: Mapping[str, Any] | None, application: Any) -> None:

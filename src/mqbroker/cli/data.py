@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from mqbroker.cli.output import print_json
 from mqbroker.cli.status import CommandError, NoConnection
 
 if TYPE_CHECKING:
+    from mqbroker.cli.data_recover import Salvage
     from mqbroker.cli.journal_folder import DataFolders
     from mqbroker.cli.management import Management
     from mqbroker.cli.options import ConnectionOptions
@@ -159,8 +159,9 @@ def _queue_id(asked: Management, queue: str) -> int:
 @click.option(
     "--target", required=True, type=click.Path(path_type=Path, file_okay=False), help="New folder for journal, bindings and large-messages."
 )
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the list to this file instead of the terminal.")
 @JSON
-def recover(target: Path, as_json: bool, ignore_lock: bool, **options: Any) -> None:
+def recover(target: Path, output: Path | None, as_json: bool, ignore_lock: bool, **options: Any) -> None:
     """Salvage what a damaged journal still holds into a new one, and list what is lost.
 
     The old folders stay as they are. Messages whose acknowledgement is lost come again.
@@ -173,25 +174,32 @@ def recover(target: Path, as_json: bool, ignore_lock: bool, **options: Any) -> N
         raise CommandError(f"--target: {target} exists and is not empty")
     with exclusive(folders, ignore_lock):
         found = salvage(folders)
+        saved = len(found.state.messages)
         new = DataFolders(target / "journal", target / "bindings", target / "large-messages")
-        write_journal(found, folders, new, int.from_bytes(os.urandom(7), "big"))
+        write_journal(found, folders, new)
+    with ExitStack() as stack:
+        _report(found, saved, target, _output(stack, output), as_json)
+
+
+def _report(found: Salvage, saved: int, target: Path, out: TextIO, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "messages": len(found.state.messages),
+                "messages": saved,
                 "losses": [
                     {"file": loss.file, "start": loss.start, "end": loss.end, "messageIDs": list(loss.message_ids)} for loss in found.losses
                 ],
                 "withoutQueue": found.without_queue,
                 "missingBodies": found.missing_bodies,
                 "target": str(target),
-            }
+            },
+            out,
         )
         return
     for loss in found.losses:
-        click.echo(f"LOST {loss}")
+        click.echo(f"LOST {loss}", out)
     for message_id in found.without_queue:
-        click.echo(f"LOST message {message_id}: its queue is not known any more")
+        click.echo(f"LOST message {message_id}: its queue is not known any more", out)
     for message_id in found.missing_bodies:
-        click.echo(f"LOST message {message_id}: the file of its large body is missing")
-    click.echo(f"recovered {len(found.state.messages)} messages into {target}")
+        click.echo(f"LOST message {message_id}: the file of its large body is missing", out)
+    click.echo(f"recovered {saved} messages into {target}", out)

@@ -6,34 +6,25 @@ acknowledgements in it, so that messages which were consumed may come again.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+import os
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from mqbroker.cli.journal_folder import DataFolders
+from mqbroker.cli.status import CommandError
 from mqbroker.localfs import LocalFileSystem
-from mqbroker.storage.recover import salvage_state
+from mqbroker.storage.diskwriter import Done, Step, run_steps
+from mqbroker.storage.errors import StorageError
+from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.recover import recovered_of, refill, salvage_state
 from mqbroker.storage.replay import State
-from mqbroker.storage.segments import segment_name
 from mqbroker.storage.settings import StoreSettings
-from mqclient.storageformat.frames import (
-    HEADER_SIZE,
-    KIND_BINDINGS,
-    KIND_MESSAGES,
-    SegmentHeader,
-    encode_frame,
-)
-from mqclient.storageformat.records import (
-    encode_delivery_count,
-    encode_duplicate_id,
-    encode_id_limit,
-    encode_message_head,
-    encode_schedule,
-)
 
-_SEGMENT_SIZE: Final = 10 * 1024 * 1024
+WRITE_SIZE: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +56,7 @@ class Salvage:
 
 def salvage(folders: DataFolders) -> Salvage:
     """Read what can be read of both journals.  Changes nothing."""
-    settings = StoreSettings(str(folders.journal), str(folders.bindings), str(folders.large_messages))
-    saved = salvage_state(LocalFileSystem(), settings)
+    saved = salvage_state(LocalFileSystem(), _settings(folders))
     return Salvage(
         saved.state,
         [Loss(loss.file, loss.offset, loss.offset + loss.size, loss.message_ids) for loss in saved.losses],
@@ -76,57 +66,65 @@ def salvage(folders: DataFolders) -> Salvage:
     )
 
 
-def write_journal(found: Salvage, source: DataFolders, target: DataFolders, salt: int) -> None:
-    """Write what was read as a new store into empty folders, with copies of the large bodies.
+def write_journal(found: Salvage, source: DataFolders, target: DataFolders, unwritten_max: int = WRITE_SIZE) -> None:
+    """Write what was read into a new store in empty folders, with copies of the large bodies; it is on the disk when this returns.
 
-    Raises FileExistsError when a folder exists, and OSError when the disk is full.
+    ``unwritten_max`` is how many bytes gather before they are written and synced.
+    Empties ``found.state``.  Raises :class:`CommandError` when the store cannot be made or written.
     """
-    for folder in (target.journal, target.bindings, target.large_messages):
-        folder.mkdir(parents=True)
-    _write_segments(target.bindings, KIND_BINDINGS, found.node_id, salt, _binding_frames(found.state))
-    _write_segments(target.journal, KIND_MESSAGES, found.node_id, salt, _message_frames(found.state))
-    for stored in found.state.messages.values():
-        body_id = stored.record.body_id
-        if body_id is not None and not target.large_body(body_id).exists():
-            shutil.copyfile(source.large_body(body_id), target.large_body(body_id))
+    file_system = LocalFileSystem()
+    here = _Here()
+    failures: list[str] = []
+    store = FileStore(_settings(target), file_system, here, here, os.urandom, failures.append)
+    try:
+        store.open(str(uuid.UUID(bytes=found.node_id)) if any(found.node_id) else None)
+        store.load(max(found.state.id_limit, 1))
+    except (StorageError, OSError) as error:
+        raise CommandError(f"{target.journal}: {error}") from error
+    recovered = recovered_of(file_system, _settings(source), found.state)
+    refill(recovered, store, lambda: here.run() if store.backlog > unwritten_max else None)
+    store.stop(lambda: None)
+    here.run()
+    if failures:
+        raise CommandError(f"{target.journal}: {failures[0]}")
 
 
-def _binding_frames(state: State) -> Iterator[list[bytes]]:
-    yield [encode_id_limit(state.id_limit)]
-    for binding in state.bindings.values():
-        yield [binding.encoded]
+class _Here:
+    """A disk writer and a clock for one command: nothing runs beside it, so that :meth:`run` does all that is due, in order."""
+
+    def __init__(self) -> None:
+        self._due: deque[Callable[[], object]] = deque()
+
+    def run(self) -> None:
+        while self._due:
+            self._due.popleft()()
+
+    def submit(self, steps: Sequence[Step], done: Done) -> None:
+        self._due.append(lambda: done(run_steps(steps)))
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def wall_ms(self) -> int:
+        return 0
+
+    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> _Call:
+        call = _Call(partial(function, *args))
+        self._due.append(call.run)
+        return call
 
 
-def _message_frames(state: State) -> Iterator[list[bytes]]:
-    for record_id, (_, duplicate) in sorted(state.duplicates.items()):
-        yield [encode_duplicate_id(record_id, duplicate.cache, duplicate.duplicate_id)]
-    for message_id in sorted(state.messages):
-        stored = state.messages[message_id]
-        record = stored.record
-        body = None if record.body_id is None else (record.body_id, record.body_size)
-        references = stored.reference_table()
-        parts = [encode_message_head(record.headers, len(record.buffer), tuple(references), record.address, body), record.buffer]
-        for queue_id, (count, scheduled) in references.items():
-            if count:
-                parts.append(encode_delivery_count(queue_id, message_id, count))
-            if scheduled:
-                parts.append(encode_schedule(queue_id, message_id, scheduled))
-        yield parts
+class _Call:
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function: Callable[[], object] | None = function
+
+    def cancel(self) -> None:
+        self._function = None
+
+    def run(self) -> None:
+        if self._function is not None:
+            self._function()
 
 
-def _write_segments(folder: Path, kind: int, node_id: bytes, salt: int, frames: Iterator[list[bytes]]) -> None:
-    sequence = 1
-    previous_end = 0
-    pending = next(frames, None)
-    while sequence == 1 or pending is not None:
-        header = SegmentHeader(kind, sequence, node_id, salt, 1, previous_end, 0)
-        offset = HEADER_SIZE
-        with (folder / segment_name(kind, sequence)).open("xb") as file:
-            file.write(header.encode())
-            while pending is not None and offset < _SEGMENT_SIZE:
-                frame = encode_frame(pending, header.seed, offset, offset)
-                file.write(frame)
-                offset += len(frame)
-                pending = next(frames, None)
-        previous_end = offset
-        sequence += 1
+def _settings(folders: DataFolders) -> StoreSettings:
+    return StoreSettings(str(folders.journal), str(folders.bindings), str(folders.large_messages))

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from mqbroker.cli.options import instance_option, verbose_option, without_effect
 from mqbroker.cli.status import BadUsage
 
+R = TypeVar("R", bound=Callable[..., Any])
+
 _BOOTSTRAP = "bootstrap.xml"
 _CONFIGURATION = click.argument("configuration", required=False)
+_FILE = click.option(
+    "--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml to use instead of the one that bootstrap.xml names."
+)
+
+
+def _folder(name: str, text: str) -> Callable[[R], R]:
+    return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=f"{text}. Default: as in broker.xml.")
 
 
 @click.command(epilog="Example: mqbroker run --instance /var/lib/mybroker")
@@ -20,8 +31,15 @@ _CONFIGURATION = click.argument("configuration", required=False)
 @instance_option
 @click.option("--allow-kill", is_flag=True, help="Obey `mqbroker kill`: end at once without any orderly step. For tests.")
 @click.option("--properties", help="Properties files, with commas between, that override broker.xml; DIR/ means all of that folder.")
+@_FILE
+@_folder("--journal", "Folder of the messages")
+@_folder("--bindings", "Folder of the bindings")
+@_folder("--large-messages", "Folder of the large messages")
+@_folder("--paging", "Folder of paged messages")
 @verbose_option
-def run(configuration: str | None, instance: Path | None, allow_kill: bool, properties: str | None, verbose: bool) -> None:
+def run(
+    configuration: str | None, instance: Path | None, allow_kill: bool, properties: str | None, verbose: bool, **paths: Path | None
+) -> None:
     """Run the broker of an instance folder in the foreground.
 
     Starts on a folder of `mqbroker create` and of `artemis create`. CONFIGURATION is the URI of its bootstrap.xml, when --instance does not
@@ -32,6 +50,9 @@ def run(configuration: str | None, instance: Path | None, allow_kill: bool, prop
         arguments += ["--allow-kill"]
     if properties:
         arguments += ["--properties", properties]
+    for name, path in paths.items():
+        if path is not None:
+            arguments += [f"--{name.replace('_', '-')}", str(path.absolute())]
     if verbose:
         click.echo(f"twistd -n --pidfile= mqbroker {' '.join(arguments)}")
     sys.stdout.flush()

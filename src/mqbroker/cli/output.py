@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import TextIO
 
 import click
 
 
-def print_json(value: object) -> None:
-    """One JSON document on stdout, indented by three blanks."""
-    click.echo(json.dumps(value, indent=3, ensure_ascii=False))
+def print_json(value: object, out: TextIO | None = None) -> None:
+    """One JSON document on stdout (or ``out``), indented by three blanks."""
+    click.echo(json.dumps(value, indent=3, ensure_ascii=False), out)
 
 
 def wrap(text: str, width: int) -> list[str]:

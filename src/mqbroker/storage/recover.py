@@ -140,11 +140,19 @@ def salvage(file_system: FileSystem, settings: StoreSettings) -> Salvage:
     if saved.without_queue:
         reason = "the queues of these messages are not known any more"
         losses.append(Loss(settings.bindings_directory, 0, 0, tuple(saved.without_queue), reason))
-    return Salvage(to_recovered(saved.state, reader), losses, saved.state.id_limit, saved.node_id)
+    return Salvage(recovered_of(file_system, settings, saved.state), losses, saved.state.id_limit, saved.node_id)
 
 
-def refill(saved: Recovered, store: FileStore) -> int:
-    """Write what was saved into a store that was loaded from an empty folder; returns the ticket of the last batch."""
+def recovered_of(file_system: FileSystem, settings: StoreSettings, state: State) -> Recovered:
+    """What ``state``, read from this folder, means to the messaging core; bodies of large messages are read from the folder."""
+    return to_recovered(state, _reader(file_system, settings))
+
+
+def refill(saved: Recovered, store: FileStore, written: Callable[[], object] = lambda: None) -> int:
+    """Write what was saved into a store that was loaded from an empty folder; returns the ticket of the last batch.
+
+    ``written`` is called after each message and each piece of a large body, so that what has gathered can be brought to the disk.
+    """
     batch = store.begin()
     for address in saved.addresses:
         batch.put_address(address)
@@ -158,17 +166,18 @@ def refill(saved: Recovered, store: FileStore) -> int:
     bodies: dict[int, FileLargeBody] = {}
     for message, references in saved.messages:
         batch = store.begin()
-        batch.add_message(_with_copied_body(message, store, bodies), [reference.queue_id for reference in references])
+        batch.add_message(_with_copied_body(message, store, bodies, written), [reference.queue_id for reference in references])
         for reference in references:
             if reference.delivery_count:
                 batch.delivery_count(reference.queue_id, message, reference.delivery_count)
             if reference.scheduled:
                 batch.schedule(reference.queue_id, message, reference.scheduled)
         store.commit(batch)
+        written()
     return store.ticket()
 
 
-def _with_copied_body(message: Message, store: FileStore, copies: dict[int, FileLargeBody]) -> Message:
+def _with_copied_body(message: Message, store: FileStore, copies: dict[int, FileLargeBody], written: Callable[[], object]) -> Message:
     """The same message with its body in ``store``; messages that shared a body still do."""
     body = message.large
     if body is None:
@@ -178,6 +187,7 @@ def _with_copied_body(message: Message, store: FileStore, copies: dict[int, File
         copy = copies[body.body_id] = store.create_large_body(body.body_id)
         for offset in range(0, body.size, COPY_CHUNK):
             copy.append(body.read(offset, COPY_CHUNK))
+            written()
         copy.complete()
     else:
         copy.hold()

@@ -195,15 +195,27 @@ class CommandsOnABrokerTests(unittest.TestCase):
 
 
 class RunTests(unittest.TestCase):
+    def refused(self, *options: str, folder: str) -> str:
+        """What `mqbroker run` says that does not start."""
+        paths = [str(ROOT / path) for path in ("src", "clients/mqclient/src", "plugins")]
+        command = [sys.executable, "-m", "mqbroker.cli", "run", "--instance", f"{folder}/i", *options]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done.stderr
+
     def test_a_broken_instance_does_not_start(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             mqbroker("create", f"{folder}/i", "--silent")
             config = Path(folder, "i", "etc", "broker.xml")
-            config.write_text(config.read_text().replace("<acceptors>", "<aceptors>"))
-            paths = [str(ROOT / path) for path in ("src", "clients/mqclient/src", "plugins")]
-            command = [sys.executable, "-m", "mqbroker.cli", "run", "--instance", f"{folder}/i"]
-            environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
-            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-            self.assertNotIn("Traceback", done.stderr)
-            self.assertIn("broker.xml", done.stderr)
+            good = config.read_text()
+            config.write_text(good.replace("<acceptors>", "<aceptors>"))
+            self.assertIn("broker.xml", self.refused(folder=folder))
+            other = Path(folder, "other.xml")
+            other.write_text(good)
+            (Path(folder) / "journal").mkdir()
+            (Path(folder) / "journal" / "activemq-data-1.amq").write_bytes(bytes(100))
+            text = self.refused("--broker", str(other), "--journal", f"{folder}/journal", folder=folder)
+            self.assertIn(f"{folder}/journal", text)
+            self.assertIn("artemis data exp", text)

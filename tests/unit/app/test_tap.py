@@ -7,9 +7,10 @@ from pathlib import Path
 from twisted.python.usage import UsageError
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.settings import settings_from_file
-from mqbroker.tap import Options, property_files
+from mqbroker.tap import Options, property_files, set_folders
 
 BROKER = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"><name>x</name>
 <security-enabled>false</security-enabled><addresses><address name="a"><anycast><queue name="q">
@@ -23,6 +24,21 @@ class OptionsTests(SynchronousTestCase):
 
     def test_the_usage_line_names_the_command_once(self) -> None:
         self.assertEqual(Options().getSynopsis().count("mqbroker"), 0)
+
+
+class FolderTests(SynchronousTestCase):
+    def test_folders_take_the_place_of_those_in_broker_xml(self) -> None:
+        options = Options()
+        options.parseOptions(["--config", "b.xml", "--journal", "/j", "--large-messages", "l"])
+        configuration = Configuration()
+        bindings = configuration.bindings_directory
+        set_folders(configuration, options)
+        self.assertEqual(configuration.journal_directory, "/j")
+        self.assertEqual(configuration.large_messages_directory, str(Path("l").absolute()))
+        self.assertEqual(configuration.bindings_directory, bindings)
+
+    def test_a_broker_xml_is_for_an_instance(self) -> None:
+        self.assertRaises(UsageError, Options().parseOptions, ["--config", "a", "--broker", "b"])
 
 
 class SettingsTests(SynchronousTestCase):

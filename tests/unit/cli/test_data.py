@@ -34,7 +34,7 @@ class JournalTests(SynchronousTestCase):
         source = Path(self.mktemp())
         source.mkdir()
         (source / "13.msg").write_bytes(b"large")
-        write_journal(found, DataFolders(source, source, source), self.folders, salt=77)
+        write_journal(found, DataFolders(source, source, source), self.folders, unwritten_max=0)
 
     def command(self, name: str, *arguments: str) -> Result:
         return mqbroker("data", name, "--data", str(self.data), *arguments)
@@ -87,6 +87,29 @@ class JournalTests(SynchronousTestCase):
         self.assertEqual((report["messages"], [loss["messageIDs"] for loss in report["losses"]]), (3, [[11]]))
         self.assertEqual(self.bodies("--data", str(target)), {10: b"body 10", 12: b"body 12", 13: b"large"})
         self.assertEqual({path: path.read_bytes() for path in self.data.rglob("*.mqj")}, before)
+
+    def test_recover_writes_the_list_into_a_file(self) -> None:
+        self.damage()
+        file = Path(self.mktemp())
+        result = self.command("recover", "--target", self.mktemp(), "--output", str(file))
+        self.assertEqual((result.status, result.out), (0, ""))
+        self.assertIn("message ids: 11", file.read_text())
+        self.assertIn("recovered 3 messages", file.read_text())
+
+    def test_a_broker_starts_on_what_was_recovered(self) -> None:
+        """The node id stays, and ids go on above all that were there."""
+        from mqbroker.localfs import LocalFileSystem
+        from mqbroker.storage.folders import journal_node_id
+        from mqbroker.storage.recover import read_folder
+        from mqbroker.storage.settings import StoreSettings
+
+        self.damage()
+        target = Path(self.mktemp())
+        self.command("recover", "--target", str(target))
+        settings = StoreSettings(str(target / "journal"), str(target / "bindings"), str(target / "large-messages"))
+        recovered = read_folder(LocalFileSystem(), settings)
+        self.assertEqual([message.message_id for message, _ in recovered.messages], [10, 12, 13])
+        self.assertEqual(journal_node_id(LocalFileSystem(), settings), bytes(range(16)))
 
     def test_recover_lists_large_messages_without_their_body(self) -> None:
         self.folders.large_body(13).unlink()
