@@ -203,7 +203,7 @@ class RunTests(unittest.TestCase):
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertNotIn("Traceback", done.stderr)
-        return done.stderr
+        return done.stdout + done.stderr
 
     def test_a_broken_instance_does_not_start(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
