@@ -18,6 +18,7 @@ Only one write is under way at a time.  The first that fails is the last: ``sync
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from twisted.logger import Logger
 
@@ -249,16 +250,19 @@ class Journal:
 
     def _write_steps(self, log: SegmentLog, frames: list[tuple[Segment, int, list[bytes]]], sync: bool) -> list[Step]:
         steps: list[Step] = []
-        by_segment: dict[Segment, list[tuple[int, bytearray]]] = {}
+        by_segment: dict[Segment, list[Step]] = {}
+        observer = self.observer
         for segment, offset, parts in frames:
-            data = encode_frame(parts, segment.seed, offset, segment.synced)
-            by_segment.setdefault(segment, []).append((offset, data))
+            # Joined and summed up by the disk thread: most of that needs nothing of the interpreter.
+            write: Step = partial(segment.write_frame, offset, parts, segment.synced)
+            if observer is not None:
+                data = encode_frame(parts, segment.seed, offset, segment.synced)
+                if not segment.begun and segment not in by_segment:
+                    observer.written(segment.path, 0, segment.header.encode())
+                observer.written(segment.path, offset, data)
+                write = partial(segment.write, offset, data)
+            by_segment.setdefault(segment, []).append(write)
         for segment, writes in by_segment.items():
-            if self.observer is not None:
-                if not segment.begun:
-                    self.observer.written(segment.path, 0, segment.header.encode())
-                for offset, data in writes:
-                    self.observer.written(segment.path, offset, data)
             steps += log.write_steps(segment, writes, sync)
         return steps
 

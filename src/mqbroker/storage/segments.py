@@ -6,13 +6,13 @@ is: a file with a final name that cannot be read is damage, never the trace of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from mqbroker.storage.diskwriter import Step
 from mqbroker.storage.filesystem import File, FileSystem, join
-from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, SegmentHeader
+from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, SegmentHeader, encode_frame
 
 PREFIXES = {KIND_MESSAGES: "mqbroker-data", KIND_BINDINGS: "mqbroker-bindings"}
 SUFFIX = ".mqj"
@@ -57,6 +57,10 @@ class Segment:
     def write(self, offset: int, data: bytearray) -> None:
         assert self.file is not None
         self.file.write(offset, data)
+
+    def write_frame(self, offset: int, parts: Sequence[bytes], durable: int) -> None:
+        """Write the frame that ``parts`` are the content of; ``durable`` is how far the file was on the disk when it was closed."""
+        self.write(offset, encode_frame(parts, self.seed, offset, durable))
 
     def sync(self) -> None:
         assert self.file is not None
@@ -151,8 +155,8 @@ class SegmentLog:
         self.first = self.segments[0].sequence
         return gone
 
-    def write_steps(self, segment: Segment, frames: list[tuple[int, bytearray]], sync: bool) -> list[Step]:
-        """What the disk writer has to do to write these frames (offset, bytes), all of one segment."""
+    def write_steps(self, segment: Segment, writes: Sequence[Step], sync: bool) -> list[Step]:
+        """What the disk writer has to do for these writes, all to one segment."""
         steps: list[Step] = []
         begins = not segment.begun
         if begins:
@@ -161,7 +165,7 @@ class SegmentLog:
                 steps.append(segment.before.finish)
                 segment.before = None
             steps.append(partial(self._create, segment))
-        steps += (partial(segment.write, offset, data) for offset, data in frames)
+        steps += writes
         if sync or begins:
             steps.append(segment.sync)
         if begins:

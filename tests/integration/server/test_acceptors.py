@@ -190,7 +190,7 @@ class AcceptorTests(BrokerCase):
             client = await self.connect(broker, number)
             await client.ping()
             *_, connection = broker.server.connections.values()
-            handle = connection._transport.getHandle()  # type: ignore[attr-defined]
+            handle = connection._transport._transport.getHandle()  # type: ignore[attr-defined]
             sizes.append([handle.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)])
         # Linux doubles what it is told.
         self.assertIn(sizes[0], ([20000, 30000], [40000, 60000]))
