@@ -18,7 +18,19 @@ CLIENT = ROOT / "clients" / "mqclient" / "src" / "mqclient"
 BROKER_LAYERS = {"config": 0, "messaging": 1, "storage": 2, "server": 3, "cluster": 4, "ha": 5, "imq": 6}
 TOP = 7
 """Everything else in the broker: app, cli, embedded, tap and what they need to reach the outside world."""
-CLIENT_LAYERS = {"": 0, "text": 0, "errors": 0, "urls": 0, "wire": 1, "storageformat": 1, "protocol": 2, "core": 3, "jms": 5, "jndi": 6}
+CLIENT_LAYERS = {
+    "": 0,
+    "text": 0,
+    "errors": 0,
+    "urls": 0,
+    "wire": 1,
+    "storageformat": 1,
+    "xa": 1,
+    "protocol": 2,
+    "core": 3,
+    "jms": 5,
+    "jndi": 6,
+}
 SHELLS = 4
 """Every other module of the client: what touches reactors, loops, threads and sockets."""
 

@@ -30,6 +30,7 @@ from mqclient.errors import MQError
 from mqclient.protocol.topology import Topology
 from mqclient.wire.packets import ROUTING_ANYCAST, ROUTING_MULTICAST
 from mqclient.wire.primitives import TransportConfiguration
+from mqclient.xa import TMENDRSCAN, TMNOFLAGS, TMSTARTRSCAN, TMSUCCESS, Xid
 
 __all__ = [
     "ROUTING_ANYCAST",
@@ -56,6 +57,7 @@ __all__ = [
     "SessionFailureListener",
     "SessionSender",
     "TransportConfiguration",
+    "XAResource",
     "url_parameter_names",
 ]
 
@@ -319,6 +321,7 @@ class ClientSessionFactory(Protocol):
         username: str | None = None,
         password: str | None = None,
         *,
+        xa: bool = False,
         auto_commit_sends: bool = True,
         auto_commit_acks: bool = True,
         pre_acknowledge: bool | None = None,
@@ -328,6 +331,8 @@ class ClientSessionFactory(Protocol):
     ) -> Awaitable[ClientSession]:
         """Open a session; None takes the locator's setting.
 
+        With ``xa`` it works on branches of distributed transactions (:attr:`ClientSession.xa_resource`) and commits nothing by itself.
+        Cancelling the result leaves no session on the broker.
         Raises ``SecurityError`` (credentials), ``SessionCreationRejectedError`` (broker not ready, limits), ``IncompatibleVersionsError``.
         """
 
@@ -399,6 +404,13 @@ class ClientSession(Protocol):
         With ``consider_last_message_as_delivered`` the oldest message of each consumer keeps its delivery count (JMS recover).
         """
 
+    @property
+    def xa_resource(self) -> XAResource:
+        """The session as a resource of distributed transactions; raises ``IllegalStateError`` unless it was created with ``xa=True``.
+
+        While the session works on a branch, :meth:`commit` and :meth:`rollback` raise ``IllegalStateError``.
+        """
+
     def flush_acknowledgements(self) -> Awaitable[None]:
         """Send acknowledgements that wait for their batch to fill."""
 
@@ -457,6 +469,63 @@ class ClientSession(Protocol):
 
     def close(self) -> Awaitable[None]:
         """Close consumers, producers and the session; an open transaction is rolled back.  Never raises for reasons of the network."""
+
+
+class XAResource(Protocol):
+    """A session as a resource of distributed transactions: what a transaction manager calls.
+
+    Flags and codes are in :mod:`mqclient.xa`.  Every failure is an ``XAError``: what the broker answers, ``XAER_INVAL`` for a flag or value
+    that is not allowed, ``XAER_PROTO`` for a call that the state of the session forbids, and after a failure of the connection:
+
+    * ``start`` is made again by itself; ``XAER_RMFAIL`` when that fails too;
+    * ``end``: ``XAER_RMFAIL``, some of the work may be lost and the branch has to be rolled back;
+    * ``prepare`` is made again by itself; when that fails too the branch is rolled back and ``XAER_RMFAIL`` raised;
+    * ``commit`` in one phase: ``XAER_RMFAIL``, the outcome is unknown; in two phases ``XA_RETRY``, the call has to be made again;
+    * ``rollback`` and the other calls: ``XAER_RMFAIL``.
+    """
+
+    @property
+    def current(self) -> Xid | None:
+        """The branch that the session works on: between ``start`` and ``end``."""
+
+    def start(self, xid: Xid, flags: int = TMNOFLAGS) -> Awaitable[None]:
+        """Work on a branch from now on: a new one, with TMJOIN one that another session has begun, with TMRESUME a suspended one.
+
+        ``XAER_DUPID``: the branch exists already; ``XAER_NOTA``: it does not exist.
+        """
+
+    def end(self, xid: Xid, flags: int = TMSUCCESS) -> Awaitable[None]:
+        """Stop to work on the branch, whatever the outcome; TMSUSPEND: it will go on, TMFAIL: it has to be rolled back.
+
+        ``XA_RBTIMEOUT``: its time is over, it was rolled back.
+        """
+
+    def prepare(self, xid: Xid) -> Awaitable[int]:
+        """Have the broker promise that it can commit: the branch survives failures and restarts now.  Gives ``XA_OK``."""
+
+    def commit(self, xid: Xid, one_phase: bool = False) -> Awaitable[None]:
+        """Commit a prepared branch, or with ``one_phase`` one that was only ended.
+
+        ``XA_HEURCOM``, ``XA_HEURRB``: an administrator has decided already; see :meth:`forget`.
+        """
+
+    def rollback(self, xid: Xid) -> Awaitable[None]:
+        """Undo a branch, prepared or not.  What this session has received and not committed in other branches comes again, too."""
+
+    def forget(self, xid: Xid) -> Awaitable[None]:
+        """Let the broker forget what an administrator has decided of the branch."""
+
+    def recover(self, flags: int = TMSTARTRSCAN | TMENDRSCAN) -> Awaitable[list[Xid]]:
+        """The branches that are prepared or were decided by an administrator; empty unless the flags begin a scan."""
+
+    def set_transaction_timeout(self, seconds: int) -> Awaitable[bool]:
+        """Set the time limit of branches that are not prepared yet, in s (0: the broker's default); False when it cannot be set."""
+
+    def get_transaction_timeout(self) -> Awaitable[int]:
+        """The time limit in s, as the broker says."""
+
+    def is_same_rm(self, other: object) -> bool:
+        """Does ``other`` belong to the same broker, so that it can join branches of this one?"""
 
 
 class ClientProducer(Protocol):

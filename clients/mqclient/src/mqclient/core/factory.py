@@ -95,6 +95,7 @@ class SessionFactory(ListenerMethods):
         username: str | None = None,
         password: str | None = None,
         *,
+        xa: bool = False,
         auto_commit_sends: bool = True,
         auto_commit_acks: bool = True,
         pre_acknowledge: bool | None = None,
@@ -110,8 +111,9 @@ class SessionFactory(ListenerMethods):
             username=username if username is not None else settings.user,
             password=password if username is not None else settings.password,
             min_large_message_size=settings.min_large_message_size,
-            auto_commit_sends=auto_commit_sends,
-            auto_commit_acks=auto_commit_acks,
+            xa=xa,
+            auto_commit_sends=auto_commit_sends and not xa,
+            auto_commit_acks=auto_commit_acks and not xa,
             window_size=settings.confirmation_window_size,
             pre_acknowledge=settings.pre_acknowledge if pre_acknowledge is None else pre_acknowledge,
             client_id=client_id if client_id is not None else settings.client_id,
@@ -119,22 +121,50 @@ class SessionFactory(ListenerMethods):
         batch = settings.ack_batch_size if ack_batch_size is None else ack_batch_size
         # Outside of the turn too, so that each of several callers waits for a reconnect once only.
         await self._usable_connection()
+        wanted = self.runtime.create_future()
+        made: list[Session] = []
+        # On its own, for who cancels the call must not leave a session on the broker whose answer is under way.
+        self.runtime.spawn(self._create(request, batch, wanted, made))
+        taken = False
+        try:
+            session: Session = await wanted
+            taken = True
+        finally:
+            if made and not taken:
+                made[0].close()
+        return session
+
+    async def _create(self, request: CreateSession, batch: int, wanted: Any, made: list[Session]) -> None:
         async with self._creating:
-            for _ in range(REDIRECTS_MAX):
-                connection = await self._usable_connection()
-                session = Session(self, request, batch)
-                try:
-                    version = await connection.create_session(request, session, recreate=False)
-                except MQError:
-                    if connection.error is None or self.closed:
-                        raise
-                    # The connection failed, or the broker sends us elsewhere: once there is a new one, the call can be made again.
-                    continue
-                if connection is not self.connection or connection.error is not None:
-                    continue
-                session.opened(connection, version)
-                self._sessions.append(session)
-                return session
+            if self.runtime.is_done(wanted):
+                return
+            try:
+                session = await self._create_session(request, batch)
+            except Exception as error:  # whatever it is, it belongs to the caller
+                self.runtime.reject(wanted, error)
+                return
+        if self.runtime.is_done(wanted):
+            await session.close()
+        else:
+            made.append(session)
+            self.runtime.resolve(wanted, session)
+
+    async def _create_session(self, request: CreateSession, batch: int) -> Session:
+        for _ in range(REDIRECTS_MAX):
+            connection = await self._usable_connection()
+            session = Session(self, request, batch)
+            try:
+                version = await connection.create_session(request, session, recreate=False)
+            except MQError:
+                if connection.error is None or self.closed:
+                    raise
+                # The connection failed, or the broker sends us elsewhere: once there is a new one, the call can be made again.
+                continue
+            if connection is not self.connection or connection.error is not None:
+                continue
+            session.opened(connection, version)
+            self._sessions.append(session)
+            return session
         raise NotConnectedError(f"no session after {REDIRECTS_MAX} connections that failed or sent the client elsewhere")
 
     @starts

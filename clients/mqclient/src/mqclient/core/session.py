@@ -1,4 +1,4 @@
-"""A session: holds the parts (acknowledgements, transaction, flow, uploads, queues) and dispatches what arrives for them.
+"""A session: holds the parts (transaction, branches, flow, uploads, queues) and dispatches what arrives for them.
 
 The class is the facade of :class:`mqclient.core.api.ClientSession`; each concern is an object of its own module.
 """
@@ -18,8 +18,9 @@ from mqclient.core.api import (
     SendAcknowledgementHandler,
 )
 from mqclient.core.async_sends import AsyncSends
+from mqclient.core.branches import Branches
 from mqclient.core.buffers import PriorityBuffer
-from mqclient.core.channel import Channel, closed_error, unblocked
+from mqclient.core.channel import Channel, closed_error
 from mqclient.core.connection import Connection
 from mqclient.core.consumers import Consumer
 from mqclient.core.flow import ProducerFlow
@@ -27,21 +28,19 @@ from mqclient.core.incoming import Incoming
 from mqclient.core.listeners import ListenerMethods
 from mqclient.core.message import ClientMessage
 from mqclient.core.producers import Producer
-from mqclient.core.queues import QUEUE_QUERY_ANSWERS, QueueAdministration, recreation_of
-from mqclient.core.runtime import Runtime, new_uuid, starts
+from mqclient.core.queues import QUEUE_QUERY_ANSWERS, QueueAdministration
+from mqclient.core.restoring import Restoration
+from mqclient.core.runtime import Runtime, starts
 from mqclient.core.transactions import Transaction
 from mqclient.core.uploads import LargeUploads
-from mqclient.errors import MQError, ObjectClosedError
+from mqclient.errors import IllegalStateError, MQError, ObjectClosedError
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.packets import (
     AddMetadataV2,
     ConsumerClose,
     CreateConsumer,
     CreateSession,
-    FlowToken,
-    ForceConsumerDelivery,
     NullResponse,
-    Packet,
     SessionClose,
     SessionStart,
     SessionStop,
@@ -65,7 +64,7 @@ class Session(ListenerMethods):
         self.settings: LocatorSettings = factory.settings
         self.send_acknowledgement_handler: SendAcknowledgementHandler | None = None
         self._factory = factory
-        self._request = request
+        self.request = request
         self._ack_batch_size = ack_batch_size
         self.channel = Channel(
             self.runtime,
@@ -78,22 +77,23 @@ class Session(ListenerMethods):
         self.flow = ProducerFlow(self, self.settings.producer_window_size)
         self.uploads = LargeUploads(self)
         self.async_sends = AsyncSends(self)
+        self.branches = Branches(self)
+        self._restoration = Restoration(self)
         self._queues = QueueAdministration(self)
         self._incoming = Incoming(self)
         self._consumers: dict[int, Consumer] = {}
         self._producers: dict[int, Producer] = {}
-        self._metadata: dict[str, str] = {}
+        self.metadata: dict[str, str] = {}
         self._next_consumer = 0
         self._next_producer = 1
         self._started = False
         self._closing = False
-        self._recreated = False
 
     # --- state ---
 
     @property
     def name(self) -> str:
-        return self._request.name
+        return self.request.name
 
     @property
     def channel_id(self) -> int:
@@ -109,15 +109,15 @@ class Session(ListenerMethods):
 
     @property
     def auto_commit_sends(self) -> bool:
-        return self._request.auto_commit_sends
+        return self.request.auto_commit_sends
 
     @property
     def auto_commit_acks(self) -> bool:
-        return self._request.auto_commit_acks
+        return self.request.auto_commit_acks
 
     @property
     def pre_acknowledge(self) -> bool:
-        return self._request.pre_acknowledge
+        return self.request.pre_acknowledge
 
     @property
     def rollback_only(self) -> bool:
@@ -164,16 +164,28 @@ class Session(ListenerMethods):
 
     @starts
     async def commit(self, block: bool = True) -> None:
+        self._refuse_in_branch()
         await self.transaction.commit(block)
 
     @starts
     async def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
+        self._refuse_in_branch()
         await self.transaction.rollback(consider_last_message_as_delivered)
 
     @starts
     async def flush_acknowledgements(self) -> None:
         for answer in self.flush_batches():
             await answer
+
+    @property
+    def xa_resource(self) -> Branches:
+        if not self.request.xa:
+            raise IllegalStateError("the session was not created with xa=True: it has local transactions only")
+        return self.branches
+
+    def _refuse_in_branch(self) -> None:
+        if self.branches.current is not None:
+            raise IllegalStateError("the session works on a branch of a distributed transaction; use its xa_resource")
 
     # --- messages, producers, consumers ---
 
@@ -249,13 +261,13 @@ class Session(ListenerMethods):
     async def add_metadata(self, key: str, data: str) -> None:
         await self.channel.ready()
         await self.channel.call(AddMetadataV2(key, data, True), NullResponse)
-        self._metadata[key] = data
+        self.metadata[key] = data
 
     @starts
     async def add_unique_metadata(self, key: str, data: str) -> None:
         await self.channel.ready()
         await self.channel.call(UniqueAddMetadata(key, data, True), NullResponse)
-        self._metadata[key] = data
+        self.metadata[key] = data
 
     # --- closing ---
 
@@ -336,7 +348,7 @@ class Session(ListenerMethods):
 
     def opened(self, connection: Connection, version: int) -> None:
         """The broker has created the session."""
-        self.channel.protocol.id = self._request.session_channel_id
+        self.channel.protocol.id = self.request.session_channel_id
         self.channel.protocol.version = version
         self.channel.attach(connection.write_frame, connection.paused)
         self.channel.unlock()
@@ -347,28 +359,11 @@ class Session(ListenerMethods):
 
     async def restore(self, connection: Connection) -> None:
         """Go on over ``connection``: reattached if the broker still has the session, else created anew."""
-        if self.closed:
-            self.abandon(closed_error("session"))
-            return
-        # An attempt before may have got as far as attaching the channel.
-        self.channel.lock()
-        protocol = self.channel.protocol
-        answer = await connection.reattach_session(self.name, self.channel_id, protocol.last_confirmed, self)
-        self.channel.attach(connection.write_frame, connection.paused)
-        if answer.reattached:
-            self.async_sends.acknowledged(protocol.confirmed(answer.last_confirmed_command_id))
-            self.channel.replay()
-        else:
-            await self._recreate(connection)
+        await self._restoration.restore(connection)
 
     def unlock(self) -> None:
         """All sessions live on the new connection."""
-        for key, data in self._metadata.items():
-            self.channel.write_raw(self.channel.protocol.frame(AddMetadataV2(key, data, False)))
-        self.channel.unlock()
-        if self._recreated:
-            self._recreated = False
-            self.flow.session_recreated()
+        self._restoration.finish()
 
     def frame_received(self, packet_type: int, frame: bytes) -> None:
         self._incoming.frame_received(packet_type, frame)
@@ -395,26 +390,3 @@ class Session(ListenerMethods):
             await self.channel.call(ConsumerClose(consumer_id), NullResponse)
         except MQError as error:
             self.runtime.log_warning(f"closing a consumer that nobody waits for: {error}")
-
-    async def _recreate(self, connection: Connection) -> None:
-        self._request = replace(self._request, name=new_uuid(self.runtime), session_channel_id=self.channel_id)
-        version = await connection.create_session(self._request, self, recreate=True)
-        channel = self.channel
-        self.transaction.session_recreated()
-        channel.restart(version)
-        self.async_sends.fail(unblocked("the message", None))
-        self._recreated = True
-        frames: list[Packet] = []
-        for consumer in self.consumers:
-            queue = recreation_of(consumer.queue_info)
-            if queue is not None:
-                frames.append(queue)
-            frames.append(replace(consumer.request, requires_response=False))
-            frames.append(FlowToken(consumer.id, consumer.recreated()))
-            if consumer.pending_sequence is not None and (self._started or consumer.browse_only):
-                frames.append(ForceConsumerDelivery(consumer.id, consumer.pending_sequence))
-        if self._started:
-            frames.append(SessionStart())
-        for packet in frames:
-            # The broker counts these packets too: they must be counted here, or confirmations would be taken for those of later ones.
-            channel.write_raw(channel.protocol.frame(packet))

@@ -5,7 +5,8 @@ Source: the Artemis manual, chapter "Client Failover" (transactions), and ``prot
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from mqclient.errors import (
     ConnectionTimedOutError,
@@ -15,10 +16,12 @@ from mqclient.errors import (
     UnblockedError,
 )
 from mqclient.wire.hot import VERSION_COMMIT_CORRELATION
-from mqclient.wire.packets import Commit, NullResponse, Rollback, SessionStart, SessionStop
+from mqclient.wire.packets import Commit, NullResponse, Packet, Rollback, SessionStart, SessionStop
 
 if TYPE_CHECKING:
     from mqclient.core.session import Session
+
+A = TypeVar("A", bound=Packet)
 
 
 class Transaction:
@@ -74,8 +77,16 @@ class Transaction:
             if not call.sent and channel.incarnation == incarnation:
                 self._has_work = worked or self._has_work
 
+    def forget_work(self) -> None:
+        """What was sent and acknowledged so far does not count any more."""
+        self._has_work = False
+        self.rollback_only = False
+
     async def rollback(self, consider_last_message_as_delivered: bool) -> None:
-        """Stop delivery, give back what is buffered, roll back, deliver again."""
+        await self.undo(Rollback(consider_last_message_as_delivered), NullResponse, self.forget_work)
+
+    async def undo(self, request: Packet, expects: type[A], before: Callable[[], None]) -> A:
+        """Stop delivery, give back what is buffered, send ``request``, deliver again.  ``before`` is called just before the request."""
         session = self._session
         await session.channel.ready()
         was_started = session.started
@@ -88,9 +99,9 @@ class Transaction:
                 session.forget_answer(answer)
             for consumer in list(session.consumers):
                 consumer.clear(return_credits=True)
-            self._has_work = False
-            self.rollback_only = False
-            await session.channel.call(Rollback(consider_last_message_as_delivered), NullResponse)
+            before()
+            found: A = await session.channel.call(request, expects)
+            return found
         finally:
             if was_started:
                 session.resume_consumers()
