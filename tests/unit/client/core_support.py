@@ -315,6 +315,12 @@ def marker(packet: ForceConsumerDelivery) -> SessionReceive:
     return SessionReceive(encode_message(message), packet.consumer_id, 0)
 
 
+COMPARED = (
+    *("consumer_id", "message_id", "credits", "correlation_id", "sender_id", "sequence", "requires_response", "command_id"),
+    *("xid", "one_phase", "failed", "timeout_seconds", "xa", "auto_commit_sends", "auto_commit_acks"),
+)
+
+
 class RecordedBroker(Broker):
     """Plays the broker's side of a recorded connection: what followed a client's packet in the recording follows it here.
 
@@ -352,7 +358,7 @@ class RecordedBroker(Broker):
         if (recorded.NAME, recorded_channel) != (packet.NAME, channel):
             self.problems.append(f"{packet.NAME} on {channel} instead of {recorded.NAME} on {recorded_channel}")
             return
-        for name in ("consumer_id", "message_id", "credits", "correlation_id", "sender_id", "sequence", "requires_response", "command_id"):
+        for name in COMPARED:
             if getattr(recorded, name, None) != getattr(packet, name, None):
                 was, expected = getattr(packet, name), getattr(recorded, name)
                 self.problems.append(f"{packet.NAME} number {self._at}: {name} is {was}, recorded was {expected}")
