@@ -31,6 +31,7 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 <journal-directory>{folder}/journal</journal-directory>
 <large-messages-directory>{folder}/large-messages</large-messages-directory>
 <message-expiry-scan-period>100</message-expiry-scan-period>
+<transaction-timeout-scan-period>100</transaction-timeout-scan-period>
 <acceptors><acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor></acceptors>
 <addresses>
 <address name="DLQ"><anycast><queue name="DLQ"/></anycast></address>

@@ -120,6 +120,7 @@ class ValueTests(SynchronousTestCase):
     def test_the_form_that_management_takes(self) -> None:
         self.assertEqual(Xid(21, b"g-commit", b"b").base64, "YmctY29tbWl0FQAAAA==")
         self.assertEqual(Xid(22, b"g-rollback", b"b").base64, "Ymctcm9sbGJhY2sWAAAA")
+        self.assertEqual(Xid(-70000, b"gt", b"bq").base64, "YnFndH7t_v8=", "as a real broker shows it")
 
     def test_errors_name_their_code(self) -> None:
         self.assertEqual(str(XAError(xa.XAER_NOTA, "not here")), "XAER_NOTA: not here")
@@ -248,6 +249,12 @@ class CallTests(XaTestCase):
         ):
             self.assertIn("full", str(self.refused(code, call)))
         self.assertEqual(len(self.broker.got(XaPrepare)), 1, "only what was cut off is made again")
+
+    def test_a_call_in_the_wrong_state(self) -> None:
+        """Some brokers say so with an EXCEPTION; asking again and again would not help."""
+        self.broker.answers[XaCommit] = lambda _: ExceptionResponse(104, "not prepared")
+        self.refused(xa.XAER_PROTO, self.resource.commit(ONE))
+        self.refused(xa.XAER_PROTO, self.resource.commit(ONE, one_phase=True))
 
     def test_end_leaves_the_branch_whatever_the_answer(self) -> None:
         self.work()

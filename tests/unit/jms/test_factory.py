@@ -14,6 +14,7 @@ from mqclient.jms.exceptions import IllegalStateException, JMSException
 from mqclient.jms.factory import ConnectionFactory
 from mqclient.jms.modes import AcknowledgeMode, session_flags
 from mqclient.jms.settings import POLICY_PACKAGE, FactorySettings
+from mqclient.jms.xa import XAConnectionFactory
 from mqclient.jndi import InitialContext, NamingException
 from mqclient.urls import UrlError
 
@@ -187,6 +188,19 @@ class JndiTests(SynchronousTestCase):
         one = InitialContext({"java.naming.provider.url": "tcp://h:1?type=XA_CF"})
         self.assertEqual(list(one), ["XAConnectionFactory"])
         self.assertEqual(InitialContext({"java.naming.provider.url": "tcp://h:1"}).connection_factory().settings.ha, False)
+
+    def test_distributed_transactions(self) -> None:
+        context = InitialContext({"java.naming.provider.url": "tcp://h:1", "connectionFactory.x": "tcp://h:1?type=xa_cf&ha=true"})
+        kinds = {name: type(bound) for name, bound in context.items()}
+        self.assertEqual({kind for name, kind in kinds.items() if "XA" in name or name == "x"}, {XAConnectionFactory})
+        self.assertEqual({kind for name, kind in kinds.items() if "XA" not in name and name != "x"}, {ConnectionFactory})
+        self.assertTrue(context.xa_connection_factory("x").settings.ha)
+        self.assertIs(context.xa_connection_factory(), context.lookup("XAQueueConnectionFactory"))
+        self.assertRaises(NamingException, context.xa_connection_factory, "ConnectionFactory")
+        for kind in ("QUEUE_XA_CF", "TOPIC_XA_CF"):
+            made = InitialContext({"connection.y": f"tcp://h:1?type={kind}"}).lookup("y")
+            self.assertIsInstance(made, XAConnectionFactory)
+        self.assertRaisesRegex(ValueError, "connectionFactory.z.*XCF.*XA_CF", InitialContext, {"connectionFactory.z": "tcp://h?type=XCF"})
 
     def test_dynamic_names(self) -> None:
         context = InitialContext({})

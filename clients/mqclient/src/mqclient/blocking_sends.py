@@ -13,12 +13,13 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
 
-from mqclient.core.api import SendAcknowledgementHandler
+from mqclient.core.api import SendAcknowledgementHandler, XAResource
 from mqclient.core.message import ClientMessage
 from mqclient.core.producers import Producer as CoreProducer
 from mqclient.core.runtime import wait_at_most
 from mqclient.core.session import Session
 from mqclient.errors import MQError, TransactionRolledBackError
+from mqclient.xa import Xid
 
 if TYPE_CHECKING:
     from mqclient.blocking import Runner
@@ -49,6 +50,12 @@ class Sender:
 
     def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
         self.runner.call(self._without_sends, self.session.rollback, consider_last_message_as_delivered)
+
+    def end_branch(self, resource: XAResource, xid: Xid, flags: int) -> None:
+        self.runner.call(self._end_branch, resource, xid, flags)
+
+    def rollback_branch(self, resource: XAResource, xid: Xid) -> None:
+        self.runner.call(self._without_sends, resource.rollback, xid)
 
     def settle(self) -> None:
         self.runner.call(self.settled)
@@ -90,6 +97,15 @@ class Sender:
             await self._all_pending()
         self.raise_error()
         await function(*args)
+
+    async def _end_branch(self, resource: XAResource, xid: Xid, flags: int) -> None:
+        if self._pending:
+            await self._all_pending()
+        error, self.error = self.error, None
+        if error is None:
+            await resource.end(xid, flags)
+        else:
+            await resource.end_failed(xid, error)
 
     async def _without_sends(self, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         for send in list(self._pending):

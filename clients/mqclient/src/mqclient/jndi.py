@@ -21,6 +21,7 @@ import javaproperties
 
 from mqclient.jms.destinations import Queue, Topic
 from mqclient.jms.factory import DEFAULT_URL, ConnectionFactory
+from mqclient.jms.xa import XAConnectionFactory
 from mqclient.text import nearest_name
 from mqclient.urls import parse_connection_url
 
@@ -39,6 +40,8 @@ _DEFAULT_NAMES: Final = {
     "TOPIC_XA_CF": "XATopicConnectionFactory",
 }
 """What the provider URL is bound to: all of these, or the one of its parameter ``type``."""
+
+_XA_KINDS: Final = frozenset(kind for kind in _DEFAULT_NAMES if "XA" in kind)
 
 Bound = ConnectionFactory | Queue | Topic
 
@@ -69,18 +72,20 @@ class InitialContext(Mapping[str, Bound]):
             text = value.strip()
             for prefix in _FACTORY_PREFIXES:
                 if key.startswith(prefix):
-                    self._bound[key.removeprefix(prefix)] = _factory(key, text or DEFAULT_URL, password_codec)
+                    url = text or DEFAULT_URL
+                    self._bound[key.removeprefix(prefix)] = _factory(key, url, _kind(key, url) or "CF", password_codec)
             if key.startswith("queue."):
                 self._bound[key.removeprefix("queue.")] = Queue(text)
             elif key.startswith("topic."):
                 self._bound[key.removeprefix("topic.")] = Topic(text)
 
     def _bind_provider(self, url: str, password_codec: Callable[[str], str] | None) -> None:
-        factory = _factory(PROVIDER_URL, url, password_codec)
-        kind = parse_connection_url(url).parameters.get("type")
-        names = _DEFAULT_NAMES.values() if kind is None else [_DEFAULT_NAMES.get(kind.upper(), _DEFAULT_NAMES["CF"])]
-        for name in names:
-            self._bound[name] = factory
+        chosen = _kind(PROVIDER_URL, url)
+        made: dict[bool, ConnectionFactory] = {}
+        for kind, name in _DEFAULT_NAMES.items():
+            if chosen in (None, kind):
+                xa = kind in _XA_KINDS
+                self._bound[name] = made[xa] = made.get(xa) or _factory(PROVIDER_URL, url, kind, password_codec)
 
     def lookup(self, name: str) -> Bound:
         """What is bound to ``name``.  Raises :class:`NamingException`."""
@@ -99,6 +104,13 @@ class InitialContext(Mapping[str, Bound]):
         found = self.lookup(name)
         if not isinstance(found, ConnectionFactory):
             raise NamingException(f"{name} is a {type(found).__name__}, not a connection factory")
+        return found
+
+    def xa_connection_factory(self, name: str = "XAConnectionFactory") -> XAConnectionFactory:
+        """The connection factory for distributed transactions bound to ``name`` (its URL says ``type=XA_CF``)."""
+        found = self.lookup(name)
+        if not isinstance(found, XAConnectionFactory):
+            raise NamingException(f"{name} is a {type(found).__name__}, not a connection factory with type=XA_CF")
         return found
 
     def queue(self, name: str) -> Queue:
@@ -128,9 +140,20 @@ class InitialContext(Mapping[str, Bound]):
         return len(self._bound)
 
 
-def _factory(key: str, url: str, password_codec: Callable[[str], str] | None) -> ConnectionFactory:
+def _kind(key: str, url: str) -> str | None:
+    """The parameter ``type`` of a URL."""
     try:
-        return ConnectionFactory(url, password_codec=password_codec)
+        kind = parse_connection_url(url).parameters.get("type")
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from error
+    if kind is None or kind.upper() in _DEFAULT_NAMES:
+        return kind and kind.upper()
+    raise ValueError(f"{key}: type={kind}: expected one of {', '.join(_DEFAULT_NAMES)}")
+
+
+def _factory(key: str, url: str, kind: str, password_codec: Callable[[str], str] | None) -> ConnectionFactory:
+    try:
+        return (XAConnectionFactory if kind in _XA_KINDS else ConnectionFactory)(url, password_codec=password_codec)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from error
 

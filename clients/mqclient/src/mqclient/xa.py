@@ -147,9 +147,12 @@ class Xid:
 
     @property
     def base64(self) -> str:
-        """The form that management shows and takes (``commitPreparedTransaction``)."""
-        raw = self.branch_qualifier + self.global_transaction_id + self.format_id.to_bytes(4, "little", signed=True)
-        return base64.b64encode(raw).decode("ascii")
+        """The form that management shows and takes (``commitPreparedTransaction``).
+
+        Its last four bytes come from the format id, lowest first; as the Artemis broker has it, each is a remainder of division by 255.
+        """
+        format_id = bytes(_remainder(self.format_id >> shift) for shift in (0, 8, 16, 24))
+        return base64.urlsafe_b64encode(self.branch_qualifier + self.global_transaction_id + format_id).decode("ascii")
 
     def to_wire(self) -> WireXid:
         return WireXid(self.format_id, self.branch_qualifier, self.global_transaction_id)
@@ -158,3 +161,8 @@ class Xid:
     def from_wire(cls, xid: WireXid) -> Xid:
         """Raises ValueError for sizes that are not allowed."""
         return cls(xid.format_id, xid.global_transaction_id, xid.branch_qualifier)
+
+
+def _remainder(number: int) -> int:
+    """The byte of Java's ``number % 255``, whose sign is the number's."""
+    return (abs(number) % 255 * (1 if number >= 0 else -1)) & 0xFF

@@ -500,6 +500,9 @@ class XAResource(Protocol):
         ``XA_RBTIMEOUT``: its time is over, it was rolled back.
         """
 
+    def end_failed(self, xid: Xid, cause: Exception) -> Awaitable[None]:
+        """For shells: ``end`` of a branch of which a message could not be sent; raises ``XA_RBOTHER``."""
+
     def prepare(self, xid: Xid) -> Awaitable[int]:
         """Have the broker promise that it can commit: the branch survives failures and restarts now.  Gives ``XA_OK``."""
 
@@ -731,6 +734,12 @@ class SessionSender(Protocol):
 
     def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
         """Roll back; sends that could not be written yet are dropped."""
+
+    def end_branch(self, resource: XAResource, xid: Xid, flags: int) -> None:
+        """End the work of the session on a branch after all sends; with ``XAError`` (``XA_RBOTHER``) when one of them has failed."""
+
+    def rollback_branch(self, resource: XAResource, xid: Xid) -> None:
+        """Roll back a branch; sends that could not be written yet are dropped."""
 
     def settle(self) -> None:
         """Wait until all sends are written, at most ``call_timeout`` and not while the connection is away: to be called before closing."""

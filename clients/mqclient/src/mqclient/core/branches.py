@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from mqclient.core.runtime import Runtime, starts
-from mqclient.errors import ConnectionTimedOutError, MQError, UnblockedError
+from mqclient.errors import ConnectionTimedOutError, IllegalStateError, MQError, UnblockedError
 from mqclient.wire.packets import (
     Packet,
     XaCommit,
@@ -287,4 +287,5 @@ def _checked(answer: XaResponse) -> int:
 
 
 def _failed(code: int, what: str, error: Exception) -> XAError:
-    return XAError(code, f"{what}: {error}")
+    # The state of a branch is an answer too: making the call again would not change it.
+    return XAError(XAER_PROTO if isinstance(error, IllegalStateError) else code, f"{what}: {error}")

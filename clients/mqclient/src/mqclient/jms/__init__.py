@@ -29,6 +29,7 @@ from mqclient.jms.exceptions import (
     MessageFormatException,
     MessageNotReadableException,
     MessageNotWriteableException,
+    TransactionInProgressException,
     TransactionRolledBackException,
 )
 from mqclient.jms.factory import ConnectionFactory
@@ -41,6 +42,7 @@ from mqclient.jms.settings import FactorySettings
 from mqclient.jms.simple_messages import JavaSerialized, ObjectMessage, TextMessage
 from mqclient.jms.stream_message import StreamMessage
 from mqclient.jms.values import Byte, Char, Float, Long, Short
+from mqclient.jms.xa import XAConnection, XAConnectionFactory, XAJMSContext, XAResource, XASession
 
 __all__ = [
     "AcknowledgeMode",
@@ -85,5 +87,11 @@ __all__ = [
     "TemporaryTopic",
     "TextMessage",
     "Topic",
+    "TransactionInProgressException",
     "TransactionRolledBackException",
+    "XAConnection",
+    "XAConnectionFactory",
+    "XAJMSContext",
+    "XAResource",
+    "XASession",
 ]

@@ -24,12 +24,13 @@ from mqclient.jms.exceptions import (
     InvalidClientIDException,
     JMSException,
 )
-from mqclient.jms.modes import AcknowledgeMode, session_flags
+from mqclient.jms.modes import AcknowledgeMode, SessionFlags, session_flags
 from mqclient.jms.session import Session
 from mqclient.jms.settings import FactorySettings
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Destination)
+S = TypeVar("S", bound=Session)
 ExceptionListener = Callable[[JMSException], object]
 
 
@@ -242,12 +243,15 @@ class Connection:
 
         Raises JMSException for a number that is no mode.
         """
-        self._check_open()
-        self._used = True
         mode = AcknowledgeMode.SESSION_TRANSACTED if transacted else acknowledge_mode
         flags = session_flags(mode, self._settings)
-        core = self._core_session(**flags._asdict())
-        session = Session(self, core, AcknowledgeMode(mode), flags)
+        return self._open_session(Session, AcknowledgeMode(mode), flags)
+
+    def _open_session(self, kind: type[S], mode: AcknowledgeMode, flags: SessionFlags, *, xa: bool = False) -> S:
+        self._check_open()
+        self._used = True
+        core = self._core_session(xa=xa, **flags._asdict())
+        session = kind(self, core, mode, flags)
         self._sessions.add(session)
         if self._started:
             self._call(core.start)

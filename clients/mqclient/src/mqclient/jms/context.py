@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -134,13 +134,22 @@ class JMSContext:
     The connection is started with the first consumer, unless ``auto_start`` was set to False before.
     """
 
-    def __init__(self, connection: Connection, session_mode: int, sharing: set[JMSContext] | None = None) -> None:
-        """``sharing``: the contexts that use the connection already; the last one of them to be closed closes it."""
+    def __init__(
+        self,
+        connection: Connection,
+        session_mode: int = AcknowledgeMode.AUTO_ACKNOWLEDGE,
+        sharing: set[JMSContext] | None = None,
+        session: Callable[[], Session] | None = None,
+    ) -> None:
+        """``sharing``: the contexts that use the connection already; the last one of them to be closed closes it.
+
+        ``session`` opens another kind of session than a plain one with the mode.
+        """
         self.auto_start = True
         self._connection = connection
         self._sharing: set[JMSContext] = set() if sharing is None else sharing
         try:
-            self._session = connection.create_session(session_mode)
+            self._session = connection.create_session(session_mode) if session is None else session()
         except BaseException:
             if not self._sharing:
                 connection.close()

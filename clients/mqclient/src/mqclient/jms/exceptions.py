@@ -56,6 +56,10 @@ class MessageNotWriteableException(JMSException):
     """The message was received; ``clear_body()`` or ``clear_properties()`` first."""
 
 
+class TransactionInProgressException(JMSException):
+    """The transaction belongs to a transaction manager, which commits it or rolls it back."""
+
+
 class TransactionRolledBackException(JMSException):
     """The commit did not happen; the work of the transaction is undone."""
 

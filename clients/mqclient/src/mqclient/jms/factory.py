@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mqclient.jms.context import JMSContext
 
 T = TypeVar("T")
+C = TypeVar("C", bound=Connection)
 DEFAULT_URL: Final = "tcp://localhost:61616"
 
 
@@ -60,6 +61,9 @@ class ConnectionFactory:
         Raises JMSSecurityException for wrong credentials, InvalidClientIDException for a client id in use, and JMSException when no broker
         answers.
         """
+        return self._connect(Connection, user, password)
+
+    def _connect(self, kind: type[C], user: str | None, password: str | None) -> C:
         if self._closed:
             raise IllegalStateException("the connection factory is closed")
         runner, locator = self._open()
@@ -67,7 +71,7 @@ class ConnectionFactory:
             factory = _call(runner, locator.create_session_factory)
         credentials = (self.settings.user, self.settings.password) if user is None else (user, password)
         try:
-            return Connection(runner, cast(HasRuntime, locator).runtime, factory, self.settings, credentials)
+            return kind(runner, cast(HasRuntime, locator).runtime, factory, self.settings, credentials)
         except BaseException:
             _call(runner, factory.close)
             raise

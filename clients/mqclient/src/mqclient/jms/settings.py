@@ -23,7 +23,7 @@ OLD_NAMES: Final = {"loadBalancingPolicyClassName": "connectionLoadBalancingPoli
 """Parameters of early versions that still stand in ``jndi.properties`` files."""
 
 WITHOUT_EFFECT: Final = {
-    "type": "there is one class of connection factories",
+    "type": "the class that is called decides; names of a jndi.properties file follow it",
     "passwordCodec": "Java classes cannot be loaded; give a function as password_codec",
     "stoppingTimeout": "discovery needs no thread",
 }
