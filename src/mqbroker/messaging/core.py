@@ -55,6 +55,8 @@ class MessagingOptions:
     journal_sync_non_transactional: bool = True
     temporary_queue_namespace: str = ""
     uuid_namespace: str = ""
+    transaction_timeout: int = 300000
+    transaction_timeout_scan_period: int = 1000
     internal_naming_prefix: str = "$.artemis.internal."
     management_address: str = "activemq.management"
     management_notification_address: str = "activemq.notifications"

@@ -49,6 +49,16 @@ class DuplicateIdCache:
         while len(self._ids) > self.size:
             self._drop_oldest(batch)
 
+    def record_id(self, duplicate_id: bytes) -> int:
+        """Under which number the store keeps an id, 0 = it does not."""
+        return self._ids.get(duplicate_id, 0)
+
+    def discard(self, duplicate_id: bytes, batch: StoreBatch) -> None:
+        """Forget an id whose message was taken back."""
+        record_id = self._ids.pop(duplicate_id, 0)
+        if record_id:
+            batch.delete_duplicate_id(record_id)
+
     def clear(self, batch: StoreBatch) -> None:
         while self._ids:
             self._drop_oldest(batch)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from mqbroker.config.configuration import AddressConfiguration, QueueConfiguration
 from mqbroker.config.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.administration import Administration
+from mqbroker.messaging.branches import Branches
 from mqbroker.messaging.core import MessagingCore, MessagingOptions
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.filter import parse_filter
@@ -39,6 +40,7 @@ class Messaging:
         self.settlement = Settlement(self.core, self.sending)
         self.administration = Administration(self.core, self.settlement.expire)
         self.settlement.administration = self.administration
+        self.branches = Branches(self.core, self.settlement)
         self.expiry_reaper = ExpiryReaper(self.core, self.settlement)
         self.usage_reaper = UsageReaper(self.core, self.administration, removed)
 
@@ -53,6 +55,8 @@ class Messaging:
         queues: dict[int, Queue] = {}
         for record in recovered.queues:
             queues[record.queue_id] = self.administration.restore_queue(record.queue_id, QueueDefinition.from_record(record))
+        to_hold = {place for branch in recovered.branches for place in branch.record.acknowledged}
+        held: dict[tuple[int, int], Reference] = {}
         for message, references in recovered.messages:
             for entry in references:
                 queue = queues.get(entry.queue_id)
@@ -62,12 +66,15 @@ class Messaging:
                 sent_to = core.addresses.get(message.address, queue.address)
                 core.hold(reference, sent_to.memory)
                 queue.add(reference)
+                if to_hold and (place := (entry.queue_id, message.message_id)) in to_hold:
+                    held[place] = reference
         for queue in queues.values():
             queue.messages_added = 0
         for known in recovered.duplicate_ids:
             cache = core.duplicate_ids(known.cache)
             if cache is not None:
                 cache.restore(known.duplicate_id, known.record_id)
+        self.branches.restore(recovered, queues, held)
         return len(recovered.messages)
 
     def deploy(self, addresses: Iterable[AddressConfiguration], tell: Callable[[str], object] = lambda text: None) -> list[str]:
@@ -100,6 +107,7 @@ class Messaging:
         """End the periodic work and every timer."""
         self.expiry_reaper.stop()
         self.usage_reaper.stop()
+        self.branches.stop()
         for queue in self.core.queues.values():
             queue.stop()
 

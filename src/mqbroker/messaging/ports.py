@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Protocol
 
 from mqbroker.messaging.message import Message
+from mqclient.wire.primitives import Xid
 
 
 class Cancellable(Protocol):
@@ -95,14 +97,47 @@ class RecoveredDuplicateId:
     record_id: int
 
 
+class BranchState(IntEnum):
+    """What the store keeps of a branch: it is in doubt, or somebody has decided without its transaction manager."""
+
+    PREPARED = 0
+    COMMITTED = 1
+    ROLLED_BACK = 2
+
+
+@dataclass(slots=True)
+class BranchRecord:
+    """A branch of an XA transaction as the store keeps it.
+
+    ``time_ms`` is when it began (ms since the epoch), ``acknowledged`` are (queue id, message id) of the references that it holds,
+    ``duplicate_ids`` the record ids of the duplicate ids that came with it.
+    """
+
+    branch_id: int
+    xid: Xid
+    state: BranchState
+    time_ms: int
+    acknowledged: tuple[tuple[int, int], ...] = ()
+    duplicate_ids: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class RecoveredBranch:
+    """A branch with the messages that count once it is committed; they ascend by id, and each has at least one reference."""
+
+    record: BranchRecord
+    messages: list[tuple[Message, list[RecoveredReference]]] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class Recovered:
-    """Everything that survived.  Messages ascend by id; each has at least one reference."""
+    """Everything that survived.  Messages ascend by id; each has at least one reference.  Branches ascend by id."""
 
     addresses: list[AddressRecord] = field(default_factory=list)
     queues: list[QueueRecord] = field(default_factory=list)
     messages: list[tuple[Message, list[RecoveredReference]]] = field(default_factory=list)
     duplicate_ids: list[RecoveredDuplicateId] = field(default_factory=list)
+    branches: list[RecoveredBranch] = field(default_factory=list)
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
     """What management stored: (kind, key) to a JSON text."""
 
@@ -124,6 +159,15 @@ class StoreBatch(Protocol):
     def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None: ...
 
     def delete_duplicate_id(self, record_id: int) -> None: ...
+
+    def put_branch(self, record: BranchRecord) -> None:
+        """Keep a branch: a prepared one, or how it was decided without its transaction manager."""
+
+    def add_prepared(self, branch_id: int, message: Message, queue_ids: Sequence[int]) -> None:
+        """As :meth:`add_message`, for a message that does not count before its branch is committed."""
+
+    def end_branch(self, branch_id: int, commit: bool) -> None:
+        """The branch is done with: its messages count from now on, or they are gone.  What it acknowledged is not settled by this."""
 
     def put_address(self, record: AddressRecord) -> None:
         """Add an address, or replace the one with this id."""

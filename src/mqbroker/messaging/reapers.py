@@ -125,7 +125,7 @@ class UsageReaper(_Periodic):
     def sweep_at_start(self) -> None:
         """Before anybody connects: empty auto-delete queues and unbound auto-created addresses go at once."""
         for queue in list(self._core.queues.values()):
-            if queue.definition.auto_delete and not queue.message_count:
+            if queue.definition.auto_delete and not queue.message_count and not queue.arriving:
                 self._administration.delete_queue(queue, keep_address=True)
         for address in list(self._core.addresses.values()):
             if address.auto_created and address.settings.auto_delete_addresses and not address.queues:

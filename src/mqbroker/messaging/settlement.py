@@ -16,6 +16,7 @@ from mqbroker.messaging.sending import Sending, expiration_at_routing
 from mqbroker.messaging.transaction import Transaction
 from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError, MQError
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS
+from mqclient.wire.primitives import Xid
 
 
 class Settlement:
@@ -65,13 +66,8 @@ class Settlement:
         Raises what made the transaction rollback-only, after rolling it back.
         """
         core = self._core
-        if any(duplicate_id in cache for cache, duplicate_id in transaction.duplicate_ids):
-            transaction.mark_rollback_only(
-                DuplicateIdRejectedError("AMQ222059: Duplicate message detected - a message of this transaction was sent before")
-            )
-        if transaction.failure is not None:
-            self.rollback(transaction)
-            raise transaction.failure
+        if transaction.prepared is None:
+            self._refuse_failed(transaction)
         ticket = transaction.store(core)
         if not core.options.journal_sync_transactional:
             ticket = 0
@@ -89,9 +85,31 @@ class Settlement:
             context.run(ticket, self._sending.deliver, arrived)
         return ticket
 
-    def rollback(self, transaction: Transaction) -> None:
-        """Undo the sends, and give the acknowledged messages back for redelivery."""
+    def prepare(self, transaction: Transaction, xid: Xid, time_ms: int) -> int:
+        """Store everything as one piece that is neither visible nor undone before a commit or rollback follows.  Returns the ticket.
+
+        Raises what made the transaction rollback-only, after rolling it back.
+        """
+        self._refuse_failed(transaction)
+        ticket = transaction.prepare(self._core, xid, time_ms)
+        return ticket if self._core.options.journal_sync_transactional else 0
+
+    def _refuse_failed(self, transaction: Transaction) -> None:
+        if any(duplicate_id in cache for cache, duplicate_id in transaction.duplicate_ids):
+            transaction.mark_rollback_only(
+                DuplicateIdRejectedError("AMQ222059: Duplicate message detected - a message of this transaction was sent before")
+            )
+        if transaction.failure is not None:
+            self.rollback(transaction)
+            raise transaction.failure
+
+    def rollback(self, transaction: Transaction) -> int:
+        """Undo the sends, and give the acknowledged messages back for redelivery.
+
+        Returns the ticket after which that is durable, 0 when the transaction was not prepared.
+        """
         core = self._core
+        ticket = transaction.take_back(core)
         for message, references in transaction.sends:
             for reference in references:
                 reference.queue.arriving -= 1
@@ -99,6 +117,7 @@ class Settlement:
             if not references and message.large is not None:
                 message.large.release()
         self.redeliver(transaction.acknowledged)
+        return ticket if core.options.journal_sync_transactional else 0
 
     # --- return
 

@@ -1,27 +1,34 @@
-"""A local transaction of one session: sends and acknowledgements that become visible together."""
+"""A transaction, local or a branch of a global one: sends and acknowledgements that become visible together."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from mqbroker.messaging.core import MessagingCore, is_stored
 from mqbroker.messaging.duplicates import DuplicateIdCache
 from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import BranchRecord, BranchState, StoreBatch
 from mqbroker.messaging.references import Reference
 from mqclient.errors import DuplicateIdRejectedError, MQError
+from mqclient.wire.primitives import Xid
 
 
 class Transaction:
     """What has been done since the last commit or rollback.
 
-    ``failure`` is set when the transaction can only be rolled back; a commit then raises it.
+    ``failure`` is set when the transaction can only be rolled back; a commit then raises it.  ``prepared`` is what the store knows it by
+    once it has been prepared; with ``heuristic`` the store is also to remember how it ended.
     """
 
-    __slots__ = ("acknowledged", "duplicate_ids", "failure", "sends")
+    __slots__ = ("acknowledged", "duplicate_ids", "failure", "heuristic", "prepared", "sends")
 
     def __init__(self) -> None:
         self.sends: list[tuple[Message, list[Reference]]] = []
         self.acknowledged: list[Reference] = []
         self.duplicate_ids: list[tuple[DuplicateIdCache, bytes]] = []
         self.failure: MQError | None = None
+        self.prepared: BranchRecord | None = None
+        self.heuristic = False
 
     @property
     def empty(self) -> bool:
@@ -35,6 +42,17 @@ class Transaction:
         if self.failure is None:
             self.failure = failure
 
+    def take_out(self) -> Transaction:
+        """Move what has been done into a new transaction.  Whoever works in this one goes on, with nothing in it."""
+        work = Transaction()
+        work.sends, self.sends = self.sends, work.sends
+        work.acknowledged, self.acknowledged = self.acknowledged, work.acknowledged
+        work.duplicate_ids, self.duplicate_ids = self.duplicate_ids, work.duplicate_ids
+        work.failure, self.failure = self.failure, None
+        work.prepared, self.prepared = self.prepared, None
+        work.heuristic, self.heuristic = self.heuristic, False
+        return work
+
     def reject_duplicate(self, message: Message) -> None:
         self.mark_rollback_only(
             DuplicateIdRejectedError(f"AMQ222059: Duplicate message detected - message {message.message_id} will not be routed")
@@ -44,21 +62,77 @@ class Transaction:
         """Hand everything to the store as one batch; returns its ticket, 0 when there was nothing to store."""
         batch = core.store.begin()
         stored = False
-        for message, references in self.sends:
-            if not message.durable:
-                continue
-            durable = [reference for reference in references if reference.queue.definition.durable and not reference.queue.deleted]
-            if durable:
+        if self.prepared is not None:
+            self._end_branch(batch, commit=True)
+            stored = True
+        else:
+            for message, durable in self._stored_sends():
                 batch.add_message(message, [reference.queue.queue_id for reference in durable])
-                for reference in durable:
-                    if reference.scheduled:
-                        batch.schedule(reference.queue.queue_id, message, reference.scheduled)
+                _schedule(batch, message, durable)
                 stored = True
-        for reference in self.acknowledged:
-            if is_stored(reference) and not reference.queue.deleted:
-                batch.acknowledge(reference.queue.queue_id, reference.message)
+            for cache, duplicate_id in self.duplicate_ids:
+                cache.add(duplicate_id, batch)
                 stored = True
-        for cache, duplicate_id in self.duplicate_ids:
-            cache.add(duplicate_id, batch)
+        for reference in self._stored_acknowledged():
+            batch.acknowledge(reference.queue.queue_id, reference.message)
             stored = True
         return core.store.commit(batch) if stored else 0
+
+    def prepare(self, core: MessagingCore, xid: Xid, time_ms: int) -> int:
+        """Hand everything to the store as one batch that does not count yet; returns its ticket."""
+        branch_id = core.store.next_id()
+        batch = core.store.begin()
+        for cache, duplicate_id in self.duplicate_ids:
+            cache.add(duplicate_id, batch)
+        acknowledged = self._stored_acknowledged()
+        self.prepared = BranchRecord(
+            branch_id,
+            xid,
+            BranchState.PREPARED,
+            time_ms,
+            tuple((reference.queue.queue_id, reference.message.message_id) for reference in acknowledged),
+            tuple(record_id for cache, duplicate_id in self.duplicate_ids if (record_id := cache.record_id(duplicate_id))),
+        )
+        batch.put_branch(self.prepared)
+        for message, durable in self._stored_sends():
+            batch.add_prepared(branch_id, message, [reference.queue.queue_id for reference in durable])
+            _schedule(batch, message, durable)
+        for reference in acknowledged:
+            # So that a rollback after a restart knows how often the message was tried.
+            batch.delivery_count(reference.queue.queue_id, reference.message, reference.delivery_count)
+        return core.store.commit(batch)
+
+    def take_back(self, core: MessagingCore) -> int:
+        """Make the store forget what :meth:`prepare` has stored; returns the ticket, 0 when that was nothing."""
+        if self.prepared is None:
+            return 0
+        batch = core.store.begin()
+        self._end_branch(batch, commit=False)
+        for cache, duplicate_id in self.duplicate_ids:
+            cache.discard(duplicate_id, batch)
+        return core.store.commit(batch)
+
+    def _end_branch(self, batch: StoreBatch, *, commit: bool) -> None:
+        record = self.prepared
+        assert record is not None
+        batch.end_branch(record.branch_id, commit)
+        if self.heuristic:
+            outcome = BranchState.COMMITTED if commit else BranchState.ROLLED_BACK
+            batch.put_branch(BranchRecord(record.branch_id, record.xid, outcome, record.time_ms))
+
+    def _stored_sends(self) -> Iterator[tuple[Message, list[Reference]]]:
+        """The messages that the store is to keep, with their references there."""
+        for message, references in self.sends:
+            if message.durable:
+                durable = [reference for reference in references if reference.queue.definition.durable and not reference.queue.deleted]
+                if durable:
+                    yield message, durable
+
+    def _stored_acknowledged(self) -> list[Reference]:
+        return [reference for reference in self.acknowledged if is_stored(reference) and not reference.queue.deleted]
+
+
+def _schedule(batch: StoreBatch, message: Message, references: list[Reference]) -> None:
+    for reference in references:
+        if reference.scheduled:
+            batch.schedule(reference.queue.queue_id, message, reference.scheduled)

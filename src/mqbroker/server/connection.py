@@ -390,6 +390,7 @@ class ServerConnection:
         other.temporary_queues = set()
         if self.client_id is None:
             self.client_id = other.client_id
+        self.server.messaging.branches.adopt(other, self)
 
     def _end(self, reason: str) -> None:
         self.closed = True

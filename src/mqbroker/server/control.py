@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.transaction import Transaction
-from mqclient.errors import DuplicateMetadataError, MQError
+from mqclient.errors import DuplicateMetadataError, IllegalStateError, MQError
 from mqclient.wire import packets as wire
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class SessionControl:
 
     def _commit(self, packet: wire.Commit) -> None:
         session = self._session
+        if session.branches.active is not None:
+            raise IllegalStateError("this session works in an XA branch, which only its transaction manager commits")
         correlation_id = -1 if packet.correlation_id is None else packet.correlation_id
         transaction, session.transaction = session.transaction, Transaction()
         try:
@@ -60,7 +62,7 @@ class SessionControl:
     def _rollback(self, packet: wire.Rollback) -> None:
         session = self._session
         settlement = session.server.messaging.settlement
-        transaction, session.transaction = session.transaction, Transaction()
+        transaction = session.branches.give_up()
         consumed, prefetched = session.consumers.take_back(packet.consider_last_message_as_delivered)
         settlement.cancel(prefetched)
         transaction.acknowledged.extend(consumed)
@@ -69,8 +71,9 @@ class SessionControl:
         session.reply_null()
 
     def roll_back_open_work(self, failed: bool) -> None:
-        """The session ends with a transaction open."""
+        """The session ends with a transaction open.  A branch goes on without it."""
         session = self._session
+        session.branches.leave()
         transaction, session.transaction = session.transaction, Transaction()
         session.server.messaging.settlement.rollback(transaction)
 

@@ -147,6 +147,7 @@ class Server:
             if not queue.deleted:
                 self.messaging.administration.delete_queue(queue, remove_consumers=True)
         connection.temporary_queues.clear()
+        self.messaging.branches.abandon(connection)
 
     def cluster_channel(self, connection: ServerConnection, packet: Packet) -> None:
         """Packets of other brokers; this one is in no cluster and ignores them."""

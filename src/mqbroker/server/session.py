@@ -19,6 +19,7 @@ from mqbroker.server.control import SessionControl
 from mqbroker.server.permissions import SessionPermissions
 from mqbroker.server.queue_admin import SessionAdministration
 from mqbroker.server.sends import SessionSends
+from mqbroker.server.xa import SessionBranches
 from mqclient.errors import MQError, NotImplementedByBrokerError, ProtocolError
 from mqclient.protocol.window import ConfirmationWindow
 from mqclient.wire import packets as wire
@@ -53,8 +54,10 @@ class ServerSession:
         self.subject = subject
         self.version = version
         self.created_ms = self.server.clock.wall_ms()
-        self.auto_commit_sends = request.auto_commit_sends
-        self.auto_commit_acks = request.auto_commit_acks
+        self.xa = request.xa
+        # Outside of a branch an XA session has no transaction to put its work into.
+        self.auto_commit_sends = request.auto_commit_sends or self.xa
+        self.auto_commit_acks = request.auto_commit_acks or self.xa
         self.pre_acknowledge = request.pre_acknowledge
         self.min_large_message_size = max(request.min_large_message_size, 1)
         self.window = ConfirmationWindow(request.window_size) if request.window_size >= 0 else None
@@ -68,6 +71,7 @@ class ServerSession:
         self.consumers = SessionConsumers(self)
         self.acknowledgements = SessionAcknowledgements(self)
         self.administration = SessionAdministration(self)
+        self.branches = SessionBranches(self)
         self.control = SessionControl(self)
         self._counted_size = 0
         self._given_up = False
@@ -82,6 +86,7 @@ class ServerSession:
             **self.consumers.handlers(),
             **self.acknowledgements.handlers(),
             **self.administration.handlers(),
+            **self.branches.handlers(),
             **self.control.handlers(),
         }
 

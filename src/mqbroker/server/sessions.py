@@ -11,7 +11,6 @@ from mqbroker.server.session import ServerSession
 from mqclient.errors import (
     IncompatibleVersionsError,
     MQError,
-    NotImplementedByBrokerError,
     SessionCreationRejectedError,
 )
 from mqclient.wire.frames import FIRST_USER_CHANNEL, SESSION_CHANNEL
@@ -82,8 +81,6 @@ class Sessions:
         if request.session_channel_id < FIRST_USER_CHANNEL or request.session_channel_id in connection.sessions:
             raise SessionCreationRejectedError(f"channel {request.session_channel_id} cannot be used for a session")
         self._check_name(request.name)
-        if request.xa:
-            raise NotImplementedByBrokerError("XA transactions are not supported by this broker yet")
 
     def _check_name(self, name: str) -> None:
         if name in self.by_name:

@@ -7,8 +7,9 @@ from enum import IntEnum
 from typing import Any
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import AddressRecord, QueueRecord, StoreBatch
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, QueueRecord, StoreBatch
 from mqbroker.storage.bindings import address_key, address_value, queue_key, queue_value, setting_key, setting_value
+from mqbroker.storage.branches import encode_record
 from mqbroker.storage.largebodies import FileLargeBody
 from mqclient.storageformat.records import (
     ACKNOWLEDGE,
@@ -21,6 +22,7 @@ from mqclient.storageformat.records import (
     JsonValue,
     encode_binding,
     encode_binding_gone,
+    encode_branch_ends,
     encode_delivery_count,
     encode_duplicate_gone,
     encode_duplicate_id,
@@ -49,6 +51,9 @@ class Change(IntEnum):
     DELETE_DUPLICATE = 5
     PUT_BINDING = 6
     DELETE_BINDING = 7
+    PUT_BRANCH = 8
+    ADD_PREPARED = 9
+    END_BRANCH = 10
 
 
 ADD = Change.ADD
@@ -85,13 +90,7 @@ class FileBatch(StoreBatch):
                 return
         if not queue_ids:
             return
-        body = message.large
-        if body is not None:
-            assert isinstance(body, FileLargeBody), "a large message's body must come from this store"
-            self.bodies = [body] if self.bodies is None else [*self.bodies, body]
-        head = message_head(message, queue_ids, self._addresses)
-        self.parts += (head, buffer)
-        self.size += len(head) + length
+        self._message(message, message_head(message, queue_ids, self._addresses))
         self.changes.append((ADD, message, tuple(queue_ids)))
 
     def acknowledge(self, queue_id: int, message: Message) -> None:
@@ -112,6 +111,18 @@ class FileBatch(StoreBatch):
     def delete_duplicate_id(self, record_id: int) -> None:
         self._record(encode_duplicate_gone(record_id), Change.DELETE_DUPLICATE, record_id, None)
 
+    def put_branch(self, record: BranchRecord) -> None:
+        encoded = encode_record(record)
+        self._record(encoded, Change.PUT_BRANCH, record.branch_id, encoded)
+
+    def add_prepared(self, branch_id: int, message: Message, queue_ids: Sequence[int]) -> None:
+        if queue_ids:
+            self._message(message, message_head(message, queue_ids, self._addresses, branch_id=branch_id))
+            self.changes.append((Change.ADD_PREPARED, message, (branch_id, tuple(queue_ids))))
+
+    def end_branch(self, branch_id: int, commit: bool) -> None:
+        self._record(encode_branch_ends(branch_id, commit), Change.END_BRANCH, branch_id, commit)
+
     def put_address(self, record: AddressRecord) -> None:
         self._put(ADDRESS_BINDING, address_value(record), address_key(record.address_id))
 
@@ -129,6 +140,14 @@ class FileBatch(StoreBatch):
 
     def delete_setting(self, kind: str, key: str) -> None:
         self._delete(SETTING_BINDING, setting_key(kind, key))
+
+    def _message(self, message: Message, head: bytes) -> None:
+        body = message.large
+        if body is not None:
+            assert isinstance(body, FileLargeBody), "a large message's body must come from this store"
+            self.bodies = [body] if self.bodies is None else [*self.bodies, body]
+        self.parts += (head, message.buffer)
+        self.size += len(head) + len(message.buffer)
 
     def _record(self, record: bytes, change: Change, subject: object, value: object) -> None:
         self.parts.append(record)
@@ -149,7 +168,7 @@ class FileBatch(StoreBatch):
         self.changes.append((change, key, value))
 
 
-def message_head(message: Message, queue_ids: Sequence[int], addresses: dict[str, bytes], moved: bool = False) -> bytes:
+def message_head(message: Message, queue_ids: Sequence[int], addresses: dict[str, bytes], moved: bool = False, branch_id: int = 0) -> bytes:
     """The record of a message up to its buffer; the address goes into it only where it differs from the buffer's."""
     address = message.address
     known = addresses.get(address)
@@ -166,4 +185,5 @@ def message_head(message: Message, queue_ids: Sequence[int], addresses: dict[str
         None if same else address,
         None if body is None else (body.body_id, body.size),
         moved,
+        branch_id,
     )

@@ -94,7 +94,7 @@ class Compactor:
         """Returns the ticket, 0 when there was nothing worth moving."""
         parts: list[bytes] = []
         moved: list[tuple[Message, References]] = []
-        duplicates: list[tuple[int, bytes]] = []
+        numbered: list[tuple[int, bytes]] = []
         size = 0
         for key in list(islice(oldest.live, STEP_RECORDS)):
             if size >= STEP_BYTES:
@@ -104,10 +104,10 @@ class Compactor:
                 references = self._index.drop_gone(key)
                 if references:
                     moved.append((key, references))
-                    parts += _moved(key, references, self._addresses)
+                    parts += _moved(key, references, self._addresses, self._index.branch_of(key))
             else:
                 record: bytes = oldest.live[key]
-                duplicates.append((key, record))
+                numbered.append((key, record))
                 parts.append(record)
             size += sum(map(len, parts[count:]))
         if not parts:
@@ -115,8 +115,8 @@ class Compactor:
         group = self._journal.commit(parts, [])
         for message, references in moved:
             self._index.move(message, references, group.segment)
-        for record_id, record in duplicates:
-            self._index.put_duplicate(record_id, record, group.segment)
+        for number, record in numbered:
+            self._index.put_numbered(number, record, group.segment)
         return group.ticket
 
     def _move_bindings(self, oldest: Segment) -> int:
@@ -166,9 +166,9 @@ class Sweeper:
                 yield
 
 
-def _moved(message: Message, references: References, addresses: dict[str, bytes]) -> list[bytes]:
+def _moved(message: Message, references: References, addresses: dict[str, bytes], branch_id: int) -> list[bytes]:
     """The records that say all there is to say of a stored message."""
-    parts = [message_head(message, list(references), addresses, moved=True), message.buffer]
+    parts = [message_head(message, list(references), addresses, moved=True, branch_id=branch_id), message.buffer]
     for queue_id, (count, scheduled) in references.items():
         if count:
             parts.append(encode_delivery_count(queue_id, message.message_id, count))

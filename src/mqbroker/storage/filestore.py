@@ -12,6 +12,7 @@ from functools import partial
 
 from twisted.logger import Logger
 
+from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import Clock, Recovered, StoreBatch
 from mqbroker.storage.batch import FileBatch
 from mqbroker.storage.compaction import Compactor, Sweeper
@@ -24,14 +25,14 @@ from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.live import LiveIndex
 from mqbroker.storage.maintenance import Maintenance
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock, new_node_id
-from mqbroker.storage.replay import Images, State, find_images, replay
+from mqbroker.storage.replay import Images, State, StoredMessage, find_images, replay
 from mqbroker.storage.restore import to_recovered
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqbroker.storage.settings import StoreSettings
 from mqbroker.storage.tickets import Tickets
 from mqclient.errors import IOFailureError
 from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
-from mqclient.storageformat.records import encode_duplicate_id, encode_id_limit, encode_trim
+from mqclient.storageformat.records import encode_branch, encode_duplicate_id, encode_id_limit, encode_trim
 
 ID_BLOCK = 1 << 20
 """Ids reserved at a time: a crash skips at most this many.  The next block is asked for when half of one is used."""
@@ -241,11 +242,19 @@ class FileStore(Tickets):
         segments = places[0]
         for record_id, (sequence, record) in state.duplicates.items():
             encoded = encode_duplicate_id(record_id, record.cache, record.duplicate_id)
-            self._index.put_duplicate(record_id, encoded, segments[sequence])
+            self._index.put_numbered(record_id, encoded, segments[sequence])
+        for branch_id, branch in state.branches.items():
+            self._index.put_numbered(branch_id, encode_branch(branch.record), segments[branch.sequence])
         for key, binding in state.bindings.items():
             self._index.put_binding(key, binding.encoded, places[1][binding.sequence])
-        place = self._index.place
-        return to_recovered(state, self._bodies, lambda message, stored: place(message, stored.references, segments[stored.sequence]))
+        index = self._index
+
+        def placed(message: Message, stored: StoredMessage) -> None:
+            index.place(message, stored.references, segments[stored.sequence])
+            if stored.record.branch_id:
+                index.put_prepared(stored.record.branch_id, message)
+
+        return to_recovered(state, self._bodies, placed)
 
     def _begin_writing(self, first_id: int) -> None:
         """Begin the new segments, which settles where the old ones end, and reserve the first ids; all on the disk when this returns."""

@@ -2,7 +2,7 @@
 
 ``Message.store_state`` is the segment with the message's record, None while it is not stored.  The segment's ``live`` has the message
 with its references: a queue id where there is one and nothing more to say of it (the usual case costs no object), else a dict of
-queue id to (delivery count, scheduled ms).  Duplicate ids and bindings are there under their keys, with their encoded records.
+queue id to (delivery count, scheduled ms).  Duplicate ids, branches and bindings are there under their keys, with their encoded records.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ class LiveIndex:
     def __init__(self, messages: SegmentLog, bindings: SegmentLog) -> None:
         self._messages = messages
         self._bindings = bindings
-        self._duplicates: dict[object, Segment] = {}
+        self._numbered: dict[object, Segment] = {}
+        """Duplicate ids and branches: their numbers come from one row."""
+        self._branches: dict[int, dict[Message, None]] = {}
+        """The stored messages of each prepared branch, and the branch of each of them."""
+        self._branch_of: dict[Message, int] = {}
         self._bound: dict[object, Segment] = {}
         self.on_empty: Callable[[], object] = _nothing
         self.on_queue_gone: Callable[[], object] = _nothing
@@ -72,8 +76,18 @@ class LiveIndex:
         segment.live_bytes += len(message.buffer) + RECORD_BYTES
         message.store_state = segment
 
-    def put_duplicate(self, record_id: int, record: bytes, segment: Segment) -> None:
-        self._put(self._duplicates, record_id, record, segment)
+    def put_numbered(self, number: int, record: bytes, segment: Segment) -> None:
+        """The record of a duplicate id or of a branch is in ``segment`` now."""
+        self._put(self._numbered, number, record, segment)
+
+    def put_prepared(self, branch_id: int, message: Message) -> None:
+        """This stored message counts only with its branch."""
+        self._branches.setdefault(branch_id, {})[message] = None
+        self._branch_of[message] = branch_id
+
+    def branch_of(self, message: Message) -> int:
+        """The prepared branch that a stored message belongs to, 0 = none."""
+        return self._branch_of.get(message, 0)
 
     def put_binding(self, key: object, record: bytes, segment: Segment) -> None:
         self._put(self._bound, key, record, segment)
@@ -112,6 +126,8 @@ class LiveIndex:
         """The message has no references any more."""
         self._displace(owner, message)
         message.store_state = None
+        if self._branch_of:
+            self._leave_branch(message)
         body: Any = message.large
         if body is not None:
             body.record_gone()
@@ -144,15 +160,35 @@ class LiveIndex:
                     count, scheduled = references[queue_id]
                     references[queue_id] = (number, scheduled) if change is Change.COUNT else (count, number)
         elif change is Change.PUT_DUPLICATE:
-            self.put_duplicate(subject, value, segment)
+            self.put_numbered(subject, value, segment)
         elif change is Change.DELETE_DUPLICATE:
-            self._delete(self._duplicates, subject)
+            self._delete(self._numbered, subject)
         elif change is Change.PUT_BINDING:
             self.put_binding(subject, value, self._bindings.current)
+        elif change is Change.PUT_BRANCH:
+            self.put_numbered(subject, value, segment)
+        elif change is Change.ADD_PREPARED:
+            branch_id, queue_ids = value
+            self._add(subject, queue_ids, segment)
+            self.put_prepared(branch_id, subject)
+        elif change is Change.END_BRANCH:
+            self._end_branch(subject, value)
         else:
             self._delete(self._bound, subject)
             if subject[0] == QUEUE_BINDING:
                 self.on_queue_gone()
+
+    def _end_branch(self, branch_id: int, commit: bool) -> None:
+        for message in self._branches.pop(branch_id, ()):
+            del self._branch_of[message]
+            if not commit:
+                self.forget(message.store_state, message)  # type: ignore[arg-type]
+        self._delete(self._numbered, branch_id)
+
+    def _leave_branch(self, message: Message) -> None:
+        branch_id = self._branch_of.pop(message, 0)
+        if branch_id:
+            self._branches[branch_id].pop(message)
 
     def _put(self, places: dict[object, Segment], key: object, record: bytes, segment: Segment) -> None:
         self._delete(places, key)

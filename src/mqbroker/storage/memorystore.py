@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import AddressRecord, LargeBody, QueueRecord, StoreBatch
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, LargeBody, QueueRecord, StoreBatch
 from mqbroker.storage.diskwriter import DiskWriter
 from mqbroker.storage.filesystem import FileSystem
 from mqbroker.storage.largebodies import LargeBodies
@@ -37,6 +37,15 @@ class MemoryBatch:
         self.work = True
 
     def delete_duplicate_id(self, record_id: int) -> None:
+        self.work = True
+
+    def put_branch(self, record: BranchRecord) -> None:
+        self.work = True
+
+    def add_prepared(self, branch_id: int, message: Message, queue_ids: Sequence[int]) -> None:
+        self.work = True
+
+    def end_branch(self, branch_id: int, commit: bool) -> None:
         self.work = True
 
     def put_address(self, record: AddressRecord) -> None:

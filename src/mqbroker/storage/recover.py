@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import Recovered
+from mqbroker.messaging.ports import Recovered, RecoveredReference, StoreBatch
 from mqbroker.storage.diskwriter import Done, Step
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.filesystem import FileSystem, join
@@ -67,13 +67,14 @@ class SalvagedState:
     """What the readable records add up to; ``losses`` are the places that cannot be read, ``node_id`` is raw.
 
     Left out and not among ``losses``: large messages whose body is missing or cut off (message id to body id), and messages whose
-    queues went with unreadable bindings.
+    queues went with unreadable bindings, and messages of prepared branches whose record is lost.
     """
 
     state: State
     losses: list[Loss]
     missing_bodies: dict[int, int] = field(default_factory=dict)
     without_queue: list[int] = field(default_factory=list)
+    without_branch: list[int] = field(default_factory=list)
     node_id: bytes | None = None
 
 
@@ -127,6 +128,7 @@ def salvage_state(file_system: FileSystem, settings: StoreSettings) -> SalvagedS
     state.drop_unrouted()
     if not all(loss.file.startswith(settings.journal_directory) for loss in losses):
         saved.without_queue = sorted(known - set(state.messages))
+    saved.without_branch = state.drop_unprepared()
     return saved
 
 
@@ -140,6 +142,9 @@ def salvage(file_system: FileSystem, settings: StoreSettings) -> Salvage:
     if saved.without_queue:
         reason = "the queues of these messages are not known any more"
         losses.append(Loss(settings.bindings_directory, 0, 0, tuple(saved.without_queue), reason))
+    if saved.without_branch:
+        reason = "these messages were sent in XA branches that are not known any more"
+        losses.append(Loss(settings.journal_directory, 0, 0, tuple(saved.without_branch), reason))
     return Salvage(recovered_of(file_system, settings, saved.state), losses, saved.state.id_limit, saved.node_id)
 
 
@@ -167,14 +172,27 @@ def refill(saved: Recovered, store: FileStore, written: Callable[[], object] = l
     for message, references in saved.messages:
         batch = store.begin()
         batch.add_message(_with_copied_body(message, store, bodies, written), [reference.queue_id for reference in references])
-        for reference in references:
-            if reference.delivery_count:
-                batch.delivery_count(reference.queue_id, message, reference.delivery_count)
-            if reference.scheduled:
-                batch.schedule(reference.queue_id, message, reference.scheduled)
+        _refill_references(batch, message, references)
+        store.commit(batch)
+        written()
+    for branch in saved.branches:
+        batch = store.begin()
+        batch.put_branch(branch.record)
+        for message, references in branch.messages:
+            message = _with_copied_body(message, store, bodies, written)
+            batch.add_prepared(branch.record.branch_id, message, [reference.queue_id for reference in references])
+            _refill_references(batch, message, references)
         store.commit(batch)
         written()
     return store.ticket()
+
+
+def _refill_references(batch: StoreBatch, message: Message, references: list[RecoveredReference]) -> None:
+    for reference in references:
+        if reference.delivery_count:
+            batch.delivery_count(reference.queue_id, message, reference.delivery_count)
+        if reference.scheduled:
+            batch.schedule(reference.queue_id, message, reference.scheduled)
 
 
 def _with_copied_body(message: Message, store: FileStore, copies: dict[int, FileLargeBody], written: Callable[[], object]) -> Message:

@@ -30,6 +30,8 @@ from mqclient.storageformat.records import (
     AcknowledgeRecord,
     BindingGoneRecord,
     BindingRecord,
+    BranchEndsRecord,
+    BranchRecord,
     DeliveryCountRecord,
     DuplicateGoneRecord,
     DuplicateIdRecord,
@@ -55,6 +57,8 @@ def record_ids(content: memoryview) -> list[int]:
         for record in decode_records(content):
             if isinstance(record, MessageRecord | AcknowledgeRecord | DeliveryCountRecord | ScheduleRecord):
                 ids[record.message_id] = None
+            elif isinstance(record, BranchRecord):
+                ids.update((message_id, None) for _, message_id in record.acknowledged)
     except StorageFormatError:
         pass
     return list(ids)
@@ -223,14 +227,26 @@ class StoredBinding:
 
 
 @dataclass(slots=True)
+class StoredBranch:
+    sequence: int
+    record: BranchRecord
+
+
+@dataclass(slots=True)
 class State:
-    """What the records of both journals add up to."""
+    """What the records of both journals add up to.
+
+    A message whose record has a ``branch_id`` does not count yet: its branch is among ``branches``, and prepared.
+    """
 
     messages: dict[int, StoredMessage] = field(default_factory=dict)
     duplicates: dict[int, tuple[int, DuplicateIdRecord]] = field(default_factory=dict)
+    branches: dict[int, StoredBranch] = field(default_factory=dict)
     bindings: dict[tuple[object, ...], StoredBinding] = field(default_factory=dict)
     id_limit: int = 1
     """No id from here on was used, as far as the journal says."""
+    _undecided: dict[int, list[int]] = field(default_factory=dict)
+    """The messages of each branch that has not ended.  They may come before the branch: compaction moves them one by one."""
 
     def apply(self, sequence: int, record: Record) -> None:
         """Take in the next record, which stands in segment ``sequence``."""
@@ -253,6 +269,11 @@ class State:
             self._used(record.record_id)
         elif isinstance(record, DuplicateGoneRecord):
             self.duplicates.pop(record.record_id, None)
+        elif isinstance(record, BranchRecord):
+            self.branches[record.branch_id] = StoredBranch(sequence, record)
+            self._used(record.branch_id)
+        elif isinstance(record, BranchEndsRecord):
+            self._end_branch(record)
         elif isinstance(record, BindingRecord):
             key = key_of(record.what, record.value)
             self.bindings[key] = StoredBinding(sequence, encode_binding(record.what, record.value), record.value)
@@ -280,6 +301,25 @@ class State:
         for message_id in unrouted:
             del self.messages[message_id]
 
+    def drop_unprepared(self) -> list[int]:
+        """Forget messages of branches of which nothing else is known (only damage can have that effect); returns their ids."""
+        orphans = []
+        for branch_id, message_ids in self._undecided.items():
+            if branch_id not in self.branches:
+                orphans += [message_id for message_id in dict.fromkeys(message_ids) if self.messages.pop(message_id, None) is not None]
+        return sorted(orphans)
+
+    def _end_branch(self, record: BranchEndsRecord) -> None:
+        self.branches.pop(record.branch_id, None)
+        for message_id in self._undecided.pop(record.branch_id, ()):
+            stored = self.messages.get(message_id)
+            if stored is None:
+                continue
+            if record.committed:
+                stored.record.branch_id = 0
+            else:
+                del self.messages[message_id]
+
     def _message(self, sequence: int, record: MessageRecord) -> None:
         stored = self.messages.get(record.message_id)
         if stored is None or record.moved:
@@ -287,6 +327,8 @@ class State:
             references = queue_ids[0] if len(queue_ids) == 1 else dict.fromkeys(queue_ids, (0, 0))
             self.messages[record.message_id] = StoredMessage(sequence, record, references)
             self._used(record.message_id)
+            if record.branch_id:
+                self._undecided.setdefault(record.branch_id, []).append(record.message_id)
             if record.body_id is not None:
                 self._used(record.body_id)
         else:
@@ -342,4 +384,5 @@ def replay(images: Images) -> State:
     for segment, record in images.messages.records():
         state.apply(segment.header.sequence, record)
     state.drop_unrouted()
+    state.drop_unprepared()
     return state

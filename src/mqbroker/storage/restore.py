@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import LargeBody, Recovered, RecoveredDuplicateId, RecoveredReference
+from mqbroker.messaging.ports import LargeBody, Recovered, RecoveredBranch, RecoveredDuplicateId, RecoveredReference
 from mqbroker.storage.bindings import to_address, to_queue, to_setting
+from mqbroker.storage.branches import to_branch
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.replay import State, StoredMessage
 from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING
@@ -38,11 +39,15 @@ def to_recovered(state: State, bodies: LargeBodies, placed: Placed | None = None
     recovered.duplicate_ids = [
         RecoveredDuplicateId(record.cache, record.duplicate_id, record_id) for record_id, (_, record) in sorted(state.duplicates.items())
     ]
-    recovered.messages = list(_messages(state, bodies, placed))
+    branches = {branch_id: RecoveredBranch(to_branch(stored.record)) for branch_id, stored in sorted(state.branches.items())}
+    recovered.branches = list(branches.values())
+    for branch_id, entry in _messages(state, bodies, placed):
+        (branches[branch_id] if branch_id else recovered).messages.append(entry)
     return recovered
 
 
-def _messages(state: State, bodies: LargeBodies, placed: Placed | None) -> Iterator[tuple[Message, list[RecoveredReference]]]:
+def _messages(state: State, bodies: LargeBodies, placed: Placed | None) -> Iterator[tuple[int, tuple[Message, list[RecoveredReference]]]]:
+    """Each message after the id of its branch (0 = none)."""
     shared = Counter(stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None)
     made: dict[int, FileLargeBody] = {}
     addresses: dict[bytes, str] = {}
@@ -57,7 +62,7 @@ def _messages(state: State, bodies: LargeBodies, placed: Placed | None) -> Itera
             listed = [RecoveredReference(queue_id, count, scheduled) for queue_id, (count, scheduled) in references.items()]
         if placed is not None:
             placed(message, stored)
-        yield message, listed
+        yield stored.record.branch_id, (message, listed)
 
 
 def _body(stored: StoredMessage, bodies: LargeBodies, shared: Counter[int], made: dict[int, FileLargeBody]) -> LargeBody | None:

@@ -14,7 +14,7 @@ from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.filter import Filter, parse_filter
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.messaging import Messaging
-from mqbroker.messaging.ports import AddressRecord, QueueRecord
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, QueueRecord
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Cursor, Reference
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
@@ -89,6 +89,15 @@ class RecordedBatch:
 
     def delete_duplicate_id(self, record_id: int) -> None:
         self.entries.append(("forget duplicate", record_id))
+
+    def put_branch(self, record: BranchRecord) -> None:
+        self.entries.append(("branch", record.branch_id, record.xid, record.state, record.acknowledged, record.duplicate_ids))
+
+    def add_prepared(self, branch_id: int, message: Message, queue_ids: Sequence[int]) -> None:
+        self.entries.append(("prepared", branch_id, message.message_id, tuple(queue_ids)))
+
+    def end_branch(self, branch_id: int, commit: bool) -> None:
+        self.entries.append(("end branch", branch_id, commit))
 
     def put_address(self, record: AddressRecord) -> None:
         self.entries.append(("address", record.name))

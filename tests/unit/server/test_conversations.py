@@ -29,23 +29,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """The recorded broker's settings: what the README and the notes of the files name."""
 
 NOT_PLAYED = {
-    "xa": "XA sessions are not supported yet",
-    "recreate-xa": "XA sessions are not supported yet",
-    "core-xa-heuristic": "XA sessions are not supported yet",
     "core-groups-lvq": "message groups and last-value queues are not supported yet",
     "core-slow-consumer-kill": "the slow-consumer policy is not supported yet",
 }
 """Conversations that need what this broker does not have yet."""
 
 EXPECTED_DIFFERENCES: dict[str, list[tuple[str, str]]] = {
-    "sessions": [
-        ("client#2 channel 1: answers number 2: .*'error_code': 213", "an XA session is refused"),
-        ("client#2 channel 11: answers number 1: .*here None", "so that nothing is closed there"),
-    ],
-    "core-sessions": [
-        ("channel 1: answers number 9: .*'error_code': 213", "an XA session is refused"),
-        ("channel 18: answers number 1: .*here None", "so that nothing is closed there"),
-    ],
     "core-broker-made-large": [("recorded .*SESS_RECEIVE_(LARGE_MSG|CONTINUATION)", "this journal takes records of any size")],
     "core-management": [("number 8: .*getAddressSettingsAsJSON", "the operation is not supported yet")],
     "core-admin": [

@@ -141,9 +141,6 @@ class CreationTests(SynchronousTestCase):
         self.world.peer().open(name="n")
         self.assertEqual(self.refused(name="n"), 112)
 
-    def test_xa_is_refused_with_a_typed_error(self) -> None:
-        self.assertEqual(self.refused(xa=True), 213)
-
     def test_nobody_is_admitted_before_the_start_and_after_the_stop(self) -> None:
         self.world.server.started = False
         self.assertEqual(self.refused(), 112)

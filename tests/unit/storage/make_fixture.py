@@ -8,9 +8,10 @@ from __future__ import annotations
 import pathlib
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import AddressRecord, QueueRecord
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, BranchState, QueueRecord
 from mqclient.storageformat.frames import FORMAT_VERSION
 from mqclient.wire.message import CoreMessage, encode_message
+from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import STRING
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig
 
@@ -52,6 +53,28 @@ def fill(rig: Rig) -> None:
     batch = store.begin()
     batch.add_message(Message.of(CoreMessage(message_id=store.next_id(), address="elsewhere", durable=True), body), [queue])
     batch.delete_queue(queue + 2)
+    store.commit(batch)
+    rig.settle()
+    fill_branches(rig, queue)
+
+
+def fill_branches(rig: Rig, queue: int) -> None:
+    """What came with format 2: branches of XA transactions, one in doubt, one committed, one rolled back, one decided by management."""
+    store = rig.store
+    prepared, committed, rolled_back, decided = (store.next_id() for _ in range(4))
+    for branch_id in (prepared, committed, rolled_back, decided):
+        message = Message.received(encode_message(CoreMessage(address="orders", durable=True, body=b"%d" % branch_id)), store.next_id())
+        xid = Xid(7, b"branch", b"%d" % branch_id)
+        batch = store.begin()
+        batch.put_branch(BranchRecord(branch_id, xid, BranchState.PREPARED, 1_700_000_000_000, ((queue, 1),), (2, 3)))
+        batch.add_prepared(branch_id, message, [queue])
+        batch.schedule(queue, message, 1_900_000_000_000)
+        store.commit(batch)
+    batch = store.begin()
+    batch.end_branch(committed, True)
+    batch.end_branch(rolled_back, False)
+    batch.end_branch(decided, True)
+    batch.put_branch(BranchRecord(decided, Xid(7, b"branch", b"%d" % decided), BranchState.COMMITTED, 1_700_000_000_000))
     store.commit(batch)
     rig.settle()
 

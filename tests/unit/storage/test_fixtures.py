@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from unittest import TestCase
 
-from mqbroker.messaging.ports import RecoveredReference
+from mqbroker.messaging.ports import BranchRecord, BranchState, RecoveredReference
 from mqclient.storageformat.frames import FORMAT_VERSION
+from mqclient.wire.primitives import Xid
 from tests.unit.storage.make_fixture import FIXTURES, FOLDERS
 from tests.unit.storage.support import Rig
 
@@ -14,11 +15,42 @@ class FixtureTests(TestCase):
     def test_there_is_one_of_this_version(self) -> None:
         self.assertTrue((FIXTURES / f"version-{FORMAT_VERSION}").is_dir())
 
-    def test_version_1(self) -> None:
+    def rig_with(self, version: int) -> Rig:
         rig = Rig()
         for name, folder in FOLDERS.items():
-            for file in (FIXTURES / "version-1" / name).iterdir():
+            for file in (FIXTURES / f"version-{version}" / name).iterdir():
                 rig.disk.open(f"{folder}/{file.name}").write(0, file.read_bytes())
+        return rig
+
+    def test_version_1(self) -> None:
+        self.check_version_1(self.rig_with(1), 0)
+
+    def test_version_2(self) -> None:
+        rig = self.rig_with(2)
+        self.check_version_1(rig, 2)
+        for recovered in (rig.restart(), rig.restart()):
+            prepared, decided = recovered.branches
+            branch_id = prepared.record.branch_id
+            self.assertEqual(
+                prepared.record,
+                BranchRecord(
+                    branch_id,
+                    Xid(7, b"branch", b"%d" % branch_id),
+                    BranchState.PREPARED,
+                    1_700_000_000_000,
+                    ((recovered.queues[0].queue_id, 1),),
+                    (2, 3),
+                ),
+            )
+            ((message, references),) = prepared.messages
+            self.assertEqual(message.decoded().body, b"%d" % branch_id)
+            self.assertEqual(references, [RecoveredReference(recovered.queues[0].queue_id, 0, 1_900_000_000_000)])
+            self.assertEqual((decided.record.state, decided.messages), (BranchState.COMMITTED, []))
+            committed = [message.decoded().body for message, _ in recovered.messages[-2:]]
+            self.assertEqual(committed, [b"%d" % (branch_id + 1), b"%d" % decided.record.branch_id])
+
+    def check_version_1(self, rig: Rig, more: int) -> None:
+        """Everything that there was in format 1, and ``more`` messages after it."""
         for recovered in (rig.start(), rig.restart()):
             self.assertEqual([(each.name, each.routing_types) for each in recovered.addresses], [("orders", {0, 1})])
             queue, other = recovered.queues
@@ -27,7 +59,7 @@ class FixtureTests(TestCase):
             self.assertEqual((other.name, other.routing_type, other.filter_string, other.attributes), ("other", 0, None, {"user": "bob"}))
             self.assertEqual(recovered.settings, {("address-settings", "orders.#"): '{"maxSizeBytes":1000}'})
             self.assertEqual([each.duplicate_id for each in recovered.duplicate_ids], [b"dup-%d" % number for number in range(20)])
-            *regular, large = recovered.messages
+            *regular, large = recovered.messages[: len(recovered.messages) - more]
             numbers = [number for number in range(20) if number % 3 or number % 2 == 0]
             self.assertEqual([message.decoded().body for message, _ in regular], [b"%d" % number * 100 for number in numbers])
             for number, (message, references) in zip(numbers, regular, strict=True):

@@ -8,7 +8,6 @@ from mqbroker.config.schema.model import Item, flag, honoured, quiet, warned
 ONE_LOOP = "the broker runs on one event loop; there is no such thread pool"
 NO_AMQP = "only clients of the CORE protocol are served"
 NO_JMX = "there is no JMX; use the management address, the command line or the metrics"
-NO_XA = "XA transactions are not there yet, and only they time out"
 NO_JAVA = "Java classes cannot be loaded, and an interceptor decides which messages pass"
 
 BROKER: tuple[Item, ...] = (
@@ -80,8 +79,8 @@ CONNECTIONS: tuple[Item, ...] = (
 )
 
 MESSAGES: tuple[Item, ...] = (
-    quiet("transaction-timeout", kinds.LONG, "When an XA transaction is rolled back, ms.", NO_XA),
-    quiet("transaction-timeout-scan-period", kinds.LONG, "How often that is looked for, ms.", NO_XA),
+    honoured("transaction-timeout", kinds.LONG, "How long an XA branch may last until it is prepared, ms; then it is rolled back."),
+    honoured("transaction-timeout-scan-period", kinds.LONG, "How often that is looked for, ms; 0 or less: never."),
     honoured("message-expiry-scan-period", kinds.LONG, "How often expired messages are looked for, ms; 0 or less: only at delivery."),
     quiet("message-expiry-thread-priority", kinds.INT, "Priority of a thread.", "without effect in current Artemis too"),
     honoured("address-queue-scan-period", kinds.LONG, "How often unused queues and addresses are looked for, ms; 0 or less: never."),

@@ -10,6 +10,7 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.server.management import definitions, views
 from mqbroker.server.management.address_control import roles_as_json
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int, as_text
+from mqbroker.server.management.transactions import TRANSACTION_OPERATIONS
 from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError
 
 if TYPE_CHECKING:
@@ -349,10 +350,12 @@ BrokerControl.ATTRIBUTES = {
     "ManagementNotificationAddress": _configured("management_notification_address"),
     "MessageExpiryScanPeriod": _configured("message_expiry_scan_period"),
     "TransactionTimeout": _configured("transaction_timeout"),
+    "TransactionTimeoutScanPeriod": _configured("transaction_timeout_scan_period"),
     "WildcardRoutingEnabled": lambda control: control.server.configuration.wildcards.routing_enabled,
 }
 
 BrokerControl.OPERATIONS = {
+    **TRANSACTION_OPERATIONS,
     "createAddress": Operation(BrokerControl.create_address, 2),
     "updateAddress": Operation(BrokerControl.update_address, 2),
     "deleteAddress": Operation(BrokerControl.delete_address, 1, 2),

@@ -262,6 +262,7 @@ QueueControl.ATTRIBUTES = {
     "LastValueKey": lambda control: None,
     "ConsumersBeforeDispatch": _queue(lambda queue: queue.definition.consumers_before_dispatch),
     "DelayBeforeDispatch": _queue(lambda queue: queue.definition.delay_before_dispatch),
+    "PreparedTransactionMessageCount": lambda control: control.server.messaging.branches.acknowledged_on(control.queue),
     "Paused": _queue(lambda queue: queue.paused),
     "PersistedPause": lambda control: False,
     "GroupCount": lambda control: 0,

@@ -29,7 +29,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""What this version writes; it reads all from 1 on.  2 came with the branches of XA transactions."""
 KIND_MESSAGES = 1
 KIND_BINDINGS = 2
 
@@ -97,8 +98,8 @@ def decode_segment_header(data: bytes, lenient: bool = False) -> SegmentHeader:
     if not lenient:
         if magic != SEGMENT_MAGIC:
             raise StorageFormatError("not a journal segment of mqbroker")
-        if version != FORMAT_VERSION:
-            raise StorageFormatError(f"journal format {version}; this version reads format {FORMAT_VERSION}")
+        if not 1 <= version <= FORMAT_VERSION:
+            raise StorageFormatError(f"journal format {version}; this version reads formats 1 to {FORMAT_VERSION}")
         if not whole:
             raise StorageFormatError("checksum of the segment header is wrong")
     return SegmentHeader(kind, sequence, node_id, salt, first, previous_end, mark)

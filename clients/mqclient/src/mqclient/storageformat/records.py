@@ -3,7 +3,8 @@
 Each record is a type byte and its fields, big-endian::
 
     1 message         u8 flags, u32 offset of the message id in the buffer, u32 buffer length, u32 n, n x i64 queue id,
-                      [flag 1: u32 length, address in UTF-8], [flag 2: i64 body id, i64 body size], buffer
+                      [flag 1: u32 length, address in UTF-8], [flag 2: i64 body id, i64 body size],
+                      [flag 8: i64 branch id], buffer
     2 acknowledge     i64 queue id, i64 message id
     3 delivery count  i64 queue id, i64 message id, u32 count
     4 schedule        i64 queue id, i64 message id, i64 time (ms since the epoch, 0 = at once)
@@ -11,6 +12,9 @@ Each record is a type byte and its fields, big-endian::
     6 duplicate gone  i64 record id
     7 trim            u64 sequence: no segment before this one is needed any more
     8 mark            u64 number: this frame counts only together with the frame of the other journal that has the same mark
+    9 branch          i64 branch id, u8 state, i64 time (ms since the epoch), i32 format id, u32 length, branch qualifier,
+                      u32 length, global transaction id, u32 n, n x (i64 queue id, i64 message id), u32 n, n x i64 record id
+    10 branch ends    i64 branch id, u8 outcome (1 committed, 0 rolled back or forgotten)
     16 binding        u8 what, u32 length, JSON: an address, a queue or a setting; replaces the one with the same key
     17 binding gone   u8 what, u32 length, JSON: its key
     18 id limit       i64 number: ids below this one may be in use
@@ -18,6 +22,12 @@ Each record is a type byte and its fields, big-endian::
 A message record adds references to what is known of that message; with flag 4 (a record moved by compaction) it says all of
 it: references, delivery counts and schedules of before are forgotten, those that still hold follow in the same frame.
 The address is there only where it differs from the one in the buffer.  A body is that of a large message, in a file of its own.
+
+A branch (of an XA transaction) in state 0 is prepared.  The frame that prepares it also has its messages, with flag 8: their references
+count only once the branch ends as committed, and when it is rolled back the messages are gone.  The pairs in its record are the references
+that it has acknowledged and that nobody else gets meanwhile; the frame with its end has the acknowledgements themselves.  Its duplicate ids
+are ordinary records, and are listed so that a rollback finds them.  In states 1 and 2 somebody has committed or rolled back the branch
+without its transaction manager; such a record follows the end of the branch, and stays until a second end says that it was forgotten.
 """
 
 from __future__ import annotations
@@ -37,6 +47,8 @@ DUPLICATE_ID = 5
 DUPLICATE_GONE = 6
 TRIM = 7
 MARK = 8
+BRANCH = 9
+BRANCH_ENDS = 10
 BINDING = 16
 BINDING_GONE = 17
 ID_LIMIT = 18
@@ -44,6 +56,11 @@ ID_LIMIT = 18
 FLAG_ADDRESS = 1
 FLAG_BODY = 2
 FLAG_MOVED = 4
+FLAG_BRANCH = 8
+
+BRANCH_PREPARED = 0
+BRANCH_COMMITTED = 1
+BRANCH_ROLLED_BACK = 2
 
 ADDRESS_BINDING = 1
 QUEUE_BINDING = 2
@@ -60,6 +77,8 @@ _U32 = struct.Struct(">I")
 _TWO = struct.Struct(">qq")
 _NUMBER = struct.Struct(">Bq")
 _BINDING = struct.Struct(">BBI")
+_BRANCH = struct.Struct(">qBqi")
+_BRANCH_ENDS = struct.Struct(">BqB")
 _MESSAGE_NUMBERS = struct.Struct(">III")
 _REFERENCE_COUNT = struct.Struct(">qqI")
 _REFERENCE_TIME = struct.Struct(">qqq")
@@ -69,7 +88,10 @@ JsonValue = bool | int | str | None | list["JsonValue"] | dict[str, "JsonValue"]
 
 @dataclass(slots=True)
 class MessageRecord:
-    """A message; ``buffer`` is as the client sent it, with the message id at offset ``headers``."""
+    """A message; ``buffer`` is as the client sent it, with the message id at offset ``headers``.
+
+    ``branch_id`` is that of the branch with which it counts, 0 = it counts at once.
+    """
 
     message_id: int
     headers: int
@@ -79,6 +101,7 @@ class MessageRecord:
     body_id: int | None
     body_size: int
     moved: bool
+    branch_id: int = 0
 
 
 @dataclass(slots=True)
@@ -124,6 +147,26 @@ class Mark:
 
 
 @dataclass(slots=True)
+class BranchRecord:
+    """A branch; ``state`` is one of ``BRANCH_PREPARED``, ``BRANCH_COMMITTED``, ``BRANCH_ROLLED_BACK``, the rest as described above."""
+
+    branch_id: int
+    state: int
+    time_ms: int
+    format_id: int
+    branch_qualifier: bytes
+    global_transaction_id: bytes
+    acknowledged: tuple[tuple[int, int], ...] = ()
+    duplicate_ids: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class BranchEndsRecord:
+    branch_id: int
+    committed: bool
+
+
+@dataclass(slots=True)
 class BindingRecord:
     """``what`` is one of ``ADDRESS_BINDING``, ``QUEUE_BINDING``, ``SETTING_BINDING``; ``value`` as described at its encoder's caller."""
 
@@ -151,6 +194,8 @@ Record = (
     | DuplicateGoneRecord
     | Trim
     | Mark
+    | BranchRecord
+    | BranchEndsRecord
     | BindingRecord
     | BindingGoneRecord
     | IdLimit
@@ -164,15 +209,20 @@ def encode_message_head(
     address: str | None = None,
     body: tuple[int, int] | None = None,
     moved: bool = False,
+    branch_id: int = 0,
 ) -> bytes:
     """A message record without its buffer of ``length`` bytes, which must follow.  ``body`` is id and size of a large message's body."""
     flags = (FLAG_ADDRESS if address is not None else 0) | (FLAG_BODY if body is not None else 0) | (FLAG_MOVED if moved else 0)
+    if branch_id:
+        flags |= FLAG_BRANCH
     parts = [bytes((MESSAGE,)), _MESSAGE.pack(flags, headers, length, len(queue_ids)), struct.pack(f">{len(queue_ids)}q", *queue_ids)]
     if address is not None:
         text = address.encode("utf-8", "surrogatepass")
         parts += (_U32.pack(len(text)), text)
     if body is not None:
         parts.append(_TWO.pack(*body))
+    if branch_id:
+        parts.append(_I64.pack(branch_id))
     return b"".join(parts)
 
 
@@ -199,6 +249,30 @@ def encode_trim(sequence: int) -> bytes:
 
 def encode_mark(number: int) -> bytes:
     return _NUMBER.pack(MARK, number)
+
+
+def encode_branch(record: BranchRecord) -> bytes:
+    acknowledged = [number for pair in record.acknowledged for number in pair]
+    return b"".join(
+        (
+            bytes((BRANCH,)),
+            _BRANCH.pack(record.branch_id, record.state, record.time_ms, record.format_id),
+            _U32.pack(len(record.branch_qualifier)),
+            record.branch_qualifier,
+            _U32.pack(len(record.global_transaction_id)),
+            record.global_transaction_id,
+            _numbers(len(record.acknowledged), acknowledged),
+            _numbers(len(record.duplicate_ids), record.duplicate_ids),
+        )
+    )
+
+
+def encode_branch_ends(branch_id: int, committed: bool) -> bytes:
+    return _BRANCH_ENDS.pack(BRANCH_ENDS, branch_id, committed)
+
+
+def _numbers(count: int, numbers: Sequence[int]) -> bytes:
+    return struct.pack(f">I{len(numbers)}q", count, *numbers)
 
 
 def encode_id_limit(limit: int) -> bytes:
@@ -243,6 +317,11 @@ class _Reader:
     def sized(self) -> bytes:
         return self.take(self.numbers(_U32)[0])
 
+    def row(self, width: int = 1) -> tuple[int, ...]:
+        """As many groups of ``width`` numbers as the count before them says."""
+        count = self.numbers(_U32)[0] * width
+        return struct.unpack(f">{count}q", self.take(8 * count))
+
 
 def decode_records(content: memoryview) -> Iterator[Record]:
     """The records of one frame, in order.  Raises :class:`StorageFormatError` at the first that is none."""
@@ -285,6 +364,16 @@ def _decode(kind: int, reader: _Reader) -> Record:
         return Trim(reader.numbers(_I64)[0])
     if kind == MARK:
         return Mark(reader.numbers(_I64)[0])
+    if kind == BRANCH:
+        branch_id, state, time_ms, format_id = reader.numbers(_BRANCH)
+        if state not in (BRANCH_PREPARED, BRANCH_COMMITTED, BRANCH_ROLLED_BACK):
+            raise StorageFormatError(f"branch in state {state}")
+        qualifier, transaction_id, pairs = reader.sized(), reader.sized(), reader.row(2)
+        acknowledged = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+        return BranchRecord(branch_id, state, time_ms, format_id, qualifier, transaction_id, acknowledged, reader.row())
+    if kind == BRANCH_ENDS:
+        branch_id = reader.numbers(_I64)[0]
+        return BranchEndsRecord(branch_id, bool(reader.take(1)[0]))
     if kind == ID_LIMIT:
         return IdLimit(reader.numbers(_I64)[0])
     if kind in (BINDING, BINDING_GONE):
@@ -302,8 +391,9 @@ def _decode_message(reader: _Reader) -> MessageRecord:
     queue_ids = struct.unpack(f">{count}q", reader.take(8 * count))
     address = reader.sized().decode("utf-8", "surrogatepass") if flags & FLAG_ADDRESS else None
     body_id, body_size = reader.numbers(_TWO) if flags & FLAG_BODY else (None, 0)
+    branch_id = reader.numbers(_I64)[0] if flags & FLAG_BRANCH else 0
     buffer = reader.take(length)
     if headers + 8 > length:
         raise StorageFormatError(f"message id at {headers} of {length} bytes")
     message_id = _I64.unpack_from(buffer, headers)[0]
-    return MessageRecord(message_id, headers, queue_ids, buffer, address, body_id, body_size, bool(flags & FLAG_MOVED))
+    return MessageRecord(message_id, headers, queue_ids, buffer, address, body_id, body_size, bool(flags & FLAG_MOVED), branch_id)
