@@ -92,12 +92,19 @@ def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
     """Export queues and messages of a stopped broker as XML, which `artemis data imp` reads too."""
     from mqbroker.cli.data_export import export
     from mqbroker.cli.journal_folder import exclusive, load_state
+    from mqclient.storageformat.records import BRANCH_PREPARED
 
     folders = _folders(options)
     with ExitStack() as stack:
         out = _output(stack, output)
         with exclusive(folders, ignore_lock):
-            queues, messages = export(load_state(folders), folders, out)
+            state = load_state(folders)
+            queues, messages = export(state, folders, out)
+    undecided = sum(stored.record.state == BRANCH_PREPARED for stored in state.branches.values())
+    if undecided:
+        click.echo(
+            f"{undecided} prepared XA branches are not exported: what they have sent is missing, what they have taken is there", err=True
+        )
     if output is not None:
         click.echo(f"exported {queues} queues and {messages} messages to {output}")
 
@@ -190,6 +197,7 @@ def _report(found: Salvage, saved: int, target: Path, out: TextIO, as_json: bool
                     {"file": loss.file, "start": loss.start, "end": loss.end, "messageIDs": list(loss.message_ids)} for loss in found.losses
                 ],
                 "withoutQueue": found.without_queue,
+                "withoutBranch": found.without_branch,
                 "missingBodies": found.missing_bodies,
                 "target": str(target),
             },
@@ -200,6 +208,8 @@ def _report(found: Salvage, saved: int, target: Path, out: TextIO, as_json: bool
         click.echo(f"LOST {loss}", out)
     for message_id in found.without_queue:
         click.echo(f"LOST message {message_id}: its queue is not known any more", out)
+    for message_id in found.without_branch:
+        click.echo(f"LOST message {message_id}: it was sent in an XA branch that is not known any more", out)
     for message_id in found.missing_bodies:
         click.echo(f"LOST message {message_id}: the file of its large body is missing", out)
     click.echo(f"recovered {saved} messages into {target}", out)

@@ -20,6 +20,8 @@ _CHUNK: Final = 256 * 1024
 def export(state: State, folders: DataFolders, out: TextIO) -> tuple[int, int]:
     """Write all bindings and messages; returns the numbers of queues and of messages.
 
+    What prepared branches have sent is left out, and what they have acknowledged is not: they are undecided, and the format has no place
+    for them.
     Raises OSError when the body of a large message is missing.
     """
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n<activemq-journal>\n   <bindings>\n')
@@ -35,10 +37,11 @@ def export(state: State, folders: DataFolders, out: TextIO) -> tuple[int, int]:
         attributes = {"address": queue.address, "filter-string": queue.filter_string or "", "name": queue.name, "id": str(queue.queue_id)}
         out.write(f"      <queue-binding {attributes_text(attributes | {'routing-type': _ROUTING_TYPES[queue.routing_type]})}/>\n")
     out.write("   </bindings>\n   <messages>\n")
-    for message_id in sorted(state.messages):
+    message_ids = sorted(message_id for message_id, stored in state.messages.items() if not stored.record.branch_id)
+    for message_id in message_ids:
         _write(state.messages[message_id], names, folders, out)
     out.write("   </messages>\n</activemq-journal>\n")
-    return len(names), len(state.messages)
+    return len(names), len(message_ids)
 
 
 def _write(stored: StoredMessage, names: dict[int, str], folders: DataFolders, out: TextIO) -> None:

@@ -42,8 +42,9 @@ def describe(record: Record, safe: bool) -> str:
     name = type(record).__name__.removesuffix("Record")
     if isinstance(record, MessageRecord):
         large = "" if record.body_id is None else f";largeBody={record.body_id};largeBodySize={record.body_size}"
+        branch = f";branch={record.branch_id}" if record.branch_id else ""
         queues = ",".join(map(str, record.queue_ids))
-        return f"operation@{name};recordID={record.message_id};queues=[{queues}]{large};{_message(record, safe)}"
+        return f"operation@{name};recordID={record.message_id};queues=[{queues}]{branch}{large};{_message(record, safe)}"
     values = {entry.name: getattr(record, entry.name) for entry in fields(record)}
     if safe and isinstance(record, DuplicateIdRecord):
         values["duplicate_id"] = f"{len(record.duplicate_id)} bytes"
@@ -65,4 +66,5 @@ def _message(record: MessageRecord, safe: bool) -> str:
 
 
 def _summary(state: State) -> str:
-    return f"messages={len(state.messages)};duplicateIDs={len(state.duplicates)};bindings={len(state.bindings)};idLimit={state.id_limit}"
+    counts = {"messages": state.messages, "duplicateIDs": state.duplicates, "branches": state.branches, "bindings": state.bindings}
+    return ";".join(f"{name}={len(entries)}" for name, entries in counts.items()) + f";idLimit={state.id_limit}"

@@ -52,6 +52,8 @@ class Salvage:
     """Ids of large messages whose body is lost, and which are left out therefore."""
     without_queue: list[int] = field(default_factory=list)
     """Ids of messages whose queue is not known any more, and which are left out therefore."""
+    without_branch: list[int] = field(default_factory=list)
+    """Ids of messages that were sent in a prepared XA branch which is not known any more, and which are left out therefore."""
 
 
 def salvage(folders: DataFolders) -> Salvage:
@@ -63,6 +65,7 @@ def salvage(folders: DataFolders) -> Salvage:
         saved.node_id or bytes(16),
         list(saved.missing_bodies),
         saved.without_queue,
+        saved.without_branch,
     )
 
 

@@ -16,12 +16,31 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import AddressRecord, LargeBody, QueueRecord, Recovered, StoreBatch
+from mqbroker.messaging.ports import (
+    AddressRecord,
+    BranchRecord,
+    BranchState,
+    LargeBody,
+    QueueRecord,
+    Recovered,
+    RecoveredReference,
+    StoreBatch,
+)
 from mqclient.wire.message import CoreMessage
+from mqclient.wire.primitives import Xid
 from tests.simulation.disk import SimulatedCrash
 from tests.unit.storage.support import LARGE, Rig, make_message
 
 References = dict[int, tuple[int, int]]
+
+
+@dataclass
+class ModelBranch:
+    """What a branch has sent and acknowledged, and what has become of it."""
+
+    state: BranchState
+    messages: dict[int, References] = field(default_factory=dict)
+    acknowledged: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
@@ -32,15 +51,28 @@ class Model:
     duplicates: dict[int, bytes] = field(default_factory=dict)
     queues: set[int] = field(default_factory=set)
     settings: dict[str, str] = field(default_factory=dict)
+    branches: dict[int, ModelBranch] = field(default_factory=dict)
 
-    def routed(self, queues: set[int]) -> dict[int, References]:
-        """The messages as far as their queues exist."""
-        left = {}
-        for message_id, references in self.messages.items():
-            known = {queue_id: details for queue_id, details in references.items() if queue_id in queues}
-            if known:
-                left[message_id] = known
-        return left
+    def delete_queues_but(self, queues: set[int]) -> Model:
+        """The same without references to other queues, and without the messages that have none left."""
+        branches = {
+            branch_id: ModelBranch(branch.state, routed(branch.messages, queues), branch.acknowledged)
+            for branch_id, branch in self.branches.items()
+        }
+        return Model(routed(self.messages, queues), self.duplicates, queues, self.settings, branches)
+
+    def message_ids(self) -> set[int]:
+        return set(self.messages).union(*(branch.messages for branch in self.branches.values()))
+
+
+def routed(messages: dict[int, References], queues: set[int]) -> dict[int, References]:
+    """The messages as far as their queues exist."""
+    left = {}
+    for message_id, references in messages.items():
+        known = {queue_id: details for queue_id, details in references.items() if queue_id in queues}
+        if known:
+            left[message_id] = known
+    return left
 
 
 @dataclass
@@ -53,15 +85,28 @@ class Step:
     has_bindings: bool
 
 
+def table(messages: list[tuple[Message, list[RecoveredReference]]]) -> dict[int, References]:
+    return {
+        message.message_id: {each.queue_id: (each.delivery_count, each.scheduled) for each in references}
+        for message, references in messages
+    }
+
+
+def all_messages(recovered: Recovered) -> list[Message]:
+    branches = [message for branch in recovered.branches for message, _ in branch.messages]
+    return [message for message, _ in recovered.messages] + branches
+
+
 def content_of(recovered: Recovered) -> Model:
     return Model(
-        {
-            message.message_id: {each.queue_id: (each.delivery_count, each.scheduled) for each in references}
-            for message, references in recovered.messages
-        },
+        table(recovered.messages),
         {entry.record_id: entry.duplicate_id for entry in recovered.duplicate_ids},
         {queue.queue_id for queue in recovered.queues},
         {key: value for (_, key), value in recovered.settings.items()},
+        {
+            branch.record.branch_id: ModelBranch(branch.record.state, table(branch.messages), branch.record.acknowledged)
+            for branch in recovered.branches
+        },
     )
 
 
@@ -99,7 +144,7 @@ class StoreMachine(RuleBasedStateMachine):
         """What a start has recovered is the truth from now on."""
         self.model = content_of(recovered)
         self.history = [Step(self.rig.store.ticket(), deepcopy(self.model), True, True)]
-        self.live = {message.message_id: message for message, _ in recovered.messages}
+        self.live = {message.message_id: message for message in all_messages(recovered)}
 
     def check(self, recovered: Recovered, synced: int) -> None:
         """Is this what the disk may hold, when all up to ``synced`` was acknowledged?"""
@@ -110,13 +155,13 @@ class StoreMachine(RuleBasedStateMachine):
             for bindings in range(safe, len(self.history))
             for messages in range(safe, len(self.history))
         ), f"not any state since the last acknowledged one: {found}\nacknowledged: {self.history[safe]}\nlast: {self.history[-1]}"
-        for message, _ in recovered.messages:
+        for message in all_messages(recovered):
             assert message.buffer == self.buffers[message.message_id]
             if message.message_id in self.bodies:
                 assert message.large is not None
                 assert message.large.read(0, 1 << 20) == self.bodies[message.message_id]
         assert [message.message_id for message, _ in recovered.messages] == sorted(found.messages)
-        bodies = {f"{message.large.body_id}.msg" for message, _ in recovered.messages if message.large is not None}
+        bodies = {f"{message.large.body_id}.msg" for message in all_messages(recovered) if message.large is not None}
         assert set(self.rig.disk.list(LARGE)) == bodies, "a body without message, or the other way round"
 
     def fits(self, found: Model, bindings: int, messages: int) -> bool:
@@ -131,7 +176,8 @@ class StoreMachine(RuleBasedStateMachine):
             found.queues == bound.queues
             and found.settings == bound.settings
             and found.duplicates == stored.duplicates
-            and found.messages == stored.routed(bound.queues)
+            and (kept := stored.delete_queues_but(bound.queues)).messages == found.messages
+            and kept.branches == found.branches
         )
 
     def next_id(self) -> int:
@@ -157,11 +203,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Pieces of batches.
 
-    def add(self, queue_ids: list[int], size: int) -> None:
+    def add(self, queue_ids: list[int], size: int, branch_id: int = 0) -> None:
         message = make_message(self.rig.store, self.rng.randbytes(size))
-        self.keep(message, queue_ids)
+        self.keep(message, queue_ids, branch_id)
 
-    def add_large(self, queue_ids: list[int], size: int) -> None:
+    def add_large(self, queue_ids: list[int], size: int, branch_id: int = 0) -> None:
         body: LargeBody = self.rig.store.create_large_body(self.next_id())
         content = self.rng.randbytes(size)
         for start in range(0, size, 1000):
@@ -169,15 +215,20 @@ class StoreMachine(RuleBasedStateMachine):
         body.complete()
         message = Message.of(CoreMessage(message_id=self.next_id(), address="a", durable=True), body)
         self.bodies[message.message_id] = content
-        self.keep(message, queue_ids)
+        self.keep(message, queue_ids, branch_id)
 
-    def keep(self, message: Message, queue_ids: list[int]) -> None:
+    def keep(self, message: Message, queue_ids: list[int], branch_id: int) -> None:
         assert message.message_id > self.highest_id or message.large is not None
         self.highest_id = max(self.highest_id, message.message_id)
-        self.batch.add_message(message, queue_ids)
+        messages = self.model.messages
+        if branch_id:
+            self.batch.add_prepared(branch_id, message, queue_ids)
+            messages = self.model.branches[branch_id].messages
+        else:
+            self.batch.add_message(message, queue_ids)
         self.live[message.message_id] = message
         self.buffers[message.message_id] = message.buffer
-        self.model.messages[message.message_id] = dict.fromkeys(queue_ids, (0, 0))
+        messages[message.message_id] = dict.fromkeys(queue_ids, (0, 0))
 
     def settle_one(self) -> None:
         """Acknowledge, count or schedule some reference."""
@@ -197,11 +248,15 @@ class StoreMachine(RuleBasedStateMachine):
             self.batch.schedule(queue_id, message, number)
             references[queue_id] = (references[queue_id][0], number)
         else:
-            self.batch.acknowledge(queue_id, message)
-            del references[queue_id]
-            if not references:
-                del self.model.messages[message_id]
-                self.released.append(message)
+            self.acknowledge(queue_id, message_id)
+
+    def acknowledge(self, queue_id: int, message_id: int) -> None:
+        message, references = self.live[message_id], self.model.messages[message_id]
+        self.batch.acknowledge(queue_id, message)
+        del references[queue_id]
+        if not references:
+            del self.model.messages[message_id]
+            self.released.append(message)
 
     def some_queues(self) -> list[int]:
         return self.rng.sample(sorted(self.model.queues), min(len(self.model.queues), self.rng.randint(1, 2)))
@@ -242,8 +297,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.new_batch()
         self.batch.delete_queue(queue_id)
         self.model.queues.discard(queue_id)
-        self.model.messages = self.model.routed(self.model.queues)
-        for message_id in set(self.live) - set(self.model.messages):
+        self.model = self.model.delete_queues_but(self.model.queues)
+        for message_id in sorted(set(self.live) - self.model.message_ids()):
             self.released.append(self.live[message_id])
         self.finish(False, True)
 
@@ -264,6 +319,42 @@ class StoreMachine(RuleBasedStateMachine):
     def large_message(self, size: int) -> None:
         self.new_batch()
         self.add_large(self.some_queues(), size)
+        self.finish(True, False)
+
+    @precondition(lambda self: self.model.queues)
+    @rule(count=st.integers(0, 3), size=st.sampled_from((0, 50, 700, 3000)), acknowledged=st.integers(0, 3), large=st.booleans())
+    def prepare(self, count: int, size: int, acknowledged: int, large: bool) -> None:
+        self.new_batch()
+        branch_id = self.next_id()
+        places = [(queue_id, message_id) for message_id, references in self.model.messages.items() for queue_id in references]
+        pairs = tuple(self.rng.sample(places, min(acknowledged, len(places))))
+        self.model.branches[branch_id] = ModelBranch(BranchState.PREPARED, {}, pairs)
+        self.batch.put_branch(BranchRecord(branch_id, Xid(1, b"b", b"%d" % branch_id), BranchState.PREPARED, 1, pairs))
+        for _ in range(count):
+            self.add(self.some_queues(), size, branch_id)
+        if large and self.datasync:
+            self.add_large(self.some_queues(), size + 1, branch_id)
+        self.finish(True, False)
+
+    @precondition(lambda self: self.model.branches)
+    @rule(commit=st.booleans(), heuristic=st.booleans())
+    def end_branch(self, commit: bool, heuristic: bool) -> None:
+        """By its transaction manager, or before that by management; or it is forgotten after that."""
+        self.new_batch()
+        branch_id = self.rng.choice(sorted(self.model.branches))
+        branch = self.model.branches.pop(branch_id)
+        self.batch.end_branch(branch_id, commit)
+        if commit:
+            for queue_id, message_id in branch.acknowledged:
+                if queue_id in self.model.messages.get(message_id, ()):
+                    self.acknowledge(queue_id, message_id)
+            self.model.messages.update(branch.messages)
+        else:
+            self.released += [self.live[message_id] for message_id in branch.messages]
+        if heuristic and branch.state is BranchState.PREPARED:
+            outcome = BranchState.COMMITTED if commit else BranchState.ROLLED_BACK
+            self.batch.put_branch(BranchRecord(branch_id, Xid(1, b"b", b"%d" % branch_id), outcome, 1))
+            self.model.branches[branch_id] = ModelBranch(outcome)
         self.finish(True, False)
 
     @precondition(lambda self: self.model.messages)

@@ -32,6 +32,7 @@ def messages(draw: st.DrawFn) -> records.MessageRecord:
         body_id,
         0 if body_id is None else draw(st.integers(0, 2**63 - 1)),
         draw(st.booleans()),
+        draw(st.just(0) | numbers.filter(bool)),
     )
 
 
