@@ -7,13 +7,13 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cli.data_recover import Salvage, write_journal
+from mqbroker.cli.data_recover import Salvage, salvage, write_journal
 from mqbroker.cli.journal_folder import DataFolders
 from mqbroker.cli.xml_messages import read_body, read_message
 from mqbroker.cli.xml_reader import read_nodes
 from mqbroker.messaging.ports import AddressRecord, QueueRecord
 from mqbroker.storage.bindings import address_value, queue_value
-from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, BindingRecord, MessageRecord
+from mqclient.storageformat.records import ADDRESS_BINDING, BRANCH_PREPARED, QUEUE_BINDING, BindingRecord, BranchRecord, MessageRecord
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message
 from tests.unit.cli.runner import Result, mqbroker
 
@@ -26,15 +26,18 @@ class JournalTests(SynchronousTestCase):
         found.state.apply(1, BindingRecord(ADDRESS_BINDING, address_value(AddressRecord(1, "orders", frozenset({0, 1}), False))))
         found.state.apply(1, BindingRecord(QUEUE_BINDING, queue_value(QueueRecord(2, "orders", "orders", 1, "a > 1", {}))))
         for number in (10, 11, 12):
-            message = CoreMessage(message_id=number, address="orders", durable=True, body=b"body %d" % number)
-            buffer = encode_message(message)
-            found.state.apply(1, MessageRecord(number, 4 + len(message.body), (2,), buffer, None, None, 0, False))
+            found.state.apply(1, self.message(number))
         large = encode_headers(CoreMessage(message_id=13, address="orders", durable=True))
         found.state.apply(1, MessageRecord(13, 0, (2,), large, None, 13, 5, False))
         source = Path(self.mktemp())
         source.mkdir()
         (source / "13.msg").write_bytes(b"large")
         write_journal(found, DataFolders(source, source, source), self.folders, unwritten_max=0)
+
+    @staticmethod
+    def message(number: int, branch_id: int = 0) -> MessageRecord:
+        message = CoreMessage(message_id=number, address="orders", durable=True, body=b"body %d" % number)
+        return MessageRecord(number, 4 + len(message.body), (2,), encode_message(message), None, None, 0, False, branch_id)
 
     def command(self, name: str, *arguments: str) -> Result:
         return mqbroker("data", name, "--data", str(self.data), *arguments)
@@ -70,6 +73,29 @@ class JournalTests(SynchronousTestCase):
         safe = self.command("print", "--safe", "--skip-bindings").out
         self.assertNotIn(b"body 11".hex(), safe)
         self.assertNotIn("operation@Binding", safe)
+
+    def test_branches(self) -> None:
+        """A prepared branch is printed and salvaged; what it has sent is not exported."""
+        found = salvage(self.folders)
+        found.state.apply(1, BranchRecord(20, BRANCH_PREPARED, 1, 7, b"qualifier", b"transaction", ((2, 10),)))
+        found.state.apply(1, self.message(21, 20))
+        found.state.apply(1, self.message(22, 99))
+        branches = Path(self.mktemp())
+        folders = DataFolders(branches / "journal", branches / "bindings", branches / "large-messages")
+        write_journal(found, self.folders, folders, salt=78)
+        text = mqbroker("data", "print", "--data", str(branches)).out
+        self.assertIn("operation@Branch;branch_id=20;state=0;", text)
+        self.assertIn("recordID=21;queues=[2];branch=20;", text)
+        self.assertIn("messages=5;duplicateIDs=0;branches=1;", text)
+        result = mqbroker("data", "exp", "--data", str(branches))
+        self.assertIn("1 prepared XA branches are not exported", result.err)
+        self.assertEqual(set(self.bodies("--data", str(branches))), {10, 11, 12, 13})
+        target = self.mktemp()
+        result = mqbroker("data", "recover", "--data", str(branches), "--target", target)
+        self.assertIn("LOST message 22: it was sent in an XA branch that is not known any more", result.out)
+        text = mqbroker("data", "print", "--data", target).out
+        self.assertIn("recordID=21;queues=[2];branch=20;", text)
+        self.assertIn("messages=5;duplicateIDs=0;branches=1;", text)
 
     def test_a_damaged_journal_is_not_exported(self) -> None:
         self.damage()

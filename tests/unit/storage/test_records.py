@@ -45,6 +45,18 @@ every_record: st.SearchStrategy[records.Record] = st.one_of(
     st.builds(records.DuplicateGoneRecord, numbers),
     st.builds(records.Trim, numbers),
     st.builds(records.Mark, numbers),
+    st.builds(
+        records.BranchRecord,
+        numbers,
+        st.integers(0, 2),
+        numbers,
+        st.integers(-(2**31), 2**31 - 1),
+        st.binary(max_size=64),
+        st.binary(max_size=64),
+        st.lists(st.tuples(numbers, numbers), max_size=4).map(tuple),
+        st.lists(numbers, max_size=4).map(tuple),
+    ),
+    st.builds(records.BranchEndsRecord, numbers, st.booleans()),
     st.builds(records.BindingRecord, whats, json_objects),
     st.builds(records.BindingGoneRecord, whats, json_objects),
     st.builds(records.IdLimit, numbers),
@@ -53,9 +65,9 @@ every_record: st.SearchStrategy[records.Record] = st.one_of(
 
 def encode(record: records.Record) -> bytes:
     match record:
-        case records.MessageRecord(_, headers, queue_ids, buffer, address, body_id, size, moved):
+        case records.MessageRecord(_, headers, queue_ids, buffer, address, body_id, size, moved, branch_id):
             body = None if body_id is None else (body_id, size)
-            return records.encode_message_head(headers, len(buffer), queue_ids, address, body, moved) + buffer
+            return records.encode_message_head(headers, len(buffer), queue_ids, address, body, moved, branch_id) + buffer
         case records.AcknowledgeRecord(queue_id, message_id):
             return records.ACKNOWLEDGED.pack(records.ACKNOWLEDGE, queue_id, message_id)
         case records.DeliveryCountRecord(queue_id, message_id, count):
@@ -70,6 +82,10 @@ def encode(record: records.Record) -> bytes:
             return records.encode_trim(sequence)
         case records.Mark(number):
             return records.encode_mark(number)
+        case records.BranchRecord():
+            return records.encode_branch(record)
+        case records.BranchEndsRecord(branch_id, committed):
+            return records.encode_branch_ends(branch_id, committed)
         case records.BindingRecord(what, value):
             return records.encode_binding(what, value)
         case records.BindingGoneRecord(what, value):
