@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import fields
 from typing import TextIO
 
@@ -66,5 +67,10 @@ def _message(record: MessageRecord, safe: bool) -> str:
 
 
 def _summary(state: State) -> str:
-    counts = {"messages": state.messages, "duplicateIDs": state.duplicates, "branches": state.branches, "bindings": state.bindings}
+    counts: dict[str, Sized] = {
+        "messages": state.messages,
+        "duplicateIDs": state.duplicates,
+        "branches": state.branches,
+        "bindings": state.bindings,
+    }
     return ";".join(f"{name}={len(entries)}" for name, entries in counts.items()) + f";idLimit={state.id_limit}"

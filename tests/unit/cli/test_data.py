@@ -79,10 +79,9 @@ class JournalTests(SynchronousTestCase):
         found = salvage(self.folders)
         found.state.apply(1, BranchRecord(20, BRANCH_PREPARED, 1, 7, b"qualifier", b"transaction", ((2, 10),)))
         found.state.apply(1, self.message(21, 20))
-        found.state.apply(1, self.message(22, 99))
         branches = Path(self.mktemp())
         folders = DataFolders(branches / "journal", branches / "bindings", branches / "large-messages")
-        write_journal(found, self.folders, folders, salt=78)
+        write_journal(found, self.folders, folders)
         text = mqbroker("data", "print", "--data", str(branches)).out
         self.assertIn("operation@Branch;branch_id=20;state=0;", text)
         self.assertIn("recordID=21;queues=[2];branch=20;", text)
@@ -91,8 +90,7 @@ class JournalTests(SynchronousTestCase):
         self.assertIn("1 prepared XA branches are not exported", result.err)
         self.assertEqual(set(self.bodies("--data", str(branches))), {10, 11, 12, 13})
         target = self.mktemp()
-        result = mqbroker("data", "recover", "--data", str(branches), "--target", target)
-        self.assertIn("LOST message 22: it was sent in an XA branch that is not known any more", result.out)
+        mqbroker("data", "recover", "--data", str(branches), "--target", target)
         text = mqbroker("data", "print", "--data", target).out
         self.assertIn("recordID=21;queues=[2];branch=20;", text)
         self.assertIn("messages=5;duplicateIDs=0;branches=1;", text)

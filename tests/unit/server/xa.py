@@ -1,4 +1,4 @@
-"""XA over the wire: what a transaction manager asks, in every state of a branch, and what is left after a restart."""
+"""Sessions of a transaction manager, and brokers for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.branches import XACode
 from mqclient.wire import packets as wire
-from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import Xid
 from tests.unit.server.support import Peer, Session, World, message_id
 from tests.unit.storage.support import Rig
@@ -103,7 +102,7 @@ class Broker:
         self.world = self._start(self.rig.crash())
 
 
-class RestartTests(SynchronousTestCase):
+class RestartCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.broker = Broker()
         self.open()
@@ -137,109 +136,25 @@ class RestartTests(SynchronousTestCase):
         self.broker.settle()
         return bodies
 
-    def test_a_prepared_branch_survives_and_is_committed(self) -> None:
-        self.prepared()
-        for again in (self.broker.restart, self.broker.crash):
-            again()
-            self.open()
-            self.assertEqual(self.session.in_doubt(), ["t"])
-            self.assertEqual(self.consumed(), [])
-        self.assertEqual(self.ask(wire.XaCommit(xid("t"))), 0)
-        self.broker.crash()
-        self.open()
-        self.assertEqual(self.session.in_doubt(), [])
-        self.assertEqual(self.consumed(), [b"one", b"two"])
 
-    def test_a_prepared_branch_survives_and_is_rolled_back(self) -> None:
-        self.prepared()
-        self.broker.crash()
-        self.open()
-        self.assertEqual(self.ask(wire.XaRollback(xid("t"))), 0)
-        self.broker.crash()
-        self.open()
-        self.assertEqual(self.session.in_doubt(), [])
-        self.assertEqual(self.consumed(), [])
+class StateCase(SynchronousTestCase):
+    """A broker whose store is as fast as the test, with one client that has two XA sessions."""
 
-    def test_an_unprepared_branch_does_not(self) -> None:
-        self.ask(wire.XaStart(xid("t")))
-        self.session.session.publish(b"lost")
-        self.ask(wire.XaEnd(xid("t")))
-        self.broker.crash()
-        self.open()
-        self.assertEqual(self.session.in_doubt(), [])
-        self.assertEqual(self.ask(wire.XaCommit(xid("t"), True)), NOTA)
-        self.assertEqual(self.consumed(), [])
+    settings: dict[str, Any] = {}
 
-    def test_the_answer_waits_for_the_disk(self) -> None:
-        self.ask(wire.XaStart(xid("t")))
-        self.session.session.publish(b"one")
-        self.ask(wire.XaEnd(xid("t")))
-        for request in (wire.XaPrepare(xid("t")), wire.XaCommit(xid("t"))):
-            self.session.session.send(request)
-            self.assertEqual(self.session.session.take(), [])
-            self.broker.settle()
-            self.assertEqual(len(self.session.session.take()), 1)
+    def setUp(self) -> None:
+        self.world = World(Configuration(security_enabled=False, **self.settings))
+        self.peer = self.world.peer()
+        self.session, self.other = XASession(self.peer), XASession(self.peer)
+        self.session.session.create_queue("q")
+        self.plain = self.world.session()
+        self.reports: list[tuple[str, str]] = []
+        observer = self.world.server.notifications
+        self.patch(observer, "message_dropped", lambda code, text: self.reports.append((code, text)))
 
-    def test_a_crash_before_the_sync_of_a_prepare(self) -> None:
-        """Nobody was told: the branch is gone, as a whole."""
-        self.ask(wire.XaStart(xid("t")))
-        self.session.session.publish(b"one")
-        self.ask(wire.XaEnd(xid("t")))
-        self.session.session.send(wire.XaPrepare(xid("t")))
-        self.broker.crash()
-        self.open()
-        self.assertEqual(self.session.in_doubt(), [])
-        self.assertEqual(self.consumed(), [])
+    @property
+    def queue(self) -> Any:
+        return self.world.queue("q")
 
-    def test_nothing_is_answered_after_a_failed_write(self) -> None:
-        self.ask(wire.XaStart(xid("t")))
-        self.session.session.publish(b"one")
-        self.ask(wire.XaEnd(xid("t")))
-        self.broker.rig.disk.fail("write", OSError(5, "broken"))
-        self.session.session.send(wire.XaPrepare(xid("t")))
-        self.broker.settle()
-        self.assertEqual(self.session.session.take(), [])
-        self.assertTrue(self.broker.rig.store.failed)
-
-    def test_acknowledged_messages_are_blocked_from_everybody(self) -> None:
-        writer = self.broker.world.session()
-        for body in (b"one", b"two", b"three"):
-            writer.publish(body)
-        self.broker.settle()
-        self.session.session.consume()
-        self.broker.settle()
-        first = self.session.session.received()[0]
-        self.ask(wire.XaStart(xid("t")))
-        self.session.acknowledge(first)
-        self.ask(wire.XaEnd(xid("t")))
-        self.ask(wire.XaPrepare(xid("t")))
-        for _ in range(2):
-            self.broker.crash()
-            queue = self.broker.world.queue("q")
-            self.assertEqual((queue.message_count, queue.delivering), (3, 1))
-            self.assertEqual(self.consumed(), [b"two", b"three"])
-        self.open()
-        self.assertEqual(self.ask(wire.XaRollback(xid("t"))), 0)
-        self.broker.crash()
-        self.session = XASession(self.broker.world.peer(), auto_commit_acks=True)
-        self.session.session.consume()
-        self.broker.settle()
-        found = self.session.session.received()
-        self.assertEqual([decode_message(each.message).body for each in found], [b"one", b"two", b"three"])
-        self.assertEqual(found[0].delivery_count, 2)
-
-    def test_a_committed_acknowledgement_is_final(self) -> None:
-        self.broker.world.session().publish(b"one")
-        self.broker.settle()
-        self.session.session.consume()
-        self.broker.settle()
-        found = self.session.session.received()
-        self.ask(wire.XaStart(xid("t")))
-        self.session.acknowledge(found[0])
-        self.ask(wire.XaEnd(xid("t")))
-        self.ask(wire.XaPrepare(xid("t")))
-        self.broker.crash()
-        self.open()
-        self.assertEqual(self.ask(wire.XaCommit(xid("t"))), 0)
-        self.broker.crash()
-        self.assertEqual(self.broker.world.queue("q").message_count, 0)
+    def visible(self) -> list[bytes]:
+        return [reference.message.decoded().body for reference in self.queue.references]
