@@ -1,0 +1,406 @@
+"""Random work in XA branches against a small model, with restarts and crashes at any moment.
+
+After every step the queues, what branches hold of them and the accounts are as the model says.  After a restart they are as they were after
+some step, none before the last one that was durable; a branch is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import TestCase
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from mqbroker.config.address_settings import AddressSettings
+from mqbroker.config.configuration import QueueConfiguration
+from mqbroker.config.matching import AddressSettingsRepository, Wildcards
+from mqbroker.messaging.branches import XACode, XAError, xid_base64
+from mqbroker.messaging.context import OperationContext
+from mqbroker.messaging.core import MessagingOptions
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.messaging import Messaging
+from mqbroker.messaging.ports import BranchState, Recovered
+from mqbroker.messaging.references import Reference
+from mqclient.errors import DuplicateIdRejectedError
+from mqclient.wire.message import CoreMessage, encode_message
+from mqclient.wire.primitives import Xid
+from mqclient.wire.properties import STRING
+from tests.simulation.disk import SimulatedCrash
+from tests.unit.storage.support import Rig
+
+QUEUES = ("q", "r")
+"""Both on one multicast address: each message is in both."""
+OWNERS = ("one", "two")
+NAMES = st.integers(0, 3)
+DUPLICATES = st.sampled_from((None, None, "x", "y", "z"))
+TIMEOUT_MS = 50_000
+
+
+@dataclass
+class ModelBranch:
+    owner: str | None
+    sends: list[int] = field(default_factory=list)
+    taken: list[tuple[str, int]] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
+    prepared: bool = False
+    failed: bool = False
+
+
+@dataclass
+class Model:
+    """Messages are numbers, ascending as they were sent.  ``queues`` have what is visible and what branches have taken, in order."""
+
+    queues: dict[str, list[int]] = field(default_factory=lambda: {name: [] for name in QUEUES})
+    branches: dict[int, ModelBranch] = field(default_factory=dict)
+    decided: dict[int, bool] = field(default_factory=dict)
+    duplicates: set[str] = field(default_factory=set)
+
+    def waiting(self, queue: str) -> list[int]:
+        taken = {place for branch in self.branches.values() for place in branch.taken}
+        return [number for number in self.queues[queue] if (queue, number) not in taken]
+
+    def after_restart(self) -> Model:
+        """What is left of it: no branch that was not prepared, and every queue in the order of sending."""
+        model = deepcopy(self)
+        model.branches = {name: branch for name, branch in model.branches.items() if branch.prepared}
+        for branch in model.branches.values():
+            branch.owner = None
+        for queue in model.queues.values():
+            queue.sort()
+        return model
+
+    def commit(self, name: int) -> None:
+        branch = self.branches.pop(name)
+        for queue, number in branch.taken:
+            self.queues[queue].remove(number)
+        for queue in QUEUES:
+            self.queues[queue] += branch.sends
+        self.duplicates.update(branch.duplicates)
+
+    def roll_back(self, name: int) -> None:
+        branch = self.branches.pop(name)
+        if branch.prepared:
+            self.duplicates.difference_update(branch.duplicates)
+
+
+def xid(name: int) -> Xid:
+    return Xid(1, b"branch", b"%d" % name)
+
+
+class BranchMachine(RuleBasedStateMachine):
+    """One disk, one broker after the other."""
+
+    @initialize(seed=st.integers(0, 2**32), size=st.sampled_from((1024, 4096)))
+    def begin(self, seed: int, size: int) -> None:
+        self.rig = Rig(seed, journal_file_size=size, bindings_file_size=4096, journal_compact_min_files=1, journal_compact_percentage=100)
+        self.rng = self.rig.rng
+        self.sent = 0
+        self.model = Model()
+        self.start(self.rig.start())
+        for name in QUEUES:
+            self.messaging.administration.create_queue(QueueConfiguration(name=name, address="a", routing_type=0, durable=True))
+        self.rig.settle()
+        self.history = [(self.rig.store.ticket(), deepcopy(self.model))]
+
+    def start(self, recovered: Recovered) -> None:
+        repository = AddressSettingsRepository(Wildcards(), None, AddressSettings(), {})
+        options = MessagingOptions(transaction_timeout=TIMEOUT_MS, transaction_timeout_scan_period=1000)
+        self.messaging = Messaging(self.rig.store, self.rig.clock, repository, Wildcards(), options, lambda: 0.5)
+        self.messaging.restore(recovered)
+        self.context = OperationContext(self.rig.store)
+        self.working: dict[int, Any] = {}
+        self.branches = self.messaging.branches
+
+    # --- what must be true
+
+    def done(self) -> None:
+        """After a step: the broker agrees with the model, once what it has caused is visible."""
+        self.history.append((self.rig.store.ticket(), deepcopy(self.model)))
+        if self.rng.random() < 0.6:
+            self.rig.settle()
+            self.compare()
+
+    def compare(self) -> None:
+        core = self.messaging.core
+        model = self.model
+        sends = sum(len(branch.sends) for branch in model.branches.values())
+        for name in QUEUES:
+            queue = core.queues[name]
+            assert [number_of(reference) for reference in queue.references] == model.waiting(name)
+            assert queue.message_count == len(model.queues[name])
+            assert queue.arriving == sends
+        messages = {number for queue_numbers in model.queues.values() for number in queue_numbers}
+        assert core.addresses["a"].memory.messages == len(messages) + sends
+        cache = core.known_duplicate_ids("a")
+        known = {text for text in ("x", "y", "z") if cache is not None and text.encode("utf-16-le") in cache}
+        assert known == model.duplicates
+        prepared = {name for name, branch in model.branches.items() if branch.prepared}
+        assert {branch.xid for branch in self.branches.prepared()} == {xid(name) for name in prepared}
+        assert set(self.branches.in_doubt()) == {xid(name) for name in prepared | set(model.decided)}
+        for committed, outcome in ((True, BranchState.COMMITTED), (False, BranchState.ROLLED_BACK)):
+            names = {name for name, how in model.decided.items() if how is committed}
+            assert {record.xid for record in self.branches.decided(outcome)} == {xid(name) for name in names}
+
+    def found(self) -> tuple[Any, ...]:
+        """What a restart has brought, in the form of :func:`shape`."""
+        core = self.messaging.core
+        return (
+            {name: [number_of(reference) for reference in core.queues[name].references] for name in QUEUES},
+            {
+                branch.xid: (
+                    sorted(number_of_message(message) for message, _ in branch.transaction.sends),
+                    sorted((reference.queue.name, number_of(reference)) for reference in branch.transaction.acknowledged),
+                )
+                for branch in self.branches.prepared()
+            },
+            {record.xid for state in (BranchState.COMMITTED, BranchState.ROLLED_BACK) for record in self.branches.decided(state)},
+        )
+
+    def restarted(self, synced: int) -> None:
+        while True:
+            try:
+                recovered = self.rig.start()
+                break
+            except SimulatedCrash:
+                self.rig.disk.crash()
+        self.start(recovered)
+        safe = max(index for index, (ticket, _) in enumerate(self.history) if ticket <= synced)
+        candidates = [model.after_restart() for _, model in self.history[safe:]]
+        found = self.found()
+        fitting = [model for model in candidates if shape(model) == found]
+        assert fitting, f"not any state since the last durable one: {found}\nmodels: {candidates}"
+        self.model = fitting[-1]
+        self.compare()
+        self.history = [(self.rig.store.ticket(), deepcopy(self.model))]
+
+    def refused(self, code: XACode, function: Callable[..., object], *args: Any) -> None:
+        try:
+            function(*args)
+        except XAError as error:
+            assert error.code is code, (error.code, code)
+        else:
+            raise AssertionError(f"not refused with {code}")
+
+    def known(self, name: int) -> bool:
+        return name in self.model.branches
+
+    # --- work
+
+    def send(self, duplicate: str | None, transaction: Any = None) -> int:
+        self.sent += 1
+        content = CoreMessage(address="a", durable=True, body=b"%d" % self.sent)
+        if duplicate is not None:
+            content.properties["_AMQ_DUPL_ID"] = (STRING, duplicate)
+        message = Message.received(encode_message(content), self.rig.store.next_id())
+        self.messaging.sending.send(message, "a", None, 0, self.context, transaction)
+        return self.sent
+
+    @rule(duplicate=DUPLICATES)
+    def plain_send(self, duplicate: str | None) -> None:
+        number = self.send(duplicate)
+        if duplicate not in self.model.duplicates:
+            for queue in self.model.queues.values():
+                queue.append(number)
+            if duplicate is not None:
+                self.model.duplicates.add(duplicate)
+        self.done()
+
+    @rule(name=NAMES, owner=st.sampled_from(OWNERS))
+    def begin_branch(self, name: int, owner: str) -> None:
+        if self.known(name) or name in self.model.decided:
+            self.refused(XACode.DUPLICATE_XID, self.branches.start, xid(name), owner)
+            return
+        self.branches.start(xid(name), owner)
+        self.model.branches[name] = ModelBranch(owner)
+
+    @rule(name=NAMES, duplicate=DUPLICATES)
+    def send_in_branch(self, name: int, duplicate: str | None) -> None:
+        branch = self.model.branches.get(name)
+        if branch is None or branch.prepared:
+            return
+        number = self.send(duplicate, self.branches.find(xid(name)).transaction)
+        if duplicate is not None and duplicate in self.model.duplicates:
+            branch.failed = True
+        else:
+            branch.sends.append(number)
+            if duplicate is not None:
+                branch.duplicates.append(duplicate)
+        self.done()
+
+    @rule(name=NAMES, queue=st.sampled_from(QUEUES))
+    def take_in_branch(self, name: int, queue: str) -> None:
+        self.rig.settle()
+        branch = self.model.branches.get(name)
+        waiting = self.model.waiting(queue)
+        if branch is None or branch.prepared or not waiting:
+            return
+        number = self.rng.choice(waiting)
+        served = self.messaging.core.queues[queue]
+        (reference,) = (each for each in served.references if number_of(each) == number)
+        served.take(reference)
+        reference.delivery_count += 1
+        self.branches.find(xid(name)).transaction.acknowledged.append(reference)
+        branch.taken.append((queue, number))
+        self.done()
+
+    # --- ends
+
+    @rule(name=NAMES)
+    def prepare(self, name: int) -> None:
+        branch = self.model.branches.get(name)
+        if branch is None:
+            self.refused(XACode.UNKNOWN_XID, self.branches.prepare, xid(name))
+            return
+        failed = branch.failed or (not branch.prepared and self.model.duplicates.intersection(branch.duplicates))
+        try:
+            self.branches.prepare(xid(name))
+            assert not failed
+            branch.prepared = True
+            branch.owner = None
+            self.model.duplicates.update(branch.duplicates)
+        except DuplicateIdRejectedError:
+            assert failed
+            self.model.branches[name] = ModelBranch(branch.owner, failed=True)
+        self.done()
+
+    @rule(name=NAMES, one_phase=st.booleans())
+    def commit(self, name: int, one_phase: bool) -> None:
+        branch = self.model.branches.get(name)
+        if branch is None or branch.prepared is one_phase:
+            code = XACode.WRONG_STATE if branch is not None else self.outcome(name) or XACode.UNKNOWN_XID
+            self.refused(code, self.branches.commit, xid(name), one_phase, self.context)
+            return
+        failed = branch.failed or (not branch.prepared and self.model.duplicates.intersection(branch.duplicates))
+        try:
+            self.branches.commit(xid(name), one_phase, self.context)
+            assert not failed
+            self.model.commit(name)
+        except DuplicateIdRejectedError:
+            assert failed
+            self.model.roll_back(name)
+        self.done()
+
+    @rule(name=NAMES)
+    def roll_back(self, name: int) -> None:
+        if self.known(name):
+            self.branches.rollback(xid(name))
+            self.model.roll_back(name)
+            self.done()
+        else:
+            self.refused(self.outcome(name) or XACode.UNKNOWN_XID, self.branches.rollback, xid(name))
+
+    def outcome(self, name: int) -> XACode | None:
+        committed = self.model.decided.get(name)
+        return None if committed is None else XACode.HEURISTIC_COMMIT if committed else XACode.HEURISTIC_ROLLBACK
+
+    @rule(name=NAMES, commit=st.booleans())
+    def decide(self, name: int, commit: bool) -> None:
+        branch = self.model.branches.get(name)
+        there = branch is not None and branch.prepared
+        assert self.branches.decide(xid_base64(xid(name)), commit=commit) is there
+        if there:
+            if commit:
+                self.model.commit(name)
+            else:
+                self.model.roll_back(name)
+            self.model.decided[name] = commit
+            self.done()
+
+    @rule(name=NAMES)
+    def forget(self, name: int) -> None:
+        if self.model.decided.pop(name, None) is None:
+            self.refused(XACode.UNKNOWN_XID, self.branches.forget, xid(name))
+        else:
+            self.branches.forget(xid(name))
+            self.done()
+
+    @rule(owner=st.sampled_from(OWNERS))
+    def connection_ends(self, owner: str) -> None:
+        self.branches.abandon(owner)
+        for name in [name for name, branch in self.model.branches.items() if branch.owner == owner]:
+            self.model.roll_back(name)
+        self.done()
+
+    @precondition(lambda self: any(not branch.prepared for branch in self.model.branches.values()))
+    @rule()
+    def time_passes(self) -> None:
+        self.rig.clock.reactor.advance(TIMEOUT_MS / 1000 + 2)
+        for name in [name for name, branch in self.model.branches.items() if not branch.prepared]:
+            self.model.roll_back(name)
+        self.done()
+
+    # --- the disk and the machine
+
+    @rule()
+    def turn(self) -> None:
+        self.rig.clock.turn()
+
+    @rule()
+    def write(self) -> None:
+        self.rig.writer.run_one()
+
+    @rule()
+    def orderly_restart(self) -> None:
+        self.messaging.stop()
+        self.rig.stop()
+        self.restarted(self.history[-1][0])
+
+    @rule()
+    def process_killed(self) -> None:
+        self.messaging.stop()
+        synced = self.rig.store.synced
+        self.rig.disk.end_process()
+        self.restarted(synced)
+
+    @rule(after=st.integers(0, 20), during_restart=st.integers(0, 60))
+    def machine_crashes(self, after: int, during_restart: int) -> None:
+        self.rig.disk.crash_after = after
+        try:
+            self.rig.settle()
+        except SimulatedCrash:
+            pass
+        self.messaging.stop()
+        synced = self.rig.store.synced
+        self.rig.disk.crash()
+        self.rig.disk.crash_after = during_restart
+        self.restarted(synced)
+        self.rig.disk.crash_after = None
+
+    def teardown(self) -> None:
+        assert not self.rig.failures
+
+
+def number_of_message(message: Message) -> int:
+    return int(message.decoded().body)
+
+
+def number_of(reference: Reference) -> int:
+    return number_of_message(reference.message)
+
+
+def shape(model: Model) -> tuple[Any, ...]:
+    return (
+        {name: model.waiting(name) for name in QUEUES},
+        {xid(name): (sorted(branch.sends), sorted(branch.taken)) for name, branch in model.branches.items()},
+        {xid(name) for name in model.decided},
+    )
+
+
+class BranchMachineTests(TestCase):
+    def test_branches_do_as_the_model_does(self) -> None:
+        run_state_machine_as_test(
+            BranchMachine,
+            settings=settings(
+                max_examples=120,
+                stateful_step_count=50,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                phases=(Phase.reuse, Phase.generate),
+                print_blob=True,
+            ),
+        )
