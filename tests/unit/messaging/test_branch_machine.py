@@ -36,7 +36,7 @@ from tests.unit.storage.support import Rig
 QUEUES = ("q", "r")
 """Both on one multicast address: each message is in both."""
 OWNERS = ("one", "two")
-NAMES = st.integers(0, 3)
+NAMES = range(4)
 DUPLICATES = st.sampled_from((None, None, "x", "y", "z"))
 TIMEOUT_MS = 50_000
 
@@ -186,9 +186,6 @@ class BranchMachine(RuleBasedStateMachine):
         else:
             raise AssertionError(f"not refused with {code}")
 
-    def known(self, name: int) -> bool:
-        return name in self.model.branches
-
     # --- work
 
     def send(self, duplicate: str | None, transaction: Any = None) -> int:
@@ -210,34 +207,46 @@ class BranchMachine(RuleBasedStateMachine):
                 self.model.duplicates.add(duplicate)
         self.done()
 
-    @rule(name=NAMES, owner=st.sampled_from(OWNERS))
-    def begin_branch(self, name: int, owner: str) -> None:
-        if self.known(name) or name in self.model.decided:
-            self.refused(XACode.DUPLICATE_XID, self.branches.start, xid(name), owner)
-            return
+    @precondition(lambda self: self.names(free=True))
+    @rule(owner=st.sampled_from(OWNERS), sends=st.lists(DUPLICATES, max_size=3), takes=st.lists(st.sampled_from(QUEUES), max_size=3))
+    def begin_branch(self, owner: str, sends: list[str | None], takes: list[str]) -> None:
+        name = self.rng.choice(self.names(free=True))
         self.branches.start(xid(name), owner)
         self.model.branches[name] = ModelBranch(owner)
+        for duplicate in sends:
+            self.send_in_branch(name, duplicate)
+        for queue in takes:
+            self.take_in_branch(name, queue)
+        self.done()
 
-    @rule(name=NAMES, duplicate=DUPLICATES)
+    def names(self, *, prepared: bool = False, free: bool = False) -> list[int]:
+        """The branches in this state."""
+        if free:
+            return [name for name in NAMES if name not in self.model.branches and name not in self.model.decided]
+        return [name for name, branch in self.model.branches.items() if branch.prepared is prepared]
+
+    @precondition(lambda self: self.names())
+    @rule(duplicate=DUPLICATES, queue=st.sampled_from(QUEUES))
+    def work_on(self, duplicate: str | None, queue: str) -> None:
+        name = self.rng.choice(self.names())
+        self.send_in_branch(name, duplicate)
+        self.take_in_branch(name, queue)
+        self.done()
+
     def send_in_branch(self, name: int, duplicate: str | None) -> None:
-        branch = self.model.branches.get(name)
-        if branch is None or branch.prepared:
-            return
+        branch = self.model.branches[name]
         number = self.send(duplicate, self.branches.find(xid(name)).transaction)
         if duplicate is not None and duplicate in self.model.duplicates:
             branch.failed = True
-        else:
-            branch.sends.append(number)
-            if duplicate is not None:
-                branch.duplicates.append(duplicate)
-        self.done()
+            return
+        branch.sends.append(number)
+        if duplicate is not None:
+            branch.duplicates.append(duplicate)
 
-    @rule(name=NAMES, queue=st.sampled_from(QUEUES))
     def take_in_branch(self, name: int, queue: str) -> None:
         self.rig.settle()
-        branch = self.model.branches.get(name)
         waiting = self.model.waiting(queue)
-        if branch is None or branch.prepared or not waiting:
+        if not waiting:
             return
         number = self.rng.choice(waiting)
         served = self.messaging.core.queues[queue]
@@ -245,18 +254,16 @@ class BranchMachine(RuleBasedStateMachine):
         served.take(reference)
         reference.delivery_count += 1
         self.branches.find(xid(name)).transaction.acknowledged.append(reference)
-        branch.taken.append((queue, number))
-        self.done()
+        self.model.branches[name].taken.append((queue, number))
 
     # --- ends
 
-    @rule(name=NAMES)
-    def prepare(self, name: int) -> None:
-        branch = self.model.branches.get(name)
-        if branch is None:
-            self.refused(XACode.UNKNOWN_XID, self.branches.prepare, xid(name))
-            return
-        failed = branch.failed or (not branch.prepared and self.model.duplicates.intersection(branch.duplicates))
+    @precondition(lambda self: self.names())
+    @rule()
+    def prepare(self) -> None:
+        name = self.rng.choice(self.names())
+        branch = self.model.branches[name]
+        failed = branch.failed or self.model.duplicates.intersection(branch.duplicates)
         try:
             self.branches.prepare(xid(name))
             assert not failed
@@ -268,16 +275,15 @@ class BranchMachine(RuleBasedStateMachine):
             self.model.branches[name] = ModelBranch(branch.owner, failed=True)
         self.done()
 
-    @rule(name=NAMES, one_phase=st.booleans())
-    def commit(self, name: int, one_phase: bool) -> None:
-        branch = self.model.branches.get(name)
-        if branch is None or branch.prepared is one_phase:
-            code = XACode.WRONG_STATE if branch is not None else self.outcome(name) or XACode.UNKNOWN_XID
-            self.refused(code, self.branches.commit, xid(name), one_phase, self.context)
-            return
-        failed = branch.failed or (not branch.prepared and self.model.duplicates.intersection(branch.duplicates))
+    @precondition(lambda self: self.model.branches)
+    @rule()
+    def commit(self) -> None:
+        name = self.rng.choice(sorted(self.model.branches))
+        branch = self.model.branches[name]
+        self.refused(XACode.WRONG_STATE, self.branches.commit, xid(name), branch.prepared, self.context)
+        failed = not branch.prepared and (branch.failed or self.model.duplicates.intersection(branch.duplicates))
         try:
-            self.branches.commit(xid(name), one_phase, self.context)
+            self.branches.commit(xid(name), not branch.prepared, self.context)
             assert not failed
             self.model.commit(name)
         except DuplicateIdRejectedError:
@@ -285,39 +291,46 @@ class BranchMachine(RuleBasedStateMachine):
             self.model.roll_back(name)
         self.done()
 
-    @rule(name=NAMES)
-    def roll_back(self, name: int) -> None:
-        if self.known(name):
-            self.branches.rollback(xid(name))
+    @precondition(lambda self: self.model.branches)
+    @rule()
+    def roll_back(self) -> None:
+        name = self.rng.choice(sorted(self.model.branches))
+        self.branches.rollback(xid(name))
+        self.model.roll_back(name)
+        self.done()
+
+    @precondition(lambda self: self.names(prepared=True))
+    @rule(commit=st.booleans())
+    def decide(self, commit: bool) -> None:
+        name = self.rng.choice(self.names(prepared=True))
+        assert self.branches.decide(xid_base64(xid(name)), commit=commit)
+        if commit:
+            self.model.commit(name)
+        else:
             self.model.roll_back(name)
-            self.done()
-        else:
-            self.refused(self.outcome(name) or XACode.UNKNOWN_XID, self.branches.rollback, xid(name))
+        self.model.decided[name] = commit
+        self.done()
 
-    def outcome(self, name: int) -> XACode | None:
-        committed = self.model.decided.get(name)
-        return None if committed is None else XACode.HEURISTIC_COMMIT if committed else XACode.HEURISTIC_ROLLBACK
+    @precondition(lambda self: self.model.decided)
+    @rule()
+    def forget(self) -> None:
+        name = self.rng.choice(sorted(self.model.decided))
+        code = XACode.HEURISTIC_COMMIT if self.model.decided.pop(name) else XACode.HEURISTIC_ROLLBACK
+        self.refused(code, self.branches.commit, xid(name), False, self.context)
+        self.refused(code, self.branches.rollback, xid(name))
+        self.branches.forget(xid(name))
+        self.done()
 
-    @rule(name=NAMES, commit=st.booleans())
-    def decide(self, name: int, commit: bool) -> None:
-        branch = self.model.branches.get(name)
-        there = branch is not None and branch.prepared
-        assert self.branches.decide(xid_base64(xid(name)), commit=commit) is there
-        if there:
-            if commit:
-                self.model.commit(name)
+    @rule()
+    def refusals(self) -> None:
+        for name in NAMES:
+            if name in self.model.branches or name in self.model.decided:
+                self.refused(XACode.DUPLICATE_XID, self.branches.start, xid(name), "one")
             else:
-                self.model.roll_back(name)
-            self.model.decided[name] = commit
-            self.done()
-
-    @rule(name=NAMES)
-    def forget(self, name: int) -> None:
-        if self.model.decided.pop(name, None) is None:
-            self.refused(XACode.UNKNOWN_XID, self.branches.forget, xid(name))
-        else:
-            self.branches.forget(xid(name))
-            self.done()
+                for request in (self.branches.prepare, self.branches.rollback, self.branches.forget):
+                    self.refused(XACode.UNKNOWN_XID, request, xid(name))
+            if name not in self.names(prepared=True):
+                assert not self.branches.decide(xid_base64(xid(name)), commit=True)
 
     @rule(owner=st.sampled_from(OWNERS))
     def connection_ends(self, owner: str) -> None:
