@@ -68,6 +68,7 @@ class Administration:
         )
         address.unbound_since_ms = core.clock.wall_ms()
         core.addresses[name] = address
+        core.routing.changed()
         if durable and not temporary and not internal:
             self._commit(lambda batch: batch.put_address(address.record()))
         for observer in core.observers:
@@ -84,6 +85,7 @@ class Administration:
                 )
         if routing_types != address.routing_types:
             address.routing_types = routing_types
+            self._core.routing.changed()
             if not address.temporary and not address.internal:
                 self._commit(lambda batch: batch.put_address(address.record()))
 
@@ -98,6 +100,7 @@ class Administration:
         for queue in list(address.queues):
             self.delete_queue(queue, remove_consumers=True, keep_address=True)
         del core.addresses[name]
+        core.routing.changed()
         if not address.temporary and not address.internal:
             self._commit(lambda batch: batch.delete_address(address.address_id))
         core.forget_duplicate_ids(name)

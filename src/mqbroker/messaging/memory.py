@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mqbroker.config.address_settings import AddressSettings
+from mqbroker.messaging.references import MEMORY_PER_REFERENCE
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.message import Message
 
 
 class GlobalMemory:
@@ -67,6 +72,17 @@ class AddressMemory:
         self.messages += 1
         self._global.size += size
         self._global.messages += 1
+
+    def hold(self, message: Message, references: int) -> None:
+        """A message with ``references`` references came into memory; this is its account from now on."""
+        message.account = self
+        message.references = references
+        size = message.memory + references * MEMORY_PER_REFERENCE
+        self.size += size
+        self.messages += 1
+        overall = self._global
+        overall.size += size
+        overall.messages += 1
 
     def add_reference(self, size: int) -> None:
         self.size += size

@@ -92,6 +92,38 @@ class Message:
         return cls(b"".join((buffer[:end], _I64.pack(message_id), buffer[end + 8 :])), end, address)
 
     @classmethod
+    def plain(
+        cls,
+        buffer: bytes,
+        headers: int,
+        address: str,
+        message_id: int,
+        durable: bool,
+        expiration: int,
+        timestamp: int,
+        priority: int,
+        properties_offset: int,
+    ) -> Message:
+        """A regular message of whose headers everything is known already."""
+        message = cls.__new__(cls)
+        message.buffer = buffer
+        message.headers = headers
+        message.address = address
+        message.large = None
+        message.durable = durable
+        message.expiration = expiration
+        message.timestamp = timestamp
+        message.priority = priority if 0 <= priority <= 9 else 9 if priority > 9 else 0
+        message.properties_offset = properties_offset
+        message.message_id = message_id
+        message.memory = MEMORY_PER_MESSAGE + 2 * len(buffer) - properties_offset
+        message.references = 0
+        message.account = None
+        message.store_state = None
+        message._properties = None
+        return message
+
+    @classmethod
     def of(cls, message: CoreMessage, large: LargeBody | None = None) -> Message:
         """A message that the broker makes itself or has changed."""
         if large is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.filter import Filter
@@ -138,11 +138,23 @@ class Queue:
         self.messages_added += 1
         if self.deleted:
             return
-        if reference.scheduled > self.clock.wall_ms():
-            self.scheduled.add(reference)
-            return
-        reference.scheduled = 0
+        if reference.scheduled:
+            if reference.scheduled > self.clock.wall_ms():
+                self.scheduled.add(reference)
+                return
+            reference.scheduled = 0
         self.references.append(reference)
+        if not self.marked:
+            self.turn.mark_queue(self)
+
+    def add_arrived(self, references: Sequence[Reference]) -> None:
+        """Messages have come that count as arriving; none of them is scheduled, and the queue is not deleted."""
+        count = len(references)
+        self.arriving -= count
+        self.messages_added += count
+        append = self.references.append
+        for reference in references:
+            append(reference)
         if not self.marked:
             self.turn.mark_queue(self)
 

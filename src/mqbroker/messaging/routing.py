@@ -53,7 +53,7 @@ class _AnycastGroup:
 class Route:
     """Where the messages of one address (and routing type) go, as long as no queue comes, goes or changes."""
 
-    __slots__ = ("_fixed", "_groups", "_multicast")
+    __slots__ = ("_groups", "_multicast", "fixed")
 
     def __init__(self, queues: Iterable[Queue]) -> None:
         self._multicast: list[Queue] = []
@@ -67,12 +67,13 @@ class Route:
         every = [*self._multicast, *(queue for group in self._groups for queue in group.queues)]
         plain = all(queue.filter is None and queue.definition.enabled and not queue.definition.purge_on_no_consumers for queue in every)
         single = all(len(group.queues) == 1 for group in self._groups)
-        self._fixed: tuple[Queue, ...] | None = tuple(every) if plain and single else None
+        self.fixed: tuple[Queue, ...] | None = tuple(every) if plain and single else None
+        """The queues, when they are the same for every message."""
 
     def select(self, message: Message) -> Sequence[Queue]:
         """The queues that get ``message``."""
-        if self._fixed is not None:
-            return self._fixed
+        if self.fixed is not None:
+            return self.fixed
         chosen = [queue for queue in self._multicast if accepts(queue, message)]
         for group in self._groups:
             queue = group.choose(message)
@@ -90,7 +91,7 @@ class RoutingTable:
         self._patterns: list[Queue] = []
         self._routes: dict[tuple[str, int | None, str | None], Route] = {}
         self.version = 0
-        """Rises at every change of a binding."""
+        """Rises at every change of a binding, an address or their settings."""
 
     def bind(self, queue: Queue) -> None:
         address = queue.definition.address

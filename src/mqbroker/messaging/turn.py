@@ -40,6 +40,8 @@ class Turn:
         self._outputs: list[Output] = []
         self._active = False
         self._scheduled = False
+        self.now_ms = clock.wall_ms()
+        """When the turn began, by the wall clock: near enough for "last delivered at" and the like."""
         self.at_end: Callable[[], object] = _nothing
         """Called when everybody has been served: the store may write what the turn has caused."""
         self.on_failure: Callable[[Exception], object] = _raise
@@ -51,6 +53,7 @@ class Turn:
             function(*args)
             return
         self._active = True
+        self.now_ms = self._clock.wall_ms()
         try:
             function(*args)
         finally:
@@ -105,6 +108,7 @@ class Turn:
 
     def _scheduled_end(self) -> None:
         self._scheduled = False
+        self.now_ms = self._clock.wall_ms()
         self.end()
 
 

@@ -7,7 +7,7 @@ gives it a transport.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from twisted.logger import Logger
@@ -166,12 +166,14 @@ class ServerConnection:
 
     def _handle_frames(self, frames: list[bytes]) -> None:
         sessions = self.sessions
-        for index, data in enumerate(frames):
+        index = 0
+        while index < len(frames):
+            data = frames[index]
             packet_type, channel = _TYPE_CHANNEL.unpack_from(data, 4)
             try:
                 session = sessions.get(channel)
                 if session is not None:
-                    session.handle(packet_type, data)
+                    index = session.handle_some(packet_type, frames, index) - 1
                 elif channel <= CLUSTER_CHANNEL:
                     self._handle_control(packet_type, channel, data)
             except ProtocolError as error:
@@ -189,6 +191,7 @@ class ServerConnection:
             if self._busy:
                 self._waiting_frames = [*frames[index + 1 :], *self._waiting_frames]
                 return
+            index += 1
 
     # --- channels 0 and 1
 
@@ -268,8 +271,8 @@ class ServerConnection:
         elif not self.flush_due:
             self.server.turn.mark_output(self)
 
-    def send_parts(self, parts: tuple[bytes, ...], size: int) -> None:
-        """Send a frame that is given in parts."""
+    def send_parts(self, parts: Sequence[bytes], size: int) -> None:
+        """Send whole frames that are given in parts."""
         self._out.extend(parts)
         self._out_bytes += size
         if self._out_bytes >= FLUSH_BYTES:

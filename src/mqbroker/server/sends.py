@@ -13,6 +13,7 @@ from mqbroker.messaging.memory import AddressMemory
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import LargeBody
 from mqbroker.server.naming import split_qualified
+from mqbroker.server.send_runs import SendRuns
 from mqbroker.server.stated_queues import MARK as STATED_QUEUES
 from mqbroker.server.stated_queues import take_stated_queues
 from mqclient.errors import (
@@ -66,7 +67,7 @@ class SessionSends:
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._server = session.server
-        self._nameless = session.server.configuration.reject_empty_validated_user and not session.subject.name
+        self.nameless = session.server.configuration.reject_empty_validated_user and not session.subject.name
         """Does the session lack the user that messages must have here?"""
         self._upload: _LargeUpload | None = None
         self._credit_waiters: dict[Callable[[], None], AddressMemory] = {}
@@ -74,6 +75,7 @@ class SessionSends:
         self._names: dict[str, tuple[str, str | None, int | None]] = {}
         self.producers: dict[int, str | None] = {}
         self.messages_sent = 0
+        self.runs = SendRuns(session)
 
     def handlers(self) -> dict[int, Callable[[Any], object]]:
         return {
@@ -126,7 +128,7 @@ class SessionSends:
         name = message.address
         resolved = self._names.get(name)
         if resolved is None:
-            resolved = self._resolve(name)
+            resolved = self.resolve(name)
         address, queue, prefix_type = resolved
         self.messages_sent += 1
         self._check_permission(address, queue)
@@ -158,7 +160,7 @@ class SessionSends:
     def _check_permission(self, address: str, queue: str | None) -> None:
         if not address:
             raise AddressDoesNotExistError("AMQ229203: Address Does Not Exist: the message names none")
-        if self._nameless:
+        if self.nameless:
             raise IllegalStateError("AMQ229216: a message without a validated user is refused here; log in with a user name")
         permissions = self._session.permissions
         if address == self._server.management_address:
@@ -166,7 +168,8 @@ class SessionSends:
         else:
             permissions.check("send", address, queue)
 
-    def _resolve(self, name: str) -> tuple[str, str | None, int | None]:
+    def resolve(self, name: str) -> tuple[str, str | None, int | None]:
+        """(address, queue, routing type of the prefix) that a client means by ``name``."""
         stripped, prefix_type = self._session.connection.naming.strip(name)
         address, queue = split_qualified(stripped)
         if len(self._names) >= 1000:
@@ -192,7 +195,7 @@ class SessionSends:
     def _open_large(self, packet: wire.SessionSendLarge) -> None:
         self._abandon_upload()
         content = decode_headers(packet.headers, 0, packet.NAME)
-        address, queue, _ = self._resolve(content.address or "")
+        address, queue, _ = self.resolve(content.address or "")
         try:
             self._check_permission(address, queue)
         except MQError as error:

@@ -75,6 +75,7 @@ class ServerSession:
         self.control = SessionControl(self)
         self._counted_size = 0
         self._given_up = False
+        self._runs: dict[int, Callable[[list[bytes], int], int]] = {wire.SessionSend.TYPE: self.sends.runs.take}
         self._fast: dict[int, Handler] = {
             wire.SessionSend.TYPE: self.sends.send,
             wire.Acknowledge.TYPE: self.acknowledgements.acknowledge,
@@ -91,6 +92,16 @@ class ServerSession:
         }
 
     # --- input
+
+    def handle_some(self, packet_type: int, frames: list[bytes], index: int) -> int:
+        """Handle the frame at ``index``, and those after it that are handled with it.  Returns the index of the next one."""
+        take = self._runs.get(packet_type)
+        if take is not None:
+            following = take(frames, index)
+            if following > index:
+                return following
+        self.handle(packet_type, frames[index])
+        return index + 1
 
     def handle(self, packet_type: int, data: bytes) -> None:
         """Handle one frame of this session's channel.  A session that is being closed takes none any more."""
@@ -156,10 +167,16 @@ class ServerSession:
         self.connection.send_frame(data)
 
     def _remember(self, data: bytes) -> None:
-        """Keep a counted frame until the peer confirms it; a peer that confirms nothing is given up."""
+        """Keep a counted frame until the peer confirms it."""
         window = self.window
         assert window is not None
         window.sent(data)
+        self._check_unconfirmed()
+
+    def _check_unconfirmed(self) -> None:
+        """A peer that confirms nothing is given up."""
+        window = self.window
+        assert window is not None
         if window.cached_bytes > UNCONFIRMED_MAX + 2 * window.size and not self._given_up:
             self._given_up = True
             self.connection.pause_output()
@@ -193,6 +210,26 @@ class ServerSession:
             if due is not None:
                 self.connection.send(PacketsConfirmed(due), self.channel)
 
+    def finish_run(self, answers: list[bytes | None], sizes: list[int]) -> None:
+        """A run of requests is done: count their frames, given by their sizes, and send their answers (None where none is wanted)."""
+        connection = self.connection
+        window = self.window
+        if window is not None and not window.processed_many(len(sizes), sum(sizes)):
+            # A confirmation is due somewhere among them: one after the other.
+            for answer, size in zip(answers, sizes, strict=True):
+                self._count(size)
+                if answer is not None and not connection.closed:
+                    self._remember(answer)
+                    connection.send_frame(answer)
+            return
+        wanted = [answer for answer in answers if answer is not None]
+        if wanted and not connection.closed:
+            size = sum(map(len, wanted))
+            if window is not None:
+                window.sent_many(wanted, size)
+                self._check_unconfirmed()
+            connection.send_parts(wanted, size)
+
     def flush_confirmations(self) -> None:
         """Confirm what was processed although the window is not full."""
         if self.window is not None:
@@ -207,6 +244,7 @@ class ServerSession:
         old.sessions.pop(self.channel, None)
         self.connection = connection
         connection.sessions[self.channel] = self
+        self.sends.runs.forget()
         connection.adopt_resources(old)
         connection.allow_large_frames()
         self.window.confirmed(last_confirmed)

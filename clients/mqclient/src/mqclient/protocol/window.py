@@ -6,6 +6,7 @@ Both ends of a channel hold one.  Source: ``protocol-spec/``, chapter "Confirmat
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 
 class ConfirmationWindow:
@@ -38,6 +39,19 @@ class ConfirmationWindow:
         """A counted frame was sent."""
         self._cache.append(frame)
         self.cached_bytes += len(frame)
+
+    def sent_many(self, frames: Sequence[bytes], size: int) -> None:
+        """Counted frames, of ``size`` bytes together, were sent."""
+        self._cache.extend(frames)
+        self.cached_bytes += size
+
+    def processed_many(self, count: int, size: int) -> bool:
+        """``count`` counted frames of ``size`` bytes together were processed, unless a confirmation is due among them: then returns false."""
+        if self._received_bytes + size >= self.size:
+            return False
+        self.last_confirmed_command_id += count
+        self._received_bytes += size
+        return True
 
     def processed(self, frame_size: int) -> int | None:
         """A counted frame of ``frame_size`` bytes was processed.  Returns the command id to confirm now, if one is due."""

@@ -1,0 +1,266 @@
+"""Plain messages in a row: the fast way for what a chunk of bytes brings from a busy producer.
+
+A message is *plain* when nothing about it needs a decision of its own: its address exists, was checked for this session before, and routes
+every message to the same queues; it has no duplicate id, schedule or other property for the broker but its routing type.  Plain messages
+that follow each other are stored as one batch, and become visible, are counted and answered together.  Everything else goes
+through :meth:`mqbroker.server.sends.SessionSends.send`, one by one, and nobody can tell the difference but by the time it takes.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.definitions import ANYCAST, MULTICAST
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.references import Reference
+from mqclient.errors import MalformedPacketError, MQError
+from mqclient.wire.frames import HEADER_SIZE
+from mqclient.wire.hot import VERSION_CORRELATION, send_trailer_size
+from mqclient.wire.message import HEADERS_SIZE_MIN, KEY_CID, KEY_ROUTING_TYPE
+from mqclient.wire.packets import NullResponse, SessionSend
+from mqclient.wire.primitives import decode_utf_16
+from mqclient.wire.properties import BYTE, walk
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.address import Address
+    from mqbroker.messaging.queue import Queue
+    from mqbroker.server.session import ServerSession
+
+PLAINS_MAX = 100
+"""Addresses of one session that are kept ready; one that sends to more begins anew."""
+
+SEND_SIZE_MIN = HEADER_SIZE + 4 + HEADERS_SIZE_MIN
+"""Bytes of a frame with a message, without its trailer."""
+
+_I32 = struct.Struct(">i")
+_TYPE_CHANNEL = struct.Struct(">bq")
+_ANSWER = struct.Struct(">ibqq")
+_unpack_i32 = _I32.unpack_from
+_pack_i64 = struct.Struct(">q").pack
+_unpack_fixed = struct.Struct(">bBqqb").unpack_from
+_unpack_trailer = struct.Struct(">Bq").unpack_from
+_pack_answer = _ANSWER.pack
+_ANSWER_LENGTH = _ANSWER.size - 4
+_INTERNAL = "_AMQ_".encode("utf-16-le")
+"""How the names of properties begin that are meant for the broker."""
+_CID = KEY_CID.encode("utf-16-le")
+_ROUTING_TYPE = KEY_ROUTING_TYPE.encode("utf-16-le")
+_NOTHING_KNOWN = b"\xff"
+"""Begins no property block."""
+
+
+class _Plain:
+    """An address (with a routing type) whose messages can be plain; without ``queues`` they never are.
+
+    ``raw`` are its bytes in a message, ``known`` those of the property block up to the routing type, as they were in the last message that
+    was looked through: with the same bytes again there is nothing to find out.
+    """
+
+    __slots__ = ("address", "durable_ids", "known", "queues", "raw", "routing_type")
+
+    def __init__(self, raw: bytes, address: Address, routing_type: int | None, queues: tuple[Queue, ...]) -> None:
+        self.raw = raw
+        self.address = address
+        self.routing_type = routing_type
+        self.queues = queues
+        self.durable_ids = [queue.queue_id for queue in queues if queue.definition.durable]
+        self.known = _NOTHING_KNOWN
+
+
+class SendRuns:
+    """Runs of plain messages of one session."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._server = session.server
+        self._core = session.server.messaging.core
+        self._begin = _TYPE_CHANNEL.pack(SessionSend.TYPE, session.channel)
+        self._trailer = send_trailer_size(session.version)
+        self._enabled = session.version >= VERSION_CORRELATION
+        self._plains: dict[bytes, _Plain] = {}
+        self._last: _Plain | None = None
+        self._routing_version = self._security_version = -1
+
+    def take(self, frames: list[bytes], index: int) -> int:
+        """Handle the frames from ``index`` on as far as they are plain; returns the index of the first that is not."""
+        data = frames[index]
+        end = len(data) - self._trailer
+        if not self._enabled or end < SEND_SIZE_MIN or self._session.closed:
+            return index
+        plain = self._find(data, _I32.unpack_from(data, HEADER_SIZE)[0] + 4, end)
+        if plain is None:
+            return index
+        begin, trailer, channel = self._begin, self._trailer, self._session.channel
+        raw, known, memory, name, copies = plain.raw, plain.known, plain.address.memory, plain.address.name, len(plain.queues)
+        raw_size, known_size = len(raw), len(known)
+        next_id = self._core.store.next_id
+        messages: list[Message] = []
+        answers: list[bytes | None] = []
+        sizes: list[int] = []
+        run_durable = -1
+        for at in range(index, len(frames)):
+            data = frames[at]
+            size = len(data)
+            end = size - trailer
+            if end < SEND_SIZE_MIN or not data.startswith(begin, 4):
+                break
+            headers: int = _unpack_i32(data, HEADER_SIZE)[0] + 4
+            fixed = headers + 8 + raw_size
+            if headers < HEADER_SIZE + 4 or fixed + 37 > end or not data.startswith(raw, headers + 8):
+                break
+            fixed += 17 if data[fixed] == 1 else 1
+            _, durable, expiration, timestamp, priority = _unpack_fixed(data, fixed)
+            properties = fixed + 19
+            if not data.startswith(known, properties) or data.find(_INTERNAL, properties + known_size, end) >= 0:
+                if not self._look(plain, data, properties, end):
+                    break
+                known, known_size = plain.known, len(plain.known)
+            if durable != run_durable:
+                if messages:
+                    break  # what needs no disk does not wait for what comes after it
+                run_durable = durable
+            if memory.full:
+                break
+            try:
+                message_id = next_id()
+            except MQError:
+                break  # the other way tells the client
+            flag, correlation_id = _unpack_trailer(data, end)
+            buffer = b"".join((data[HEADER_SIZE:headers], _pack_i64(message_id), data[headers + 8 : end]))
+            message = Message.plain(
+                buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, timestamp, priority, properties - HEADER_SIZE
+            )
+            memory.hold(message, copies)
+            messages.append(message)
+            answers.append(_pack_answer(_ANSWER_LENGTH, NullResponse.TYPE, channel, correlation_id) if flag else None)
+            sizes.append(size)
+        if messages:
+            self._finish(plain, messages, answers, sizes)
+        return index + len(messages)
+
+    def forget(self) -> None:
+        """Find out anew about every address."""
+        self._plains.clear()
+        self._last = None
+
+    def _finish(self, plain: _Plain, messages: list[Message], answers: list[bytes | None], sizes: list[int]) -> None:
+        """Store the messages of a run; what follows from it happens in its order."""
+        session = self._session
+        count = len(messages)
+        session.sends.messages_sent += count
+        plain.address.routed_messages += count
+        queues = plain.queues
+        for queue in queues:
+            queue.arriving += count
+        if not session.auto_commit_sends:
+            for message in messages:
+                session.transaction.add_send(message, [Reference(message, queue) for queue in queues])
+            session.context.run(0, session.finish_run, answers, sizes)
+            return
+        core = self._core
+        ticket = 0
+        if plain.durable_ids and messages[0].durable:
+            batch = core.store.begin()
+            durable_ids = plain.durable_ids
+            for message in messages:
+                batch.add_message(message, durable_ids)
+            ticket = core.store.commit(batch)
+            if not core.options.journal_sync_non_transactional:
+                ticket = 0
+        session.context.run(ticket, self._arrive, queues, messages, answers, sizes)
+
+    def _arrive(self, queues: tuple[Queue, ...], messages: list[Message], answers: list[bytes | None], sizes: list[int]) -> None:
+        """The messages are stored: on to their queues, and the sender is told."""
+        for queue in queues:
+            references = [Reference(message, queue) for message in messages]
+            if queue.deleted:
+                self._server.messaging.sending.deliver(references)
+            else:
+                queue.add_arrived(references)
+        self._session.finish_run(answers, sizes)
+
+    # --- what is known of addresses
+
+    def _find(self, data: bytes, headers: int, end: int) -> _Plain | None:
+        """What is known of the address of the message in a frame, whose headers begin at ``headers``; None when it cannot be plain."""
+        routing_version, security_version = self._core.routing.version, self._server.security.version
+        if self._routing_version != routing_version or self._security_version != security_version:
+            self.forget()
+            self._routing_version, self._security_version = routing_version, security_version
+        at = headers + 8
+        last = self._last
+        if headers < HEADER_SIZE + 4 or at + 5 > end or not data[at]:
+            return None
+        if last is not None and data.startswith(last.raw, at):
+            return last
+        length: int = _unpack_i32(data, at + 1)[0]
+        raw = data[at : at + 5 + length]
+        fixed = at + len(raw)
+        if length < 0 or length & 1 or fixed + 37 > end:
+            return None
+        plain = self._plains.get(raw)
+        if plain is None:
+            found = _look_through(data, fixed + (36 if data[fixed] == 1 else 20), end)
+            plain = None if found is None else self._resolve(raw, found[1])
+            if plain is None:
+                return None
+            if len(self._plains) >= PLAINS_MAX:
+                self._plains.clear()
+            self._plains[raw] = plain
+        if not plain.queues:
+            return None
+        self._last = plain
+        return plain
+
+    def _resolve(self, raw: bytes, routing_type: int | None) -> _Plain | None:
+        """Find out about an address; None when that may be different for the next message."""
+        session, server, core = self._session, self._server, self._core
+        name = decode_utf_16(raw[5:])
+        address = core.addresses.get(name)
+        if address is None or not session.permissions.knows("send", name):
+            return None
+        queues: tuple[Queue, ...] = ()
+        settings = address.settings
+        named = session.sends.resolve(name) == (name, None, None) and name != server.management_address
+        expires = settings.no_expiry or max(settings.expiry_delay, settings.min_expiry_delay, settings.max_expiry_delay) >= 0
+        if named and not expires and not server.stamps_messages and not session.sends.nameless and self._exists(address, routing_type):
+            queues = core.routing.route(name, routing_type).fixed or ()
+        return _Plain(raw, address, routing_type, queues)
+
+    def _exists(self, address: Address, routing_type: int | None) -> bool:
+        """Is there everything that a message with this routing type would otherwise have made?"""
+        if routing_type is None:
+            return True
+        if routing_type not in address.routing_types:
+            return False
+        queue = self._core.queues.get(address.name)
+        return routing_type == MULTICAST or (queue is not None and queue.definition.routing_type == ANYCAST)
+
+    @staticmethod
+    def _look(plain: _Plain, data: bytes, properties: int, end: int) -> bool:
+        """Look through the property block: is it one of a plain message?"""
+        found = _look_through(data, properties, end)
+        if found is None or found[1] != plain.routing_type:
+            return False
+        plain.known = found[0]
+        return True
+
+
+def _look_through(data: bytes, start: int, end: int) -> tuple[bytes, int | None] | None:
+    """(the block up to the routing type, that type) of properties that a plain message can have, else None."""
+    if data.find(_INTERNAL, start, end) < 0:
+        return b"", None
+    try:
+        for key_start, key_end, kind, value_start, value_end in walk(data, start, end):
+            key = data[key_start:key_end]
+            if key == _ROUTING_TYPE:
+                value = data[value_start]
+                if kind != BYTE or value > 1 or data.find(_INTERNAL, value_end, end) >= 0:
+                    return None
+                return data[start:value_end], value
+            if key != _CID and key.startswith(_INTERNAL):
+                return None
+    except MalformedPacketError:
+        pass
+    return None

@@ -1,0 +1,146 @@
+"""Whether a producer's messages come one by one or many in one chunk, the same happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.configuration import Configuration
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import frame
+from mqclient.wire.message import KEY_CID, KEY_DUPLICATE_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, CoreMessage, encode_message
+from mqclient.wire.properties import BYTE, LONG, STRING, TypedValue
+from tests.unit.server.support import PERMISSIONS, Session, World
+
+CHANNEL = 10
+
+kinds = st.sampled_from(
+    ("plain", "plain", "plain", "text", "user", "duplicate", "scheduled", "unknown", "topic", "full", "ack", "cut", "forbidden")
+)
+messages = st.tuples(kinds, st.booleans(), st.booleans(), st.integers(0, 300), st.integers(-1, 11))
+
+
+def properties(kind: str) -> dict[str, TypedValue]:
+    found: dict[str, TypedValue] = {KEY_CID: (STRING, "5e860d7f"), KEY_ROUTING_TYPE: (BYTE, 0 if kind == "topic" else 1)}
+    if kind == "text":
+        return {"colour": (STRING, "_AMQ_ROUTING_TYPE"), **found, "number": (LONG, 7)}
+    if kind == "duplicate":
+        found[KEY_DUPLICATE_ID] = (STRING, "once")
+    if kind == "scheduled":
+        found[KEY_SCHEDULED_DELIVERY] = (LONG, 1_700_000_005_000)
+    return found
+
+
+def send_frame(number: int, kind: str, durable: bool, reply: bool, size: int, priority: int) -> bytes:
+    if kind == "ack":
+        return frame(wire.FlowToken.TYPE, CHANNEL, wire.encode_packet(wire.FlowToken(99, 1), 136))
+    address = {"unknown": "not.there", "topic": "t", "full": "small", "forbidden": "secret"}.get(kind, "q")
+    message = CoreMessage(
+        address=address,
+        durable=durable,
+        priority=priority,
+        timestamp=number,
+        user_id=bytes(16) if kind == "user" else None,
+        properties=properties(kind),
+        body=bytes(size),
+    )
+    buffer = encode_message(message)
+    if kind == "cut":
+        return frame(wire.SessionSend.TYPE, CHANNEL, wire.encode_packet(wire.SessionSend(buffer[:-3], reply, number, 1), 136))
+    return frame(wire.SessionSend.TYPE, CHANNEL, wire.encode_packet(wire.SessionSend(buffer, reply, number, 1), 136))
+
+
+def make(window: int, transacted: bool, held: bool) -> tuple[World, Session]:
+    everybody = {permission: frozenset({"all"}) for permission in PERMISSIONS}
+    configuration = Configuration(security_settings={"#": everybody, "secret": {}})
+    configuration.address_settings["small"] = {"max_size_bytes": 2000, "address_full_policy": "FAIL"}
+    world = World(configuration)
+    admin = world.peer().session(username="admin", password="secret")
+    for name in ("q", "small"):
+        admin.create_queue(name)
+    admin.ok(wire.CreateAddress("t", (0,), True, False))
+    for name in ("t1", "t2"):
+        admin.create_queue(name, "t", routing_type=0, durable=name == "t1")
+    session = world.peer().session(
+        channel=CHANNEL,
+        name="producer",
+        username="admin",
+        password="secret",
+        window_size=window,
+        auto_commit_sends=not transacted,
+    )
+    session.peer.transport.written.clear()
+    world.store.held = held
+    return world, session
+
+
+def outcome(world: World, session: Session) -> dict[str, Any]:
+    queues = world.messaging.core.queues
+    addresses = world.messaging.core.addresses
+    connection = session.peer.connection
+    window = None if connection.closed else session.server_session.window
+    return {
+        "written": bytes(session.peer.transport.written),
+        "closed": session.peer.transport.closed,
+        "stored": [entry for batch in world.store.log for entry in batch],
+        "waiting": {
+            name: [(each.message.buffer, each.priority, each.order) for each in queue.references] for name, queue in queues.items()
+        },
+        "figures": {
+            name: (queue.messages_added, queue.arriving, queue.delivering, queue.scheduled.count, queue.message_count)
+            for name, queue in queues.items()
+        },
+        "memory": {
+            name: (each.memory.size, each.memory.messages, each.routed_messages, each.unrouted_messages) for name, each in addresses.items()
+        },
+        "global": (world.messaging.core.global_memory.size, world.messaging.core.global_memory.messages),
+        "window": None
+        if window is None
+        else (window.last_confirmed_command_id, window._received_bytes, window.cached, window.cached_bytes),
+        "sent": None if connection.closed else session.server_session.sends.messages_sent,
+    }
+
+
+class SendRunTests(SynchronousTestCase):
+    @settings(max_examples=150, deadline=None)
+    @given(st.lists(messages, min_size=1, max_size=12), st.sampled_from((-1, 0, 700, 1 << 20)), st.booleans(), st.booleans())
+    def test_one_chunk_is_as_good_as_many(
+        self, content: list[tuple[str, bool, bool, int, int]], window: int, transacted: bool, held: bool
+    ) -> None:
+        frames = [send_frame(number, *each) for number, each in enumerate(content)]
+        found = []
+        for chunks in (frames, [b"".join(frames)]):
+            world, session = make(window, transacted, held)
+            for chunk in chunks:
+                session.peer.feed(chunk)
+            if transacted and not session.peer.connection.closed:
+                session.send(wire.Commit())
+            before = outcome(world, session)
+            world.store.sync()
+            world.clock.advance(0)
+            found.append((before, outcome(world, session)))
+        self.assertEqual(found[0], found[1])
+
+    def test_what_changes_between_two_chunks_counts(self) -> None:
+        """A queue that comes, and a permission that goes, between messages to an address that was plain."""
+        world, session = make(-1, False, False)
+        plain = b"".join(send_frame(number, "plain", True, True, 10, 4) for number in range(3))
+        session.peer.feed(plain)
+        world.session(username="admin", password="secret").create_queue("second", "q", routing_type=1)
+        session.peer.feed(plain)
+        self.assertEqual([world.queue(name).message_count for name in ("q", "second")], [5, 1])
+        session.take()
+        world.security.repository.set("q", {})
+        session.peer.feed(plain)
+        self.assertEqual([type(packet) for packet in session.take()], [wire.ExceptionResponse] * 3)
+
+    def test_runs_are_stored_as_one(self) -> None:
+        world, session = make(-1, False, False)
+        chunk = b"".join(send_frame(number, "plain", True, True, 10, 4) for number in range(5))
+        session.peer.feed(chunk)
+        before = len(world.store.log)
+        session.peer.feed(chunk)
+        self.assertEqual(len(world.store.log) - before, 1)
