@@ -151,14 +151,16 @@ class MessagingCore:
     def let_go(self, reference: Reference) -> None:
         """A reference is done with; the last one takes the message's body along."""
         message = reference.message
-        message.references -= 1
+        message.references = left = message.references - 1
         account = message.account
+        if left:
+            if account is not None:
+                account.remove_reference(MEMORY_PER_REFERENCE)
+            return
         if account is not None:
-            account.remove_reference(MEMORY_PER_REFERENCE)
-            if not message.references:
-                message.account = None
-                account.remove(message.memory)
-        if not message.references and message.large is not None:
+            message.account = None
+            account.remove(message.memory + MEMORY_PER_REFERENCE)
+        if message.large is not None:
             message.large.release()
 
     def report(self, code: str, text: str) -> None:

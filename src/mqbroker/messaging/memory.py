@@ -89,15 +89,24 @@ class AddressMemory:
         self._global.size += size
 
     def remove(self, size: int) -> None:
-        """A message went."""
+        """A message went, with its last reference: ``size`` bytes of both together."""
         self.messages -= 1
-        self._global.messages -= 1
-        self.remove_reference(size)
+        self.size -= size
+        overall = self._global
+        overall.messages -= 1
+        overall.size -= size
+        if self._waiting or overall.accounts_waiting:
+            self._more_room()
 
     def remove_reference(self, size: int) -> None:
         self.size -= size
         overall = self._global
         overall.size -= size
+        if self._waiting or overall.accounts_waiting:
+            self._more_room()
+
+    def _more_room(self) -> None:
+        overall = self._global
         if self._waiting:
             self._release()
         if overall.accounts_waiting and not overall.full:

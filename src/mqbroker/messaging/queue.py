@@ -278,11 +278,15 @@ class Queue:
                 if not consumer.ready:
                     idle += 1
                     continue
-                reference = references.head() if consumer.filter is None else self._next_match(consumer)
+                if consumer.filter is None:
+                    reference = references.take_head()
+                else:
+                    reference = self._next_match(consumer)
+                    if reference is not None:
+                        references.remove(reference)
                 if reference is None:
                     idle += 1
                     continue
-                references.remove(reference)
                 self.delivering += 1
                 idle = 0
                 expiration = reference.message.expiration

@@ -123,6 +123,31 @@ class ReferenceList:
         mask = self._mask
         return self._levels[mask.bit_length() - 1].head if mask else None
 
+    def take_head(self) -> Reference | None:
+        """Take out the reference that is next in turn; None when there is none."""
+        mask = self._mask
+        if not mask:
+            return None
+        priority = mask.bit_length() - 1
+        level = self._levels[priority]
+        reference = level.head
+        assert reference is not None
+        following = level.head = reference.following
+        if following is None:
+            level.tail = None
+            self._mask = mask & ~(1 << priority)
+        else:
+            following.preceding = None
+            reference.following = None
+        if level.put_back is reference:
+            level.put_back = None
+        if reference.cursors:
+            for cursor in list(reference.cursors):
+                cursor.place(priority, None)
+        reference.listed = False
+        self.count -= 1
+        return reference
+
     def append(self, reference: Reference) -> None:
         """Put a reference at the end of its priority."""
         priority = reference.priority

@@ -36,16 +36,19 @@ class Settlement:
     def acknowledge(self, references: Sequence[Reference]) -> int:
         """References in delivery are done with.  Returns the ticket after which that may be confirmed."""
         core = self._core
+        let_go = core.let_go
         batch: StoreBatch | None = None
         for reference in references:
             queue = reference.queue
-            if is_stored(reference) and not queue.deleted:
+            message = reference.message
+            if message.durable and queue.definition.durable and not queue.deleted:
                 if batch is None:
                     batch = core.store.begin()
-                batch.acknowledge(queue.queue_id, reference.message)
-            queue.leave_delivery(reference)
+                batch.acknowledge(queue.queue_id, message)
+            queue.delivering -= 1
+            reference.consumer = None
             queue.messages_acknowledged += 1
-            core.let_go(reference)
+            let_go(reference)
         if batch is None:
             return 0
         ticket = core.store.commit(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,55 @@ if TYPE_CHECKING:
 log = Logger(namespace="mqbroker.server")
 
 
+_FRAME_SIZE = 30
+"""Bytes of a frame with an acknowledgement."""
+_ID = struct.Struct(">q")
+_unpack_rest = struct.Struct(">qB").unpack_from
+"""Message id, and whether an answer is wanted."""
+
+
 class SessionAcknowledgements:
     """Settles what the consumers of one session were given."""
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._settlement = session.server.messaging.settlement
+
+    def take(self, frames: list[bytes], index: int) -> int:
+        """Handle acknowledgements in a row, from ``index`` on, that are for one consumer and want no answer.
+
+        Returns the index of the first frame that is something else.
+        """
+        session = self._session
+        data = frames[index]
+        if session.closed or len(data) < _FRAME_SIZE:
+            return index
+        consumer = session.consumers.by_id.get(_ID.unpack_from(data, 13)[0])
+        if consumer is None or consumer.browse_only:
+            return index
+        begin = data[4:21]  # type, channel and consumer
+        waiting = consumer.unacknowledged
+        references: list[Reference] = []
+        sizes: list[int] = []
+        for at in range(index, len(frames)):
+            data = frames[at]
+            if len(data) < _FRAME_SIZE or not data.startswith(begin, 4):
+                break
+            message_id, requires_response = _unpack_rest(data, 21)
+            if requires_response or message_id not in waiting:
+                break
+            sizes.append(len(data))
+            while True:
+                first, reference = waiting.popitem(last=False)
+                references.append(reference)
+                if first == message_id:
+                    break
+        if sizes:
+            self._acknowledged(consumer, references)
+            self._settle(references, False)
+            if session.window is not None:
+                session.context.run(0, session.finish_run, [None] * len(sizes), sizes)
+        return index + len(sizes)
 
     def handlers(self) -> dict[int, Callable[[Any], object]]:
         return {wire.Expired.TYPE: self._expired}
@@ -69,7 +113,7 @@ class SessionAcknowledgements:
 
     def _acknowledged(self, consumer: ServerConsumer, references: list[Reference]) -> None:
         consumer.messages_acknowledged += len(references)
-        consumer.last_acknowledged_ms = self._session.server.clock.wall_ms()
+        consumer.last_acknowledged_ms = self._session.server.turn.now_ms
         for reference in references:
             consumer.bytes_in_transit -= reference.message.memory
 

@@ -25,8 +25,8 @@ from mqclient.wire.properties import LONG
 if TYPE_CHECKING:
     from mqbroker.server.session import ServerSession
 
-_HEADER = struct.Struct(">ibq")
-_TRAILER = struct.Struct(">qi")
+_pack_header = struct.Struct(">ibq").pack
+_pack_trailer = struct.Struct(">qi").pack
 RECEIVE_TYPE = wire.SessionReceive.TYPE
 FRAME_OVERHEAD = 25
 """Bytes of a SESS_RECEIVE_MSG frame beside its message: 13 of header, 12 of trailer."""
@@ -44,6 +44,8 @@ class ServerConsumer:
 
     __slots__ = (
         "_forcing",
+        "_simple",
+        "_turn",
         "bytes_in_transit",
         "closed",
         "consumer_id",
@@ -70,6 +72,9 @@ class ServerConsumer:
 
     def __init__(self, session: ServerSession, consumer_id: int, queue: Queue, filter: Filter | None, priority: int) -> None:
         self.session = session
+        self._turn = session.server.turn
+        self._simple = not (session.pre_acknowledge or session.server.persists_delivery_count or session.version < VERSION_NEW_ADDRESSING)
+        """Is a regular message written as it is, and then kept until it is acknowledged?"""
         self.consumer_id = consumer_id
         self.queue = queue
         self.filter = filter
@@ -137,7 +142,19 @@ class ServerConsumer:
         session = self.session
         message = reference.message
         self.messages_delivered += 1
-        self.last_delivered_ms = session.server.clock.wall_ms()
+        self.last_delivered_ms = self._turn.now_ms
+        if self._simple and message.large is None:
+            self.unacknowledged[message.message_id] = reference
+            self.bytes_in_transit += message.memory
+            buffer = message.buffer
+            size = len(buffer) + FRAME_OVERHEAD
+            head = _pack_header(size - 4, RECEIVE_TYPE, session.channel)
+            session.send_parts((head, buffer, _pack_trailer(self.consumer_id, reference.delivery_count)), size)
+            if not self.unlimited:
+                self.credits -= size
+                if self.credits <= 0:
+                    self.ready = False
+            return
         if session.pre_acknowledge:
             self._handle_acknowledged(reference)
             return
@@ -171,7 +188,7 @@ class ServerConsumer:
             buffer = to_old_layout(session.administration.with_old_address(message))
         size = len(buffer) + FRAME_OVERHEAD
         session.send_parts(
-            (_HEADER.pack(size - 4, RECEIVE_TYPE, session.channel), buffer, _TRAILER.pack(self.consumer_id, delivery_count)), size
+            (_pack_header(size - 4, RECEIVE_TYPE, session.channel), buffer, _pack_trailer(self.consumer_id, delivery_count)), size
         )
         self.charge(size)
 

@@ -73,9 +73,13 @@ class ServerSession:
         self.administration = SessionAdministration(self)
         self.branches = SessionBranches(self)
         self.control = SessionControl(self)
+        self._unconfirmed_max = UNCONFIRMED_MAX + 2 * (0 if self.window is None else self.window.size)
         self._counted_size = 0
         self._given_up = False
-        self._runs: dict[int, Callable[[list[bytes], int], int]] = {wire.SessionSend.TYPE: self.sends.runs.take}
+        self._runs: dict[int, Callable[[list[bytes], int], int]] = {
+            wire.SessionSend.TYPE: self.sends.runs.take,
+            wire.Acknowledge.TYPE: self.acknowledgements.take,
+        }
         self._fast: dict[int, Handler] = {
             wire.SessionSend.TYPE: self.sends.send,
             wire.Acknowledge.TYPE: self.acknowledgements.acknowledge,
@@ -177,18 +181,21 @@ class ServerSession:
         """A peer that confirms nothing is given up."""
         window = self.window
         assert window is not None
-        if window.cached_bytes > UNCONFIRMED_MAX + 2 * window.size and not self._given_up:
+        if window.cached_bytes > self._unconfirmed_max and not self._given_up:
             self._given_up = True
             self.connection.pause_output()
             self.connection.fail_soon(f"{window.cached} packets of session {self.name} are not confirmed")
 
     def send_parts(self, parts: tuple[bytes, ...], size: int) -> None:
         """Send a counted frame that is given in parts."""
-        if self.window is None:
+        window = self.window
+        if window is None:
             self.connection.send_parts(parts, size)
         else:
             data = b"".join(parts)
-            self._remember(data)
+            window.sent(data)
+            if window.cached_bytes > self._unconfirmed_max:
+                self._check_unconfirmed()
             self.connection.send_frame(data)
 
     def _send_reply(self, packet: Packet, counted_size: int) -> None:

@@ -144,3 +144,47 @@ class SendRunTests(SynchronousTestCase):
         before = len(world.store.log)
         session.peer.feed(chunk)
         self.assertEqual(len(world.store.log) - before, 1)
+
+
+class AcknowledgementRunTests(SynchronousTestCase):
+    """The same for acknowledgements; each example settles what was delivered in some order, with and without answers."""
+
+    acknowledgements = st.tuples(st.integers(0, 11), st.booleans(), st.sampled_from((0, 0, 0, 1, 5)))
+
+    def prepared(self, window: int, transacted: bool) -> tuple[World, Session, list[int]]:
+        world, producer = make(-1, False, False)
+        session = world.peer().session(
+            channel=CHANNEL, name="consumer", username="admin", password="secret", window_size=window, auto_commit_acks=not transacted
+        )
+        for number in range(12):
+            kind = "topic" if number % 4 == 3 else "plain"
+            producer.peer.feed(send_frame(number, kind, number % 3 > 0, False, 10, 4))
+        session.consume("q", 0)
+        session.consume("t1", 1)
+        world.store.held = True
+        ids = [
+            entry.message.message_id for each in (0, 1) for entry in session.server_session.consumers.by_id[each].unacknowledged.values()
+        ]
+        return world, session, ids
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.lists(acknowledgements, min_size=1, max_size=12), st.sampled_from((-1, 0, 70, 1 << 20)), st.booleans())
+    def test_one_chunk_is_as_good_as_many(self, content: list[tuple[int, bool, int]], window: int, transacted: bool) -> None:
+        found = []
+        for together in (False, True):
+            world, session, ids = self.prepared(window, transacted)
+            frames = [
+                frame(wire.Acknowledge.TYPE, CHANNEL, wire.encode_packet(wire.Acknowledge(consumer, ids[place], answer), 136))
+                for place, answer, consumer in content
+            ]
+            for chunk in [b"".join(frames)] if together else frames:
+                session.peer.feed(chunk)
+            if transacted:
+                session.send(wire.Commit())
+            consumers = session.server_session.consumers.by_id.values()
+            figures = [(each.messages_acknowledged, each.bytes_in_transit, list(each.unacknowledged)) for each in consumers]
+            before = outcome(world, session)
+            world.store.sync()
+            world.clock.advance(0)
+            found.append((figures, before, outcome(world, session)))
+        self.assertEqual(found[0], found[1])

@@ -46,7 +46,10 @@ class ConfirmationWindow:
         self.cached_bytes += size
 
     def processed_many(self, count: int, size: int) -> bool:
-        """``count`` counted frames of ``size`` bytes together were processed, unless a confirmation is due among them: then returns false."""
+        """``count`` counted frames of ``size`` bytes together were processed.
+
+        Returns false, with nothing done, when a confirmation is due among them: :meth:`processed` then says where.
+        """
         if self._received_bytes + size >= self.size:
             return False
         self.last_confirmed_command_id += count
