@@ -152,6 +152,11 @@ class Message:
         return len(self.buffer)
 
     @property
+    def stored_size(self) -> int:
+        """Bytes of the encoded message, with the body of a large one."""
+        return len(self.buffer) if self.large is None else len(self.buffer) + self.large.size
+
+    @property
     def body_size(self) -> int:
         """Bytes of the body, wherever it is."""
         return self.headers - 4 if self.large is None else self.large.size

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from mqbroker.messaging.turn import Turn
 
 
+ONE_MESSAGE = 1 << 64
+"""A message in a sum of numbers and sizes: the number stands above this bit, the bytes below it, so that one addition counts both."""
+
+
 class _ConsumerGroup:
     """Consumers of one priority, served in turn."""
 
@@ -49,6 +53,7 @@ class Queue:
         "deleted",
         "delivering",
         "dispatch_allowed",
+        "durable_load",
         "filter",
         "idle_since_ms",
         "marked",
@@ -63,6 +68,7 @@ class Queue:
         "references",
         "scheduled",
         "sweep_mark",
+        "transient_load",
         "turn",
     )
 
@@ -87,6 +93,10 @@ class Queue:
         self.references = ReferenceList()
         self.scheduled = ScheduledReferences(clock, self._due)
         self.delivering = 0
+        self.durable_load = 0
+        """Number and bytes of the durable messages of ``message_count``, see ``ONE_MESSAGE``."""
+        self.transient_load = 0
+        """Bytes of the others."""
         self.arriving = 0
         """References of open transactions and of messages that wait for the disk."""
         self.paused = False
@@ -117,6 +127,21 @@ class Queue:
         """Messages waiting, scheduled and in delivery."""
         return self.references.count + self.scheduled.count + self.delivering
 
+    @property
+    def durable_message_count(self) -> int:
+        """Those of ``message_count`` that survive a restart."""
+        return self.durable_load // ONE_MESSAGE if self.definition.durable else 0
+
+    @property
+    def durable_size(self) -> int:
+        """Encoded bytes of the messages that survive a restart, with their large bodies."""
+        return self.durable_load % ONE_MESSAGE if self.definition.durable else 0
+
+    @property
+    def persistent_size(self) -> int:
+        """Encoded bytes of all messages of ``message_count``, with their large bodies."""
+        return self.durable_load % ONE_MESSAGE + self.transient_load
+
     def consumers(self) -> Iterator[QueueConsumer]:
         """The consumers, highest priority first; browsers are not among them."""
         for group in self._groups:
@@ -138,6 +163,11 @@ class Queue:
         self.messages_added += 1
         if self.deleted:
             return
+        message = reference.message
+        if message.durable:
+            self.durable_load += ONE_MESSAGE + message.stored_size
+        else:
+            self.transient_load += message.stored_size
         if reference.scheduled:
             if reference.scheduled > self.clock.wall_ms():
                 self.scheduled.add(reference)
@@ -176,6 +206,11 @@ class Queue:
     def leave_delivery(self, reference: Reference) -> None:
         """A reference in delivery is done with."""
         self.delivering -= 1
+        message = reference.message
+        if message.durable:
+            self.durable_load -= ONE_MESSAGE + message.stored_size
+        else:
+            self.transient_load -= message.stored_size
         reference.consumer = None
 
     def take(self, reference: Reference) -> None:

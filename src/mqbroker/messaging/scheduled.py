@@ -24,23 +24,35 @@ class ScheduledReferences:
         """What is scheduled, to its number in the heap; an entry with another number, or none here, was taken out."""
         self._timer: Cancellable | None = None
         self.count = 0
+        self.size = 0
+        """Bytes of the messages, with large bodies."""
+        self.durable_count = 0
+        self.durable_size = 0
 
     def add(self, reference: Reference) -> None:
         """Keep ``reference`` until ``reference.scheduled``."""
         self._sequence += 1
         heapq.heappush(self._heap, (reference.scheduled, self._sequence, reference))
         self._places[reference] = self._sequence
-        self.count += 1
+        self._count(reference, 1)
         if self._heap[0][2] is reference:
             self._arm()
 
     def remove(self, reference: Reference) -> None:
         """Take a reference out before its time."""
         if self._places.pop(reference, None) is not None:
-            self.count -= 1
+            self._count(reference, -1)
             if len(self._heap) > 2 * self.count + 100:
                 self._heap = [entry for entry in self._heap if self._places.get(entry[2]) == entry[1]]
                 heapq.heapify(self._heap)
+
+    def _count(self, reference: Reference, sign: int) -> None:
+        message = reference.message
+        self.count += sign
+        self.size += sign * message.stored_size
+        if message.durable:
+            self.durable_count += sign
+            self.durable_size += sign * message.stored_size
 
     def __iter__(self) -> Iterator[Reference]:
         return (entry[2] for entry in sorted(self._heap) if self._places.get(entry[2]) == entry[1])
@@ -48,7 +60,7 @@ class ScheduledReferences:
     def clear(self) -> None:
         self._heap.clear()
         self._places.clear()
-        self.count = 0
+        self.count = self.size = self.durable_count = self.durable_size = 0
         self.stop()
 
     def stop(self) -> None:
@@ -71,8 +83,8 @@ class ScheduledReferences:
             _, number, reference = heapq.heappop(self._heap)
             if self._places.get(reference) == number:
                 del self._places[reference]
+                self._count(reference, -1)
                 due.append(reference)
-        self.count -= len(due)
         if self._heap:
             self._arm()
         if due:

@@ -71,10 +71,17 @@ def _of_address(address: Address) -> Figures:
 
 
 def _of_queue(queue: Queue) -> Figures:
+    scheduled, durable = queue.scheduled, queue.definition.durable
     return {
         "message.count": queue.message_count,
+        "durable.message.count": queue.durable_message_count,
+        "persistent.size": queue.persistent_size,
+        "durable.persistent.size": queue.durable_size,
         "delivering.message.count": queue.delivering,
-        "scheduled.message.count": queue.scheduled.count,
+        "scheduled.message.count": scheduled.count,
+        "scheduled.durable.message.count": scheduled.durable_count if durable else 0,
+        "scheduled.persistent.size": scheduled.size,
+        "scheduled.durable.persistent.size": scheduled.durable_size if durable else 0,
         "messages.added": queue.messages_added,
         "messages.acknowledged": queue.messages_acknowledged,
         "messages.killed": queue.messages_killed,

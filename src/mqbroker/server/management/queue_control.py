@@ -109,9 +109,6 @@ class QueueControl(Resource):
         stamp = self.first_timestamp()
         return None if not stamp else self.server.clock.wall_ms() - stamp
 
-    def sizes(self, references: Iterable[Reference], durable_only: bool) -> int:
-        return sum(reference.message.encode_size for reference in references if not durable_only or reference.message.durable)
-
     # --- what is done to them
 
     def remove(self, references: list[Reference]) -> int:
@@ -234,14 +231,14 @@ QueueControl.ATTRIBUTES = {
     "RoutingType": _queue(lambda queue: ROUTING_TYPE_NAMES[queue.definition.routing_type]),
     "Filter": _queue(lambda queue: queue.definition.filter_string),
     "MessageCount": _queue(lambda queue: queue.message_count),
-    "PersistentSize": lambda control: control.sizes(control.queue.references, False),
-    "DurableMessageCount": _queue(lambda queue: sum(reference.message.durable for reference in queue.references)),
-    "DurablePersistentSize": lambda control: control.sizes(control.queue.references, True),
+    "PersistentSize": _queue(lambda queue: queue.persistent_size),
+    "DurableMessageCount": _queue(lambda queue: queue.durable_message_count),
+    "DurablePersistentSize": _queue(lambda queue: queue.durable_size),
     "InternalQueue": _queue(lambda queue: queue.definition.internal),
     "ScheduledCount": _queue(lambda queue: queue.scheduled.count),
-    "ScheduledSize": lambda control: control.sizes(control.queue.scheduled, False),
-    "DurableScheduledCount": _queue(lambda queue: sum(reference.message.durable for reference in queue.scheduled)),
-    "DurableScheduledSize": lambda control: control.sizes(control.queue.scheduled, True),
+    "ScheduledSize": _queue(lambda queue: queue.scheduled.size),
+    "DurableScheduledCount": _queue(lambda queue: queue.scheduled.durable_count if queue.durable else 0),
+    "DurableScheduledSize": _queue(lambda queue: queue.scheduled.durable_size if queue.durable else 0),
     "ConsumerCount": _queue(lambda queue: queue.consumer_count),
     "DeliveringCount": _queue(lambda queue: queue.delivering),
     "MessagesAdded": _queue(lambda queue: queue.messages_added),
