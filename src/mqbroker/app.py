@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.threads import deferToThreadPool
@@ -28,11 +28,7 @@ from mqbroker.messaging.ports import Recovered, Store
 from mqbroker.server.acceptor import Acceptor
 from mqbroker.server.audit import AuditLog
 from mqbroker.server.login import LoginStep
-from mqbroker.server.management.address_control import AddressControl
-from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
-from mqbroker.server.management.queue_control import QueueControl
 from mqbroker.server.management.registry import Registry
-from mqbroker.server.management.service import ManagementService
 from mqbroker.server.security import SecurityManager
 from mqbroker.server.server import Server
 from mqbroker.server.users import KeptUsers, KeptUsersLoginModule
@@ -42,6 +38,10 @@ from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.memorystore import MemoryStore
 from mqbroker.storage.settings import StoreSettings
 from mqbroker.threads import ThreadedDiskWriter
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.message import Message
+    from mqbroker.server.session import ServerSession
 
 log = Logger(namespace="mqbroker")
 
@@ -248,13 +248,29 @@ class Broker:
         return MessagingOptions(**values)
 
     def _manage(self, audit: AuditLog) -> None:
+        """Management answers; its parts are imported with the first request."""
+        server = self.server
+        self.registry.find_by("acceptor", self.listeners.find)
+
+        def first(session: ServerSession, message: Message) -> None:
+            from mqbroker.server.management.service import ManagementService
+
+            self._register_controls()
+            server.management = ManagementService(server, self.registry, audit).handle
+            server.management(session, message)
+
+        server.management = first
+
+    def _register_controls(self) -> None:
+        from mqbroker.server.management.address_control import AddressControl
+        from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
+        from mqbroker.server.management.queue_control import QueueControl
+
         server, core = self.server, self.messaging.core
         status = BrokerStatus(product_version(), self._disk_usage, lambda: self.acceptors)
         self.registry.register("broker", BrokerControl(server, status, server.security.users()))
         self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
-        self.registry.find_by("acceptor", self.listeners.find)
         self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
-        server.management = ManagementService(server, self.registry, audit).handle
 
     def accept_in_process(self, number: int | None = None) -> int:
         """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
@@ -12,9 +12,7 @@ from twisted.logger import Logger
 
 from mqbroker.monitoring import bindings, serve
 from mqbroker.server.acceptor import Acceptor, speaks_core
-from mqbroker.server.figures import BrokerFigures
 from mqbroker.server.management.acceptor_control import AcceptorControl
-from mqbroker.server.metrics import render
 from mqbroker.server.tls import TlsConfigurationError
 from mqclient.invm import SERVERS, InVMAcceptor
 from mqclient.text import nearest_name
@@ -98,7 +96,6 @@ class Listeners:
     def monitor(self, web: Sequence[str], disk_usage: Callable[[], float]) -> None:
         """Serve metrics and health where the configuration says so.  Raises :class:`StartError`."""
         server = self._server
-        figures = BrokerFigures(server, disk_usage)
         try:
             found, warnings = bindings(server.configuration.metrics, web)
         except ValueError as error:
@@ -112,9 +109,15 @@ class Listeners:
         def ready() -> str | None:
             return live() or (None if server.started else "the broker is not active")
 
+        def metrics() -> Iterator[bytes]:
+            from mqbroker.server.figures import BrokerFigures
+            from mqbroker.server.metrics import render
+
+            return render(BrokerFigures(server, disk_usage))
+
         for binding in found:
             try:
-                port = serve(self._reactor, binding, live, ready, lambda: render(figures))
+                port = serve(self._reactor, binding, live, ready, metrics)
             except CannotListenError as error:
                 text = f"metrics and health cannot be served at {binding.host}:{binding.port}: {_reason(error)}"
                 if binding.metrics:

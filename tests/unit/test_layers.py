@@ -169,11 +169,36 @@ class StartUpTests(SynchronousTestCase):
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return {name.split(".")[0] for name in done.stdout.split()}
+        return {part for name in done.stdout.split() for part in (name, name.split(".")[0])}
 
     def test_the_broker_imports_no_command_line_and_no_specification(self) -> None:
         loaded = self.loaded_by("import mqbroker.tap, mqbroker.app, mqbroker.cli, mqbroker.cli.daemon")
         self.assertEqual(loaded & {"click", "rich", "construct", "pyspark", "prompt_toolkit"}, set())
+
+    def test_the_broker_imports_what_few_brokers_need_when_they_need_it(self) -> None:
+        """Filters, management, metrics over HTTP, TLS stores, properties that override broker.xml."""
+        start = "from mqbroker.tap import BrokerService\nimport mqbroker.settings, mqbroker.config.parse, mqbroker.cli.daemon"
+        config = ROOT / "config" / "standalone" / "broker.xml"
+        start += f"\nmqbroker.config.parse.load_configuration({str(config)!r}, lambda path: open(path, 'rb').read(), {{}})"
+        late = {
+            "mqbroker.config.overrides",
+            "mqbroker.messaging.filter_compile",
+            "mqbroker.messaging.filter_parser",
+            "mqbroker.server.figures",
+            "mqbroker.server.health",
+            "mqbroker.server.management.address_control",
+            "mqbroker.server.management.broker_control",
+            "mqbroker.server.management.queue_control",
+            "mqbroker.server.management.service",
+            "mqbroker.server.metrics",
+            "cryptography.hazmat.primitives.serialization.pkcs12",
+            "mqclient.jms",
+            "mqclient.wire.grammar",
+            "sqlite3",
+            "twisted.web",
+            "xml.etree.ElementTree",
+        }
+        self.assertEqual(self.loaded_by(start) & late, set())
 
     def test_the_list_of_commands_imports_no_client(self) -> None:
         loaded = self.loaded_by("from mqbroker.cli.root import invoke\ninvoke(['--help'])")

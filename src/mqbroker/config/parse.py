@@ -13,7 +13,6 @@ from mqbroker.config.address_settings import PartialSettings
 from mqbroker.config.configuration import Configuration
 from mqbroker.config.entries import Entry, prefixed_entries, read_entries
 from mqbroker.config.masking import MaskingError, codec_key, decode_masked, unwrap
-from mqbroker.config.overrides import apply_entries
 from mqbroker.config.problems import ConfigurationError, Findings, Problem, WrittenFilter, sorted_by_place
 from mqbroker.config.reader import Content, Reader
 from mqbroker.config.schema.blocks import CORE, HINTS, JMS
@@ -85,7 +84,11 @@ def _assemble(root: Node | None, name: str, substitutions: Mapping[str, str], en
         _read_blocks(configuration, reader, content, jms, secrets)
     prefix = configuration.system_property_prefix
     every = [*entries, *prefixed_entries(substitutions, prefix, findings)]
-    apply_entries(configuration, every, TransportReader(reader, secrets.plain), findings)
+    if every:
+        # Imported here: few brokers have properties that override their broker.xml.
+        from mqbroker.config.overrides import apply_entries
+
+        apply_entries(configuration, every, TransportReader(reader, secrets.plain), findings)
     overridden = next((entry for entry in reversed(every) if entry.path == ("clusterPassword",)), None)
     place = (overridden.file, overridden.line) if overridden else content.lines.get("cluster_password", (name, 0))
     configuration.cluster_password = secrets.plain(configuration.cluster_password, *place)

@@ -11,6 +11,7 @@ import re
 import struct
 from typing import Final, TypeAlias
 
+from mqbroker.messaging.filter_errors import FilterEvaluationError
 from mqclient.wire import properties as kinds
 
 I32_MAX: Final = 2**31 - 1
@@ -42,10 +43,6 @@ class Character(str):
 
 
 Value: TypeAlias = bool | int | float | str | bytes | None
-
-
-class FilterEvaluationError(Exception):
-    """The filter has no result for this message, for example because a byte string was compared by order: no match."""
 
 
 def from_property(kind: int, value: Value) -> Value:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from mqbroker.messaging.filter_values import FilterEvaluationError
+from mqbroker.messaging.filter_errors import FilterEvaluationError
 
 EXPRESSION_LENGTH_MAX: Final = 2000
 """Characters of an expression."""

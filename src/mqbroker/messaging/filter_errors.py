@@ -1,0 +1,7 @@
+"""What filters raise while they are evaluated; apart from the grammar, which is imported only where there is a filter."""
+
+from __future__ import annotations
+
+
+class FilterEvaluationError(Exception):
+    """The filter has no result for this message, for example because a byte string was compared by order: no match."""
