@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 from mqbroker.messaging.queue import Queue
 from mqbroker.server.management import definitions, views
 from mqbroker.server.management.address_control import roles_as_json
-from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int, as_text
+from mqbroker.server.management.broker_connections import BrokerConnections
+from mqbroker.server.management.registry import ManagementError, Operation, as_bool, as_text
 from mqbroker.server.management.transactions import TRANSACTION_OPERATIONS
 from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError
 
 if TYPE_CHECKING:
-    from mqbroker.server.connection import ServerConnection
-    from mqbroker.server.consumers import ServerConsumer
     from mqbroker.server.server import Server
-    from mqbroker.server.session import ServerSession
     from mqbroker.server.users import UserAdministration
 
 
@@ -30,11 +28,11 @@ class BrokerStatus:
         self.acceptors = acceptors
 
 
-class BrokerControl(Resource):
+class BrokerControl(BrokerConnections):
     """The whole broker.  ``users`` is None where users are kept in a way that cannot be changed here."""
 
     def __init__(self, server: Server, status: BrokerStatus, users: UserAdministration | None) -> None:
-        self.server = server
+        super().__init__(server)
         self.status = status
         self._users = users
 
@@ -125,116 +123,6 @@ class BrokerControl(Resource):
         self.server.messaging.administration.delete_queue(queue, remove_consumers=as_bool(remove_consumers))
         if as_bool(auto_delete_address) and not address.queues and address.name in self.server.messaging.core.addresses:
             self.server.messaging.administration.delete_address(address.name)
-
-    # --- connections, sessions, consumers
-
-    def _connection(self, connection_id: Any) -> ServerConnection | None:
-        return self.server.connections.get(as_text(connection_id))
-
-    def _sessions(self, connection_id: Any) -> list[ServerSession]:
-        connection = self._connection(connection_id)
-        return [] if connection is None else list(connection.sessions.values())
-
-    def consumers(self) -> list[ServerConsumer]:
-        return [consumer for session in self.server.all_sessions() for consumer in session.consumers.by_id.values()]
-
-    def close_connection(self, connection_id: Any) -> bool:
-        connection = self._connection(connection_id)
-        if connection is None:
-            return False
-        connection.fail("closed by management")
-        return True
-
-    def close_connections(self, wanted: Callable[[ServerConnection], bool]) -> bool:
-        found = [connection for connection in self.server.connections.values() if wanted(connection)]
-        for connection in found:
-            connection.fail("closed by management")
-        return bool(found)
-
-    def close_session(self, connection_id: Any, name: Any, force: Any = False) -> bool:
-        for session in self._sessions(connection_id):
-            if session.name == as_text(name):
-                session.expel()
-                return True
-        return False
-
-    def close_consumer(self, session_name: Any, consumer_id: Any) -> bool:
-        session = self.server.sessions.by_name.get(as_text(session_name))
-        if session is None:
-            return False
-        wanted = as_int(consumer_id)
-        for consumer in list(session.consumers.by_id.values()):
-            if wanted in (consumer.sequential_id, consumer.consumer_id):
-                session.consumers.expel(consumer)
-                return True
-        return False
-
-    def connections_json(self) -> str:
-        rows = [
-            {
-                "connectionID": connection.connection_id,
-                "clientAddress": connection.remote,
-                "creationTime": connection.created_ms,
-                "implementation": "RemotingConnectionImpl",
-                "sessionCount": len(connection.sessions),
-            }
-            for connection in self.server.connections.values()
-        ]
-        return json.dumps(rows)
-
-    @staticmethod
-    def sessions_json(sessions: Iterable[ServerSession]) -> str:
-        rows = [
-            {
-                "sessionID": session.name,
-                "creationTime": session.created_ms,
-                "consumerCount": len(session.consumers.by_id),
-                **({"validatedUser": session.subject.name, "principal": session.subject.name} if session.subject.name else {}),
-                **({"metadata": session.metadata} if session.metadata else {}),
-            }
-            for session in sessions
-        ]
-        return json.dumps(rows)
-
-    @staticmethod
-    def consumers_json(consumers: Iterable[ServerConsumer]) -> str:
-        rows = [
-            {
-                "consumerID": consumer.consumer_id,
-                "sequentialId": consumer.sequential_id,
-                "connectionID": consumer.session.connection.connection_id,
-                "sessionID": consumer.session.name,
-                "queueName": consumer.queue.name,
-                "browseOnly": consumer.browse_only,
-                "creationTime": consumer.created_ms,
-                "deliveringCount": len(consumer.unacknowledged),
-                **({"filter": consumer.filter.text} if consumer.filter is not None else {}),
-            }
-            for consumer in consumers
-        ]
-        return json.dumps(rows)
-
-    def producer_rows(self) -> list[views.Row]:
-        return [
-            {
-                "id": f"{session.name}:{producer_id}",
-                "name": str(producer_id),
-                "session": session.name,
-                "clientID": session.connection.client_id,
-                "user": session.subject.name,
-                "validatedUser": session.subject.name,
-                "protocol": "CORE",
-                "address": address,
-                "localAddress": "",
-                "remoteAddress": session.connection.remote,
-                "creationTime": session.created_ms,
-                "msgSent": session.sends.messages_sent,
-                "msgSizeSent": 0,
-                "lastProducedMessageID": None,
-            }
-            for session in self.server.all_sessions()
-            for producer_id, address in session.sends.producers.items()
-        ]
 
     # --- users
 
@@ -377,7 +265,7 @@ BrokerControl.OPERATIONS = {
     "listConnections": _paged(lambda control: map(views.connection_row, control.server.connections.values())),
     "listSessions": Operation(
         lambda control, *parameters: (
-            [session.name for session in control._sessions(parameters[0])]
+            [session.name for session in control.sessions_of(parameters[0])]
             if len(parameters) == 1
             else views.page(map(views.session_row, control.server.all_sessions()), *parameters)
         ),
@@ -389,11 +277,11 @@ BrokerControl.OPERATIONS = {
     "listConnectionIDs": Operation(lambda control: list(control.server.connections)),
     "listRemoteAddresses": Operation(lambda control: [connection.remote for connection in control.server.connections.values()]),
     "listConnectionsAsJSON": Operation(BrokerControl.connections_json),
-    "listSessionsAsJSON": Operation(lambda control, connection_id: control.sessions_json(control._sessions(connection_id)), 1),
+    "listSessionsAsJSON": Operation(lambda control, connection_id: control.sessions_json(control.sessions_of(connection_id)), 1),
     "listAllSessionsAsJSON": Operation(lambda control: control.sessions_json(control.server.all_sessions())),
     "listConsumersAsJSON": Operation(
         lambda control, connection_id: control.consumers_json(
-            consumer for session in control._sessions(connection_id) for consumer in session.consumers.by_id.values()
+            consumer for session in control.sessions_of(connection_id) for consumer in session.consumers.by_id.values()
         ),
         1,
     ),

@@ -1,0 +1,131 @@
+"""The part of the resource ``broker`` about who is connected: connections, sessions, consumers and producers, and closing them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.server.management import views
+from mqbroker.server.management.registry import Resource, as_int, as_text
+
+if TYPE_CHECKING:
+    from mqbroker.server.connection import ServerConnection
+    from mqbroker.server.consumers import ServerConsumer
+    from mqbroker.server.server import Server
+    from mqbroker.server.session import ServerSession
+
+
+class BrokerConnections(Resource):
+    """Who is connected to the broker."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def _connection(self, connection_id: Any) -> ServerConnection | None:
+        return self.server.connections.get(as_text(connection_id))
+
+    def sessions_of(self, connection_id: Any) -> list[ServerSession]:
+        connection = self._connection(connection_id)
+        return [] if connection is None else list(connection.sessions.values())
+
+    def consumers(self) -> list[ServerConsumer]:
+        return [consumer for session in self.server.all_sessions() for consumer in session.consumers.by_id.values()]
+
+    def close_connection(self, connection_id: Any) -> bool:
+        connection = self._connection(connection_id)
+        if connection is None:
+            return False
+        connection.fail("closed by management")
+        return True
+
+    def close_connections(self, wanted: Callable[[ServerConnection], bool]) -> bool:
+        found = [connection for connection in self.server.connections.values() if wanted(connection)]
+        for connection in found:
+            connection.fail("closed by management")
+        return bool(found)
+
+    def close_session(self, connection_id: Any, name: Any, force: Any = False) -> bool:
+        for session in self.sessions_of(connection_id):
+            if session.name == as_text(name):
+                session.expel()
+                return True
+        return False
+
+    def close_consumer(self, session_name: Any, consumer_id: Any) -> bool:
+        session = self.server.sessions.by_name.get(as_text(session_name))
+        if session is None:
+            return False
+        wanted = as_int(consumer_id)
+        for consumer in list(session.consumers.by_id.values()):
+            if wanted in (consumer.sequential_id, consumer.consumer_id):
+                session.consumers.expel(consumer)
+                return True
+        return False
+
+    def connections_json(self) -> str:
+        rows = [
+            {
+                "connectionID": connection.connection_id,
+                "clientAddress": connection.remote,
+                "creationTime": connection.created_ms,
+                "implementation": "RemotingConnectionImpl",
+                "sessionCount": len(connection.sessions),
+            }
+            for connection in self.server.connections.values()
+        ]
+        return json.dumps(rows)
+
+    @staticmethod
+    def sessions_json(sessions: Iterable[ServerSession]) -> str:
+        rows = [
+            {
+                "sessionID": session.name,
+                "creationTime": session.created_ms,
+                "consumerCount": len(session.consumers.by_id),
+                **({"validatedUser": session.subject.name, "principal": session.subject.name} if session.subject.name else {}),
+                **({"metadata": session.metadata} if session.metadata else {}),
+            }
+            for session in sessions
+        ]
+        return json.dumps(rows)
+
+    @staticmethod
+    def consumers_json(consumers: Iterable[ServerConsumer]) -> str:
+        rows = [
+            {
+                "consumerID": consumer.consumer_id,
+                "sequentialId": consumer.sequential_id,
+                "connectionID": consumer.session.connection.connection_id,
+                "sessionID": consumer.session.name,
+                "queueName": consumer.queue.name,
+                "browseOnly": consumer.browse_only,
+                "creationTime": consumer.created_ms,
+                "deliveringCount": len(consumer.unacknowledged),
+                **({"filter": consumer.filter.text} if consumer.filter is not None else {}),
+            }
+            for consumer in consumers
+        ]
+        return json.dumps(rows)
+
+    def producer_rows(self) -> list[views.Row]:
+        return [
+            {
+                "id": f"{session.name}:{producer_id}",
+                "name": str(producer_id),
+                "session": session.name,
+                "clientID": session.connection.client_id,
+                "user": session.subject.name,
+                "validatedUser": session.subject.name,
+                "protocol": "CORE",
+                "address": address,
+                "localAddress": "",
+                "remoteAddress": session.connection.remote,
+                "creationTime": session.created_ms,
+                "msgSent": session.sends.messages_sent,
+                "msgSizeSent": 0,
+                "lastProducedMessageID": None,
+            }
+            for session in self.server.all_sessions()
+            for producer_id, address in session.sends.producers.items()
+        ]
