@@ -2,6 +2,7 @@
 
 import sys
 
-from tests.simulation.run import main
+from tests.simulation.many import main
 
-sys.exit(main(sys.argv[1:]))
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,14 +13,23 @@ from twisted.internet.defer import Deferred, succeed
 from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.messaging import Messaging
+from mqbroker.server.audit import AuditLog
+from mqbroker.server.management.address_control import AddressControl
+from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
+from mqbroker.server.management.queue_control import QueueControl
+from mqbroker.server.management.registry import Registry
+from mqbroker.server.management.service import ManagementService
 from mqbroker.server.security import SecurityManager
 from mqbroker.server.server import Server
 from mqbroker.storage.diskwriter import Done, Step
-from mqbroker.storage.errors import StorageError
+from mqbroker.storage.errors import JournalDamagedError, StorageError
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.settings import StoreSettings
+from tests.simulation import damage
+from tests.simulation.damage import Damage
 from tests.simulation.disk import SimulatedCrash, SimulatedDisk
 from tests.simulation.diskwriter import SimulatedDiskWriter
+from tests.simulation.model import Ledger
 from tests.simulation.network import BrokerTransport, Network
 from tests.simulation.world import Process, World
 
@@ -76,11 +85,15 @@ class _Writer(SimulatedDiskWriter):
 
 
 class BrokerNode:
-    """``store_class`` makes the store: a test gives one with a planted fault.  ``slow_disk`` multiplies the time that the disk takes."""
+    """``slow_disk`` multiplies the time that the disk takes; ``damage_due``: before the next start a bit of its files flips."""
 
-    def __init__(self, world: World, network: Network, store_class: type[FileStore] = FileStore) -> None:
+    def __init__(self, world: World, network: Network, ledger: Ledger, store_class: type[FileStore] = FileStore) -> None:
         self.world = world
         self.network = network
+        self.ledger = ledger
+        self.damage_due = False
+        self.damage: Damage | None = None
+        """What was done to the files since the last start that succeeded."""
         self.slow_disk = 1.0
         self.disk = SimulatedDisk(world.generator("disk"))
         self.disk.on_crash = self._power_lost
@@ -98,6 +111,9 @@ class BrokerNode:
         self._entropy = world.generator("broker entropy")
         self._turn_ready = False
         self._downtime = 0.5
+        self._failures_known = 0
+        """Refusals of the disk that are accounted for."""
+        self._synced_at_failure: int | None = None
 
     # --- start
 
@@ -107,16 +123,35 @@ class BrokerNode:
             return
         self.starts += 1
         self._turn_ready = False
+        self._failures_known = self.disk.failures
+        self._synced_at_failure = None
+        if self.damage_due:
+            self.damage_due = False
+            self.damage = damage.inflict(self.world, self.disk, STORE)
         self.process = Process(self.world, f"broker life {self.starts}", self._clock_rng)
         self.running = True
         try:
             self._start()
         except SimulatedCrash:
             return
-        except StorageError as error:
-            self.world.violation(f"the broker does not start after a crash: {error}")
-            self.running = False
-            self.process.end()
+        except (StorageError, OSError) as error:
+            self._does_not_start(error)
+        else:
+            if self.damage is not None:
+                self.world.violation(f"the broker starts although {self.damage}")
+
+    def _does_not_start(self, error: Exception) -> None:
+        """Where the disk or an operator can help, that happens, and the broker is started again."""
+        self.world.note(f"{self.process.name} does not start: {error}")
+        self.running = False
+        self.process.end()
+        self.disk.end_process()
+        if isinstance(error, JournalDamagedError) and self.damage is not None:
+            found, self.damage = self.damage, None
+            found.recover(error, self.ledger)
+        elif self.disk.failures == self._failures_known:
+            self.world.violation(f"the broker does not start: {error}")
+        self.world.schedule(0.3, self.start)
 
     def _start(self) -> None:
         process = self.process
@@ -132,17 +167,27 @@ class BrokerNode:
         self.messaging = Messaging(
             self.store, process, settings.address_settings_repository(), settings.wildcards, _options(settings), self._entropy.random
         )
+        self.messaging.core.turn.at_end = self.store.flush
         self.messaging.restore(recovered)
         self.messaging.core.apply_settings()
         for problem in self.messaging.deploy(settings.addresses):
             self.world.violation(f"not deployed: {problem}")
         security = SecurityManager(settings, None, _at_once, process, _no_file)
         self.server = Server(settings, self.store, process, self.messaging, security, lambda: f"{self._entropy.getrandbits(32):08x}")
+        self._manage()
         self._turn_ready = True
         self.messaging.start()
         self.server.start()
         self.network.listen(process, self._accept)
         self.world.note(f"{process.name} has started with {self.messages_recovered} messages")
+
+    def _manage(self) -> None:
+        """As :meth:`mqbroker.app.Broker._manage`, without acceptors."""
+        server, core, registry = self.server, self.messaging.core, Registry()
+        registry.register("broker", BrokerControl(server, BrokerStatus("simulated", lambda: 0.0, list), None))
+        registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
+        registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
+        server.management = ManagementService(server, registry, AuditLog()).handle
 
     def _accept(self, transport: BrokerTransport, remote: str) -> Any:
         return self.server.connect(transport, remote)
@@ -186,6 +231,8 @@ class BrokerNode:
         """No more faults from now on."""
         self.slow_disk = 1.0
         self.disk.crash_after = None
+        self.disk.capacity = None
+        self.disk.forget_failures()
 
     def _stopped(self, process: Process, downtime: float) -> None:
         if process is self.process and process.alive:
@@ -207,6 +254,8 @@ class BrokerNode:
     def _dies(self, machine: bool) -> None:
         process = self.process
         self.world.note(f"{process.name} {'loses its machine' if machine else 'ends'}")
+        if self._synced_at_failure is not None and self.store.synced != self._synced_at_failure:
+            self.world.violation("the store took something for durable after its disk had failed")
         self.running = False
         process.end()
         self.network.broker_died(process, machine)
@@ -220,8 +269,20 @@ class BrokerNode:
         return self._entropy.randbytes(size)
 
     def _store_failed(self, reason: str) -> None:
-        if self.process.alive:
+        """As the application does it: the process ends in a moment, and is started again by whoever watches it."""
+        process = self.process
+        if not process.alive:
+            return
+        self.world.note(f"{process.name}: the store has failed: {reason}")
+        if self.disk.failures == self._failures_known:
             self.world.violation(f"the store has failed on a healthy disk: {reason}")
+        self._synced_at_failure = self.store.synced
+        process.call_later(self._disk_rng.uniform(0, 0.3), self._give_up, process)
+
+    def _give_up(self, process: Process) -> None:
+        self.stop(0.2)
+        if self._disk_rng.random() < 0.5:
+            self.disk.drop_caches()
 
     # --- what the checks look at
 

@@ -54,7 +54,7 @@ class SimulatedRuntime:
         return Deferred.fromCoroutine(coroutine)
 
     def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Any]:
-        return self._network.connect(self.process, handler)
+        return self._network.connect(self.process, handler, timeout)
 
     def random_bytes(self, size: int) -> bytes:
         return self.process.rng.randbytes(size)

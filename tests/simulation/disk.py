@@ -27,7 +27,7 @@ class _Inode:
     pending: list[tuple[int, bytes]] = field(default_factory=list)
     """Writes since the last sync."""
     forgotten: list[tuple[int, bytes]] = field(default_factory=list)
-    """Writes before a failed sync: they may be on the disk, and no later sync brings them there."""
+    """Writes before a failed sync: they may be on the disk, and no later sync brings them there unless they are written again."""
 
 
 @dataclass
@@ -115,6 +115,8 @@ class SimulatedDisk:
         self.life = 0
         self.open_files = 0
         self.operations = 0
+        self.failures = 0
+        """Operations that failed because a test wanted it, or for want of room."""
 
     # What storage sees.
 
@@ -177,13 +179,38 @@ class SimulatedDisk:
         return SimulatedLock(self, path)
 
     def free_space(self, path: str) -> int:
-        return (1 << 40) if self.capacity is None else max(self.capacity - self._used(), 0)
+        return (1 << 40) if self.capacity is None else max(self.capacity - self.used, 0)
 
     # What a test does to it.
 
     def fail(self, operation: str, error: OSError, after: int = 0) -> None:
         """Let ``operation`` (write, sync, open, read, rename, remove, sync_directory) fail once, after so many that succeed."""
         self._faults.append(_Fault(operation, error, after))
+
+    @property
+    def used(self) -> int:
+        """Bytes of all files."""
+        return sum(len(inode.content) for inode in self._names.values())
+
+    def forget_failures(self) -> None:
+        """Failures that were asked for and have not come yet do not come."""
+        self._faults.clear()
+
+    def drop_caches(self) -> None:
+        """The system lets go pages whose writing failed: from now on they read as what the disk has."""
+        for inode in self._names.values():
+            if inode.forgotten:
+                self._settle(inode)
+
+    def files(self) -> dict[str, bytes]:
+        """The content of every file by its path."""
+        return {path: bytes(inode.content) for path, inode in self._names.items()}
+
+    def replace(self, files: dict[str, bytes]) -> None:
+        """These files and no others are on the disk."""
+        self._changes.clear()
+        self._names = {path: _Inode(bytearray(content), bytearray(content)) for path, content in files.items()}
+        self._durable_names = dict(self._names)
 
     def flip_bit(self, path: str, offset: int, bit: int = 0) -> None:
         """Damage what is stored."""
@@ -218,7 +245,12 @@ class SimulatedDisk:
     # The disk itself.
 
     def write(self, inode: _Inode, path: str, offset: int, data: bytes) -> None:
-        self._may_fail("write")
+        try:
+            self._may_fail("write")
+        except OSError:
+            # A short write, as a failing disk leaves it.
+            self._put(inode, offset, data[: self._rng.randrange(len(data) + 1)])
+            raise
         if self._operation(raises=False):
             data = data[: self._rng.randrange(len(data) + 1)]
             self._put(inode, offset, data)
@@ -226,6 +258,7 @@ class SimulatedDisk:
         room = self.free_space(path) + max(0, min(len(inode.content) - offset, len(data)))
         self._put(inode, offset, data[:room])
         if room < len(data):
+            self.failures += 1
             raise OSError(errno.ENOSPC, "no space left on device", path)
 
     def sync(self, inode: _Inode, path: str) -> None:
@@ -238,6 +271,8 @@ class SimulatedDisk:
         self._operation()
         for offset, data in inode.pending:
             _put(inode.durable, offset, data)
+            if inode.forgotten:
+                inode.forgotten = [piece for old in inode.forgotten for piece in _outside(old, offset, offset + len(data))]
         inode.pending = []
 
     def _put(self, inode: _Inode, offset: int, data: bytes) -> None:
@@ -284,6 +319,7 @@ class SimulatedDisk:
                     fault.after -= 1
                 else:
                     self._faults.remove(fault)
+                    self.failures += 1
                     raise fault.error
 
     def _inode(self, path: str) -> _Inode:
@@ -291,9 +327,6 @@ class SimulatedDisk:
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         return inode
-
-    def _used(self) -> int:
-        return sum(len(inode.content) for inode in self._names.values())
 
 
 def _nothing() -> None:
@@ -308,6 +341,13 @@ def _put(target: bytearray, offset: int, data: bytes) -> None:
     if len(target) < offset:
         target.extend(bytes(offset - len(target)))
     target[offset : offset + len(data)] = data
+
+
+def _outside(piece: tuple[int, bytes], low: int, high: int) -> list[tuple[int, bytes]]:
+    """The parts of a write that lie before ``low`` and from ``high`` on."""
+    offset, data = piece
+    parts = [(offset, data[: max(low - offset, 0)]), (max(high, offset), data[max(high - offset, 0) :])]
+    return [part for part in parts if part[1]]
 
 
 def _subset(changes: list[_Change], rng: random.Random) -> list[_Change]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.simulation.broker import BrokerNode
 from tests.simulation.network import TO_BROKER, TO_CLIENT, Cut, Network
-from tests.simulation.world import World
+from tests.simulation.world import Process, World
 
 FAULTS_FROM, FAULTS_UNTIL = 0.3, 5.0
 """Seconds of virtual time between which faults happen."""
@@ -63,7 +65,52 @@ class ClockStep:
     milliseconds: int
 
 
-Fault = Crash | CrashInWrite | Stop | SlowNetwork | SlowDisk | ClockStep
+@dataclass(frozen=True, slots=True)
+class FullDisk:
+    """For a while no more than ``room`` further bytes find place."""
+
+    at: float
+    seconds: float
+    room: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailingDisk:
+    """``after`` more of these operations the disk refuses one: a sync keeps any part of its writes, a write is cut short."""
+
+    at: float
+    operation: str
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """The broker's process ends, and while it is down a bit of a closed segment flips; an operator has the journal recovered."""
+
+    at: float
+    machine: bool
+    downtime: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A process stands still: the broker's (``client`` -1) or that of a client."""
+
+    at: float
+    seconds: float
+    client: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlowReader:
+    """A client reads nothing from its connections for a while."""
+
+    at: float
+    seconds: float
+    client: int
+
+
+Fault = Crash | CrashInWrite | Stop | SlowNetwork | SlowDisk | ClockStep | FullDisk | FailingDisk | Damage | Pause | SlowReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +121,27 @@ class Schedule:
     def __str__(self) -> str:
         return "\n".join(f"  {fault}" for fault in (*self.timed, *self.cuts)) or "  none"
 
-    def apply(self, world: World, network: Network, broker: BrokerNode) -> None:
+    def apply(self, world: World, network: Network, broker: BrokerNode, clients: Sequence[Process]) -> None:
         """Plan everything, and the end of all faults."""
         network.plan(self.cuts)
         for fault in self.timed:
-            world.schedule(fault.at, _begin, fault, world, network, broker)
+            world.schedule(fault.at, _begin, fault, world, network, broker, clients)
 
 
 def draw(rng: random.Random) -> Schedule:
     """A schedule: few faults, most often of few kinds."""
     timed = [_end_of_broker(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+    if rng.random() < 0.15:
+        timed.append(Pause(_time(rng), rng.choice((0.1, rng.uniform(0.2, 1.4), rng.uniform(1.5, 4.0))), rng.randrange(-1, 3)))
+    if rng.random() < 0.15:
+        timed.append(SlowReader(_time(rng), rng.uniform(0.1, 4.0), rng.randrange(6)))
+    if rng.random() < 0.1:
+        timed.append(FullDisk(_time(rng), rng.uniform(0.1, 2.0), rng.choice((0, rng.randrange(3000), rng.randrange(30_000)))))
+    if rng.random() < 0.15:
+        operation = rng.choice(("sync", "sync", "sync", "write", "write", "sync_directory", "rename", "open"))
+        timed.append(FailingDisk(_time(rng), operation, rng.randrange(20)))
+    if rng.random() < 0.08:
+        timed.append(Damage(rng.uniform(1.5, FAULTS_UNTIL), rng.random() < 0.5, 0.2))
     if rng.random() < 0.2:
         timed.append(SlowNetwork(_time(rng), rng.uniform(0.2, 2.0), rng.choice((5.0, 30.0))))
     if rng.random() < 0.3:
@@ -91,7 +149,7 @@ def draw(rng: random.Random) -> Schedule:
     if rng.random() < 0.2:
         timed.append(ClockStep(_time(rng), rng.choice((-3_600_000, -1000, 1000, 3_600_000))))
     cuts = [
-        Cut(rng.choice((TO_BROKER, TO_CLIENT)), rng.randrange(BYTES_CARRIED), rng.random() < 0.2)
+        Cut(rng.choice((TO_BROKER, TO_CLIENT)), rng.randrange(BYTES_CARRIED), rng.random() < 0.2, rng.random() < 0.15)
         for _ in range(rng.choice((0, 0, 1, 2, 4)))
     ]
     return Schedule(sorted(timed, key=lambda fault: fault.at), cuts)
@@ -114,7 +172,7 @@ def _time(rng: random.Random) -> float:
     return rng.uniform(FAULTS_FROM, FAULTS_UNTIL)
 
 
-def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode) -> None:
+def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode, clients: Sequence[Process]) -> None:
     world.note(f"fault: {fault}")
     match fault:
         case Crash():
@@ -129,5 +187,18 @@ def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode) -> 
         case SlowDisk():
             broker.slow_disk = fault.factor
             world.schedule(fault.seconds, setattr, broker, "slow_disk", 1.0)
+        case FullDisk():
+            broker.disk.capacity = broker.disk.used + fault.room
+            world.schedule(fault.seconds, setattr, broker.disk, "capacity", None)
+        case FailingDisk():
+            broker.disk.fail(fault.operation, OSError(errno.EIO, "input/output error"), fault.after)
+        case Damage():
+            broker.damage_due = True
+            broker.crash(fault.machine, fault.downtime)
+        case Pause():
+            process = broker.process if fault.client < 0 else clients[fault.client % len(clients)]
+            process.pause(fault.seconds)
+        case SlowReader():
+            network.slow_reader(clients[fault.client % len(clients)], fault.seconds)
         case ClockStep():
             broker.process.wall_offset_ms += fault.milliseconds

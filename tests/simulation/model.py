@@ -8,6 +8,7 @@ It knows nothing of the broker's inside: two receipts are of two stored messages
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -82,6 +83,7 @@ class Ledger:
         """Identities in the order in which one consumer, alone on its queue, got them."""
         self.lost_memory = False
         self._done_with: dict[Copy, Unit] = {}
+        self._excused: set[str] = set()
 
     # --- while the run goes on
 
@@ -108,6 +110,10 @@ class Ledger:
         if message.outcome is Outcome.UNKNOWN:
             message.outcome = outcome
 
+    def excuse(self, identities: Iterable[str]) -> None:
+        """Damaged files have cost something of these messages, and the operator was told so: nothing is promised of them."""
+        self._excused.update(identities)
+
     def receive(self, receipt: Receipt) -> str | None:
         """A consumer got a message.  Returns what is wrong with that at once."""
         self.receipts.append(receipt)
@@ -117,7 +123,7 @@ class Ledger:
         if message is None or queue not in message.queues:
             return f"{receipt.copy} was never sent"
         unit = self._done_with.get(receipt.copy)
-        return None if unit is None else _came_again(receipt, unit)
+        return None if unit is None or identity in self._excused else _came_again(receipt, unit)
 
     # --- at the end
 
@@ -126,7 +132,7 @@ class Ledger:
         found: list[str] = []
         asked = self._acknowledgements()
         for message in self.sent.values():
-            for queue in message.queues:
+            for queue in message.queues if message.identity not in self._excused else ():
                 found += self._check_copy(message, (queue, message.identity), asked)
         for unit in self.units:
             found += self._check_unit(unit)
@@ -148,7 +154,7 @@ class Ledger:
         return unit.outcome is Outcome.UNKNOWN and bool(unit.sends) and not any(self._seen(identity) for identity in unit.sends)
 
     def _seen(self, identity: str) -> bool:
-        return any((queue, identity) in self.by_copy for queue in self.sent[identity].queues)
+        return identity in self._excused or any((queue, identity) in self.by_copy for queue in self.sent[identity].queues)
 
     def _check_copy(self, message: Sent, copy: Copy, asked: dict[Copy, list[Unit]]) -> list[str]:
         receipts = self.by_copy.get(copy, [])
@@ -178,6 +184,8 @@ class Ledger:
         if missing:
             found.append(f"of transaction {unit.name} only a part is there: {missing} are missing of {unit.sends}")
         for copy in unit.acknowledged:
+            if copy[1] in self._excused:
+                continue
             later = [receipt for receipt in self.by_copy[copy] if receipt.sent > unit.asked]
             if later:
                 found.append(f"of transaction {unit.name} the sends took effect, but {copy} was received again by {later[0].who}")
@@ -191,6 +199,8 @@ class Ledger:
         buried: set[Copy] = set()
         for receipt in self.receipts:
             identity = receipt.copy[1]
+            if identity in self._excused:
+                continue
             owner = owners.setdefault(receipt.message_id, identity)
             if owner != identity:
                 found.append(f"message id {receipt.message_id} was used for {owner} and for {identity}")
@@ -209,7 +219,7 @@ class Ledger:
         last: dict[tuple[str, int], Sent] = {}
         for identity in identities:
             message = self.sent.get(identity)
-            if message is None or message.outcome is not Outcome.DONE:
+            if message is None or message.outcome is not Outcome.DONE or identity in self._excused:
                 continue
             before = last.get((message.producer, message.priority))
             if before is not None and before.number >= message.number:

@@ -42,12 +42,13 @@ class ServerEnd(Protocol):
 class Cut:
     """A connection ends at the byte number ``after`` of all that the network carries in one direction.
 
-    ``silent``: neither end is told, and nothing gets through any more.
+    ``silent``: neither end is told, and nothing gets through any more.  ``half``: that holds for this direction only.
     """
 
     direction: str
     after: int
     silent: bool
+    half: bool = False
 
 
 class Pipe:
@@ -60,6 +61,8 @@ class Pipe:
         self.written: deque[tuple[float, int]] = deque()
         """Time and size of what is in the buffer, write by write."""
         self.reading = True
+        self.lost = False
+        """What is written from now on gets nowhere, and nobody is told."""
         self.writer_waits = False
         self._scheduled = False
 
@@ -80,9 +83,13 @@ class Pipe:
     def _deliver(self) -> None:
         self._scheduled = False
         connection = self.connection
-        if not self.reading or not self.buffer or connection.silent or not connection.reachable(self):
+        if not self.reading or not self.buffer or self.lost or not connection.reachable(self):
             return
         network = connection.network
+        if (pause := connection.reader(self).paused_until - network.world.now) > 0:
+            self._scheduled = True
+            network.world.schedule(pause, self._deliver)
+            return
         size = len(self.buffer)
         if network.rng.random() < 0.15:
             size = network.rng.randrange(1, size + 1)
@@ -93,7 +100,8 @@ class Pipe:
             network.world.note(f"{connection.name} {self.direction}: {len(data)} bytes, checksum {zlib.crc32(data):08x}")
             self._hand_over(data)
         if cut is not None:
-            connection.cut(cut.silent)
+            connection.cut(cut)
+        if self.lost or connection.severed:
             return
         if self.writer_waits and len(self.buffer) <= LOW_WATER:
             self.writer_waits = False
@@ -123,7 +131,6 @@ class SimulatedConnection:
         self.name = f"connection {number} of {client.name}"
         self.client = client
         self.broker = broker
-        self.silent = False
         self.severed = False
         """Only what was under way still arrives."""
         self.server: ServerEnd | None = None
@@ -154,14 +161,14 @@ class SimulatedConnection:
 
     def _write(self, pipe: Pipe, data: bytes) -> None:
         # Who has closed, or was told that the other end is gone, writes into the void.
-        if self._open[_other(pipe.direction)] and not self._closing[pipe.direction] and not (self.silent or self.severed):
+        if self._open[_other(pipe.direction)] and not self._closing[pipe.direction] and not (pipe.lost or self.severed):
             pipe.write(data)
 
     def _close(self, pipe: Pipe) -> None:
         if self._closing[pipe.direction]:
             return
         self._closing[pipe.direction] = True
-        if self.silent:
+        if pipe.lost:
             self.network.world.schedule(self.network.latency(), self._lost, _other(pipe.direction), "closed")
         elif not pipe.buffer:
             self.emptied(pipe)
@@ -170,7 +177,7 @@ class SimulatedConnection:
         self._closing[pipe.direction] = True
         schedule, latency = self.network.world.schedule, self.network.latency
         schedule(0.0, self._lost, _other(pipe.direction), "aborted")
-        if not self.silent:
+        if not pipe.lost:
             self.keep_some(pipe)
             schedule(latency(), self._lost, pipe.direction, "reset by the other end")
 
@@ -203,9 +210,11 @@ class SimulatedConnection:
         pipe.reading = reading
         pipe.schedule()
 
+    def reader(self, pipe: Pipe) -> Process:
+        return self.broker if pipe is self._up else self.client
+
     def reachable(self, pipe: Pipe) -> bool:
-        process = self.broker if pipe is self._up else self.client
-        return process.alive and self._open[pipe.direction]
+        return self.reader(pipe).alive and self._open[pipe.direction]
 
     # --- faults
 
@@ -217,20 +226,26 @@ class SimulatedConnection:
         """Of what is under way only a beginning arrives."""
         del pipe.buffer[self.network.rng.randrange(len(pipe.buffer) + 1) :]
 
-    def cut(self, silent: bool) -> None:
-        """The network loses the connection."""
+    def cut(self, cut: Cut) -> None:
+        """The network loses the connection, or one direction of it."""
         network = self.network
-        network.world.note(f"{self.name} {'falls silent' if silent else 'is cut'}")
-        self.severed = True
-        if silent:
-            self.silent = True
-            self._up.buffer.clear()
-            self._down.buffer.clear()
+        if cut.silent or cut.half:
+            pipes = [pipe for pipe in (self._up, self._down) if not cut.half or pipe.direction == cut.direction]
+            network.world.note(f"{self.name} falls silent {cut.direction if cut.half else ''}")
+            self._fall_silent(pipes)
             return
+        network.world.note(f"{self.name} is cut")
+        self.severed = True
         self.keep_some(self._up)
         self.keep_some(self._down)
         for direction in (TO_BROKER, TO_CLIENT):
             network.world.schedule(network.notice(), self._lost, direction, "reset")
+
+    def _fall_silent(self, pipes: list[Pipe]) -> None:
+        for pipe in pipes:
+            pipe.lost = True
+            pipe.buffer.clear()
+            pipe.written.clear()
 
     def broker_died(self, machine: bool) -> None:
         """The broker's process is gone; with its machine the client may hear nothing of it."""
@@ -242,13 +257,17 @@ class SimulatedConnection:
         if machine:
             self.keep_some(self._down)
             if network.rng.random() < 0.3:
-                self.silent = True
+                self._fall_silent([self._up, self._down])
                 return
         network.world.schedule(network.notice(), self._lost, TO_CLIENT, "the broker is gone")
 
     def _lost(self, direction: str, reason: str) -> None:
         """The end that a direction leads to learns that the connection is over."""
         if not self._open[direction]:
+            return
+        process = self.broker if direction == TO_BROKER else self.client
+        if process.paused:
+            self.network.world.schedule(process.paused_until - self.network.world.now, self._lost, direction, reason)
             return
         self._open[direction] = False
         self.network.world.note(f"{self.name} {direction}: {reason}")
@@ -310,28 +329,43 @@ class Network:
         """Nobody takes new connections."""
         self._listener = None
 
-    def connect(self, client: Process, handler: LinkHandler) -> Awaitable[Any]:
+    def connect(self, client: Process, handler: LinkHandler, timeout: float) -> Awaitable[Any]:
         result: Deferred[Any] = Deferred()
         self.world.schedule(self.latency(), self._arrive, client, handler, result)
+        client.call_later(timeout, self._refused, client, result, "no answer")
         return result
+
+    def slow_reader(self, client: Process, seconds: float) -> None:
+        """All connections that a client has now are not read from for a while."""
+        for connection in self.connections:
+            if connection.client is client and connection.open:
+                connection.set_reading(TO_CLIENT, False)
+                self.world.schedule(seconds, connection.set_reading, TO_CLIENT, True)
 
     def _arrive(self, client: Process, handler: LinkHandler, result: Deferred[Any]) -> None:
         if self._listener is None or not self._listener[0].alive:
             self.world.schedule(self.latency(), self._refused, client, result)
             return
         broker, accept = self._listener
+        if broker.paused:
+            self.world.schedule(broker.paused_until - self.world.now, self._arrive, client, handler, result)
+            return
         connection = SimulatedConnection(self, len(self.connections), client, broker, handler)
         self.connections.append(connection)
         self.world.note(f"{connection.name} is accepted")
         connection.server = accept(BrokerTransport(connection), f"{client.name}:{40000 + len(self.connections)}")
         self.world.schedule(self.latency(), self._established, client, connection, result)
 
-    def _refused(self, client: Process, result: Deferred[Any]) -> None:
-        if client.alive and not result.called:
-            result.errback(NotConnectedError("nobody listens there"))
+    def _refused(self, client: Process, result: Deferred[Any], reason: str = "nobody listens there") -> None:
+        if client.paused:
+            self.world.schedule(client.paused_until - self.world.now, self._refused, client, result, reason)
+        elif client.alive and not result.called:
+            result.errback(NotConnectedError(reason))
 
     def _established(self, client: Process, connection: SimulatedConnection, result: Deferred[Any]) -> None:
-        if client.alive and not result.called:
+        if client.paused:
+            self.world.schedule(client.paused_until - self.world.now, self._established, client, connection, result)
+        elif client.alive and not result.called:
             result.callback(connection)
         else:
             connection.abort()

@@ -1,25 +1,97 @@
-"""Faults planted in the store, to show that the simulation finds them."""
+"""Faults planted in the real code, to show that the simulation finds them.
+
+A plant replaces a few characters in the source of one function, and that function by the changed one.  When the code has moved, so that
+the text is not there exactly once, nothing is planted and :class:`PlantError` says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from mqbroker.messaging.ports import Recovered
-from mqbroker.storage.filestore import FileStore
+
+class PlantError(Exception):
+    """The code that a plant changes is not what it was."""
 
 
-class AcknowledgesBeforeSync(FileStore):
-    """Says that work is durable when it was only handed over."""
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """In ``function`` (module:Class.name) ``text`` becomes ``replacement``.  ``symptoms``: one of them is in what the runs report."""
 
-    def when_synced(self, ticket: int, function: Callable[..., object], *args: Any) -> None:
-        function(*args)
+    function: str
+    text: str
+    replacement: str
+    symptoms: tuple[str, ...]
 
 
-class ForgetsDuplicateIds(FileStore):
-    """Comes back from a restart without the ids that it has seen."""
+LOST = ("is lost", "was confirmed", "only a part", "took effect, but")
 
-    def load(self, first_id: int = 1) -> Recovered:
-        recovered = super().load(first_id)
-        recovered.duplicate_ids = []
-        return recovered
+PLANTS = {
+    "": None,
+    "acknowledge-before-sync": Plant(
+        "mqbroker.storage.tickets:Tickets.when_synced", "if ticket <= self.synced and not self._waiters:", "if True:", LOST
+    ),
+    "half-a-transaction": Plant(
+        "mqbroker.storage.replay:LogImage.records",
+        "for record in decode_records(frame.content):",
+        "records = list(decode_records(frame.content))\nfor record in records[: len(records) // 2] if len(records) > 3 else records:",
+        LOST,
+    ),
+    "duplicate-ids-forgotten": Plant(
+        "mqbroker.messaging.messaging:Messaging.restore",
+        "for known in recovered.duplicate_ids:",
+        "for known in ():",
+        ("was stored twice", "was in its queue", "was sent to"),
+    ),
+}
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """The code with a fault in it; "" leaves it as it is."""
+    restore = put(name)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def put(name: str) -> Callable[[], object]:
+    """Change the code; returns what changes it back."""
+    plant = PLANTS[name]
+    if plant is None:
+        return lambda: None
+    owner, attribute, function = _find(plant.function)
+    setattr(owner, attribute, _changed(plant, function))
+    return lambda: setattr(owner, attribute, function)
+
+
+def _find(name: str) -> tuple[Any, str, Any]:
+    module, _, path = name.partition(":")
+    *outer, attribute = path.split(".")
+    try:
+        owner = importlib.import_module(module)
+        for part in outer:
+            owner = getattr(owner, part)
+        return owner, attribute, vars(owner)[attribute]
+    except (ImportError, AttributeError, KeyError) as error:
+        raise PlantError(f"{name} is not there any more: {error!r}; find where its work is done now") from error
+
+
+def _changed(plant: Plant, function: Any) -> Any:
+    source = textwrap.dedent(inspect.getsource(function))
+    if source.count(plant.text) != 1:
+        raise PlantError(f"{plant.function} has {plant.text!r} {source.count(plant.text)} times; it was once when the fault was thought up")
+    line = next(line for line in source.splitlines() if plant.text in line)
+    indent = line[: len(line) - len(line.lstrip())]
+    changed = source.replace(plant.text, plant.replacement.replace("\n", "\n" + indent))
+    if function.__code__.co_freevars:
+        raise PlantError(f"{plant.function} uses names from around it, and cannot be compiled by itself")
+    space: dict[str, Any] = {}
+    exec(compile(changed, f"<{plant.function} with a fault>", "exec"), function.__globals__, space)
+    return space[function.__name__]

@@ -1,12 +1,9 @@
-"""One run of the simulation, and many: ``python -m tests.simulation --seeds N [--seed S] [--verbose]``."""
+"""One run of the simulation.  Many of them: :mod:`tests.simulation.many`."""
 
 from __future__ import annotations
 
-import argparse
 import gc
 import hashlib
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,7 +46,7 @@ class Result:
     def digest(self) -> str:
         return hashlib.sha256("\n".join(self.log).encode()).hexdigest()
 
-    def report(self, verbose: bool = False) -> str:
+    def report(self, verbose: bool = False, plant: str = "") -> str:
         """Seed, faults and event log of a run that failed."""
         log = self.log if verbose else self.log[-LOG_LINES:]
         cut = [] if len(log) == len(self.log) else [f"  … {len(self.log) - len(log)} lines before these; --verbose shows all"]
@@ -62,7 +59,7 @@ class Result:
                 "events:",
                 *cut,
                 *(f"  {line}" for line in log),
-                f"replay with: python -m tests.simulation --seed {self.seed} --verbose",
+                f"replay with: python -m tests.simulation --seed {self.seed} --verbose{f' --plant {plant}' if plant else ''}",
             ]
         )
 
@@ -74,7 +71,7 @@ class Simulation:
         self.world = World(seed)
         self.ledger = Ledger()
         self.network = Network(self.world)
-        self.broker = BrokerNode(self.world, self.network, store_class)
+        self.broker = BrokerNode(self.world, self.network, self.ledger, store_class)
         self.schedule = faults.draw(self.world.generator("faults"))
         self.actors: list[Actor] = []
 
@@ -108,7 +105,7 @@ class Simulation:
         world, broker = self.world, self.broker
         broker.start()
         self._people()
-        self.schedule.apply(world, self.network, broker)
+        self.schedule.apply(world, self.network, broker, [actor.process for actor in self.actors])
         for actor in self.actors:
             actor.start()
         world.run(HEALED_AT)
@@ -198,32 +195,3 @@ def _word(kind: type[Actor]) -> str:
 def simulate(seed: int, store_class: type[FileStore] = FileStore) -> Result:
     """Run one seed."""
     return Simulation(seed, store_class).run()
-
-
-def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description="Broker and clients under simulated faults.")
-    parser.add_argument("--seeds", type=int, default=100, help="how many seeds to run, from 1 on (default %(default)s)")
-    parser.add_argument("--seed", type=int, help="run just this seed, and print its digest")
-    parser.add_argument("--verbose", action="store_true", help="print the whole event log")
-    options = parser.parse_args(arguments)
-    seeds = range(1, options.seeds + 1) if options.seed is None else (options.seed,)
-    started = time.monotonic()
-    failed: list[int] = []
-    events = 0
-    for seed in seeds:
-        result = simulate(seed)
-        events += result.events
-        if result.violations:
-            failed.append(seed)
-            print(result.report(options.verbose), flush=True)
-        elif options.seed is not None:
-            if options.verbose:
-                print("\n".join(result.log))
-            print(f"seed {seed}: {result.messages} messages, {result.receipts} receipts, {result.starts} starts, digest {result.digest}")
-    seconds = time.monotonic() - started
-    print(f"{len(seeds)} seeds, {events} events in {seconds:.1f} s: {f'{len(failed)} failed: {failed}' if failed else 'all hold'}")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

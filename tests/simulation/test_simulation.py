@@ -7,53 +7,59 @@ import subprocess
 import sys
 import unittest
 from pathlib import Path
+from typing import get_args
+from unittest import mock
 
-from mqbroker.storage.filestore import FileStore
-from tests.simulation.plants import AcknowledgesBeforeSync, ForgetsDuplicateIds
-from tests.simulation.run import Result, simulate
+from tests.simulation import faults, plants
+from tests.simulation.many import run_many
+from tests.simulation.network import Cut
+from tests.simulation.plants import PLANTS, Plant, PlantError, planted
+from tests.simulation.run import simulate
 
-SEEDS = range(1, 101)
+SEEDS = range(1, 501)
 REPLAYED = 7
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def first_failure(store_class: type[FileStore]) -> Result | None:
-    """The first of the suite's seeds that finds something wrong."""
-    for seed in SEEDS:
-        result = simulate(seed, store_class)
-        if result.violations:
-            return result
-    return None
+FAULTS = sorted(kind.__name__ for kind in (*get_args(faults.Fault), Cut))
 
 
 class SimulationTests(unittest.TestCase):
     def test_every_promise_is_kept(self) -> None:
-        crashed = receipts = 0
-        for seed in SEEDS:
-            result = simulate(seed)
-            self.assertEqual(result.violations, [], result.report())
-            crashed += result.starts > 2
-            receipts += result.receipts
-        # The runs are worth something: most lose their broker, and messages go through.
-        self.assertGreater(crashed, len(SEEDS) // 2)
-        self.assertGreater(receipts, 20 * len(SEEDS))
+        summary = run_many(SEEDS, first_failure=True)
+        print(summary)
+        self.assertEqual(summary.failed, [], "".join(outcome.report for outcome in summary.failed))
+        # The runs are worth something: most lose their broker, every kind of fault is there, and messages go through.
+        self.assertGreater(summary.restarted, len(SEEDS) // 2)
+        self.assertGreater(summary.receipts, 20 * len(SEEDS))
+        self.assertEqual(sorted(summary.faults), FAULTS)
+        self.assertGreater(min(summary.faults.values()), 10)
 
-    def test_acknowledging_before_the_sync_is_found(self) -> None:
-        result = first_failure(AcknowledgesBeforeSync)
-        assert result is not None
-        self.assertTrue(
-            any("is lost" in text or "was confirmed" in text or "only a part" in text for text in result.violations), result.violations
-        )
+    def test_every_planted_fault_is_found(self) -> None:
+        for name, plant in PLANTS.items():
+            if plant is None:
+                continue
+            with self.subTest(name):
+                summary = run_many(SEEDS, plant=name, first_failure=True)
+                self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
+                (outcome,) = summary.failed
+                print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
+                self.assertTrue(any(symptom in text for text in outcome.violations for symptom in plant.symptoms), outcome.violations)
+                self.assertIn(f"--seed {outcome.seed} --verbose --plant {name}", outcome.report)
+
+    def test_a_plant_whose_code_has_moved_fails(self) -> None:
+        gone = Plant("mqbroker.storage.tickets:Tickets.gone", "", "", ())
+        changed = Plant("mqbroker.storage.tickets:Tickets.when_synced", "no such text", "", ())
+        for plant in (gone, changed):
+            with mock.patch.dict(plants.PLANTS, {"moved": plant}), self.assertRaises(PlantError), planted("moved"):
+                pass
+
+    def test_the_report_of_a_failure_tells_how_to_replay_it(self) -> None:
+        with planted("acknowledge-before-sync"):
+            result = next(result for seed in SEEDS if (result := simulate(seed)).violations)
+            self.assertEqual(simulate(result.seed).digest, result.digest)
         report = result.report()
         self.assertIn(f"--seed {result.seed}", report)
         for fault in (*result.schedule.timed, *result.schedule.cuts):
             self.assertIn(str(fault), report)
-
-    def test_forgotten_duplicate_ids_are_found(self) -> None:
-        result = first_failure(ForgetsDuplicateIds)
-        assert result is not None
-        symptoms = ("was stored twice", "was in its queue", "was sent to")  # the last: after the first copy was acknowledged
-        self.assertTrue(any(symptom in text for text in result.violations for symptom in symptoms), result.violations)
 
     def test_a_seed_replays(self) -> None:
         first, second = simulate(REPLAYED), simulate(REPLAYED)

@@ -147,7 +147,8 @@ class Actor:
 
     def before_reconnect(self, error: MQError) -> None:
         self.world.note(f"{self.name}: connection failed: {type(error).__name__}: {error}")
-        if isinstance(error, ConnectionTimedOutError) and "callTimeout" in str(error):
+        paused = self.process.paused_until or self.simulation.broker.process.paused_until
+        if isinstance(error, ConnectionTimedOutError) and "callTimeout" in str(error) and not paused:
             # A connection that carries nothing is given up earlier, for its time to live.
             self.world.violation(f"{self.name}: the broker does not answer, although it is there: {error}")
 

@@ -49,6 +49,7 @@ class Process:
         self.name = name
         self.rng = rng
         self.alive = True
+        self.paused_until = 0.0
         self.wall_offset_ms = rng.randrange(-2000, 2000)
         self._monotonic_offset = rng.uniform(0, 1000)
 
@@ -60,6 +61,14 @@ class Process:
 
     def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> Event:
         return self.world.schedule(seconds, function, *args, process=self)
+
+    def pause(self, seconds: float) -> None:
+        """Nothing of it runs for a while; the world, and its clocks, go on."""
+        self.paused_until = max(self.paused_until, self.world.now + seconds)
+
+    @property
+    def paused(self) -> bool:
+        return self.paused_until > self.world.now
 
     def end(self) -> None:
         """Nothing of it runs from now on."""
@@ -109,9 +118,13 @@ class World:
             if not self._queue or self._queue[0][0] > end:
                 self.now = end
                 return until()
-            _, _, event = heapq.heappop(self._queue)
-            self.now = event.time
-            if not event.cancelled and (event.process is None or event.process.alive):
+            self.now, number, event = heapq.heappop(self._queue)
+            process = event.process
+            if event.cancelled or (process is not None and not process.alive):
+                continue
+            if process is not None and process.paused_until > self.now:
+                heapq.heappush(self._queue, (process.paused_until, number, event))
+            else:
                 self._run(event)
         return True
 

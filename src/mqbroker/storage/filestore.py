@@ -25,7 +25,7 @@ from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.live import LiveIndex
 from mqbroker.storage.maintenance import Maintenance
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock, new_node_id
-from mqbroker.storage.replay import Images, State, StoredMessage, find_images, replay
+from mqbroker.storage.replay import Images, LogSegment, State, StoredMessage, find_images, replay
 from mqbroker.storage.restore import to_recovered
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqbroker.storage.settings import StoreSettings
@@ -226,7 +226,7 @@ class FileStore(Tickets):
         images = find_images(self._file_system, settings.journal_directory, settings.bindings_directory)
         for image in (images.bindings, images.messages):
             if image.segments:
-                self._sync_file(image.segments[-1].path)
+                self._store_again(image.segments[-1])
             for segment in image.segments:
                 if str(uuid.UUID(bytes=segment.header.node_id)) != self.node_id:
                     owner = uuid.UUID(bytes=segment.header.node_id)
@@ -264,9 +264,15 @@ class FileStore(Tickets):
         self._ids_reserved(self._ids_asked)
         self._lock.write_state(STATE_ACTIVE)
 
-    def _sync_file(self, path: str) -> None:
-        file = self._file_system.open(path)
+    def _store_again(self, segment: LogSegment) -> None:
+        """Write what was read once more, and sync it.
+
+        After a sync that failed the system takes its pages for written: another sync alone would leave them off the disk.
+        """
+        data = self._file_system.read(segment.path, 0, segment.end)
+        file = self._file_system.open(segment.path)
         try:
+            file.write(0, data)
             file.sync()
         finally:
             file.close()

@@ -331,6 +331,20 @@ class FailureTests(TestCase):
         self.check_ended()
         self.assertIn(self.acknowledged.message_id, ids(rig.crash()))
 
+    def test_what_a_failed_sync_left_in_memory_is_stored_by_the_next_start(self) -> None:
+        """The process ends, its machine does not: the system takes those pages for written, and a later crash forgets them."""
+        for seed in range(10):
+            rig = Rig(seed)
+            rig.start()
+            queue = rig.queue()
+            rig.settle()
+            rig.disk.fail("sync", OSError(errno.EIO, "broken"))
+            message = rig.add(queue)
+            rig.settle()
+            rig.disk.end_process()
+            self.assertEqual(ids(rig.start()), [message.message_id])
+            self.assertEqual(ids(rig.crash()), [message.message_id])
+
     def test_a_full_disk_is_final_and_loses_nothing(self) -> None:
         rig = self.rig
         rig.disk.capacity = (

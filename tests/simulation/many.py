@@ -1,0 +1,173 @@
+"""Many runs, one process per core: ``python -m tests.simulation --help``."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tests.simulation.plants import PLANTS, planted, put
+from tests.simulation.run import Result, simulate
+
+CHUNK = 5
+"""Seeds that a process takes at a time."""
+PROGRESS_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run came to, small enough to be sent from one process to another; ``report`` is empty when all holds."""
+
+    seed: int
+    violations: list[str]
+    report: str
+    faults: list[str]
+    events: int
+    messages: int
+    receipts: int
+    starts: int
+
+
+@dataclass(slots=True)
+class Summary:
+    """What many runs came to."""
+
+    seeds: int = 0
+    events: int = 0
+    messages: int = 0
+    receipts: int = 0
+    restarted: int = 0
+    """Runs in which the broker was started again while clients worked."""
+    faults: Counter[str] = field(default_factory=Counter)
+    failed: list[Outcome] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.events += outcome.events
+        self.messages += outcome.messages
+        self.receipts += outcome.receipts
+        self.restarted += outcome.starts > 2
+        self.faults.update(outcome.faults)
+        if outcome.violations:
+            self.failed.append(outcome)
+
+    def __str__(self) -> str:
+        state = f"{len(self.failed)} failed: {[outcome.seed for outcome in self.failed]}" if self.failed else "all hold"
+        return (
+            f"{self.seeds} seeds, {self.events} events, {self.messages} messages, {self.receipts} receipts, "
+            f"{self.restarted} runs with restarts, {sum(self.faults.values())} faults in {self.seconds:.1f} s: {state}"
+        )
+
+
+def outcome_of(result: Result, verbose: bool = False, plant: str = "") -> Outcome:
+    return Outcome(
+        result.seed,
+        result.violations,
+        result.report(verbose, plant) if result.violations else "",
+        [type(fault).__name__ for fault in (*result.schedule.timed, *result.schedule.cuts)],
+        result.events,
+        result.messages,
+        result.receipts,
+        result.starts,
+    )
+
+
+def cores() -> int:
+    """How many processes may work at a time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_many(
+    seeds: Sequence[int],
+    jobs: int = 0,
+    plant: str = "",
+    first_failure: bool = False,
+    on_outcome: Callable[[Summary, Outcome], object] = lambda summary, outcome: None,
+) -> Summary:
+    """Run all seeds, in ``jobs`` processes (0: one per core), with ``plant`` in the code; ``first_failure`` ends at the first that fails.
+
+    Which seed is the first to fail may then depend on which process is faster.
+    """
+    summary = Summary()
+    started = time.monotonic()
+    for outcome in _outcomes(seeds, jobs or cores(), plant):
+        summary.add(outcome)
+        summary.seconds = time.monotonic() - started
+        on_outcome(summary, outcome)
+        if first_failure and outcome.violations:
+            break
+    return summary
+
+
+def _outcomes(seeds: Sequence[int], jobs: int, plant: str) -> Iterator[Outcome]:
+    if jobs == 1:
+        with planted(plant):
+            yield from map(_run_planted, ((seed, plant) for seed in seeds))
+        return
+    with planted(plant):
+        pass  # a plant that does not fit fails here, and not in every process that the pool begins
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(jobs, _begin, (plant,)) as pool:
+        yield from pool.imap_unordered(_run_planted, [(seed, plant) for seed in seeds], 1 if plant else CHUNK)
+
+
+def _begin(plant: str) -> None:
+    """The first thing that a process of the pool does."""
+    put(plant)
+    gc.collect()
+    gc.freeze()
+
+
+def _run_planted(work: tuple[int, str]) -> Outcome:
+    seed, plant = work
+    return outcome_of(simulate(seed), plant=plant)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description="Broker and clients under simulated faults.")
+    parser.add_argument("--seeds", type=int, default=100, metavar="N", help="how many seeds to run (default %(default)s)")
+    parser.add_argument("--first", type=int, default=1, metavar="S", help="the seed to begin with (default %(default)s)")
+    parser.add_argument("--seed", type=int, metavar="S", help="run just this seed, and print its digest")
+    parser.add_argument("--verbose", action="store_true", help="with --seed: print the whole event log")
+    parser.add_argument("--jobs", type=int, default=0, metavar="J", help="processes at a time (default: one per core)")
+    parser.add_argument("--plant", default="", choices=sorted(PLANTS), help="put this fault into the code first")
+    options = parser.parse_args(arguments)
+    if options.seed is not None:
+        with planted(options.plant):
+            return _one(options.seed, options.verbose, options.plant)
+    last_line = time.monotonic()
+
+    def progress(summary: Summary, outcome: Outcome) -> None:
+        nonlocal last_line
+        if outcome.violations:
+            print(outcome.report, flush=True)
+        if time.monotonic() - last_line >= PROGRESS_SECONDS:
+            last_line = time.monotonic()
+            print(f"{summary.seeds} of {options.seeds} seeds, {len(summary.failed)} failed, {summary.seconds:.0f} s", flush=True)
+
+    summary = run_many(range(options.first, options.first + options.seeds), options.jobs, options.plant, on_outcome=progress)
+    print(", ".join(f"{name} {count}" for name, count in sorted(summary.faults.items())))
+    print(summary)
+    return 1 if summary.failed else 0
+
+
+def _one(seed: int, verbose: bool, plant: str) -> int:
+    result = simulate(seed)
+    if result.violations:
+        print(result.report(verbose, plant))
+        return 1
+    if verbose:
+        print("\n".join(result.log), "faults:", str(result.schedule), sep="\n")
+    print(f"seed {seed}: {result.messages} messages, {result.receipts} receipts, {result.starts} starts, digest {result.digest}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
