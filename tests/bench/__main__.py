@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: the load client of the real distribution against mqbroker and Artemis, interleaved in one run."""
+"""`make bench`: mqbroker and Artemis under the same loads, interleaved in one run; a table with targets goes to docs/performance.md."""
 
 from __future__ import annotations
 
@@ -6,98 +6,111 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.bench import brokers, report
-from tests.bench.load_client import WORKLOADS, Workload, run_load
+from tests.bench.amounts import Sizes
+from tests.bench.plots import write_pictures
+from tests.bench.results import Results, load_results, machine
+from tests.bench.rows import TEN_MILLION, chosen, row_names
+from tests.bench.runner import Plan, Runner, clock, run_ten_million
 from tests.interop.artemis import distribution
 from tests.interop.maven import java_missing
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+KEPT = Path(__file__).resolve().parent / ".results" / "latest.json"
+QUICK_ROWS = ("durable-1KiB-1", "blocking-1", "transacted")
+QUICK_SIZES = Sizes(connections=50, queues=50, messages=5_000)
+MESSAGES_TEN_MILLION = 10_000_000
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How much is run: every workload in every round, each for `seconds` after `warm_up_seconds`."""
-
-    brokers: Sequence[str]
-    workloads: Sequence[Workload]
-    rounds: int
-    seconds: int
-    warm_up_seconds: int
-
-
-def one_run(name: str, started: brokers.Started, workload: Workload, plan: Plan, folder: Path) -> report.Run:
-    before = brokers.usage(started.peer.pid)
-    load = run_load(started.peer.url, workload, plan.seconds, plan.warm_up_seconds, folder)
-    after = brokers.usage(started.peer.pid)
-    return report.Run(name, workload.name, load, after.cpu_seconds - before.cpu_seconds, after.resident_mib)
-
-
-def measure(plan: Plan, folder: Path) -> tuple[list[report.Run], dict[str, list[tuple[float, float]]]]:
-    """All runs, and per broker the start-up times (s) with the memory after the start (MiB)."""
-    starts: dict[str, list[tuple[float, float]]] = {name: [] for name in plan.brokers}
-    running: dict[str, brokers.Started] = {}
-    runs: list[report.Run] = []
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few rows for a moment, to see that it works; the figures mean nothing")
+    parser.add_argument("--rows", metavar="NAME,…", help=f"only these of: {', '.join(row_names())}")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=6, help="measured time of each run (default %(default)s)")
+    parser.add_argument("--warm-up", type=int, default=4, help="seconds of the same load before it is measured (default %(default)s)")
+    parser.add_argument("--warm-broker", type=int, default=30, help="seconds of load for each fresh broker (default %(default)s)")
+    parser.add_argument("--broker", action="append", choices=brokers.NAMES, help="only this broker (may be repeated)")
+    parser.add_argument(
+        "--ten-million",
+        action="store_true",
+        help="only this, long: ten million messages through a paged queue of mqbroker; joins the kept results",
+    )
+    parser.add_argument("--messages", type=int, default=MESSAGES_TEN_MILLION, help="how many --ten-million puts (default %(default)s)")
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing: make the table from these results")
+    parser.add_argument(
+        "--results", type=Path, default=KEPT, metavar="FILE", help="where the results are kept as JSON (default %(default)s)"
+    )
+    parser.add_argument("--no-write", action="store_true", help="leave docs/performance.md as it is (so do --quick, --rows and --broker)")
+    options = parser.parse_args(arguments)
+    missing = java_missing() if options.source is None else None
+    if missing is not None:
+        parser.error(f"the load clients need Java 17 and Maven: {missing}")
     try:
-        for name in plan.brokers:
-            for attempt in range(plan.rounds):
-                started = brokers.start(name, folder / f"{name}-{attempt}")
-                starts[name].append((started.start_seconds, started.resident_mib))
-                if attempt < plan.rounds - 1:
-                    started.peer.stop()
-                else:
-                    running[name] = started
-        for turn in range(plan.rounds):
-            for workload in plan.workloads:
-                order = plan.brokers if turn % 2 == 0 else list(reversed(plan.brokers))
-                for name in order:
-                    run = one_run(name, running[name], workload, plan, folder)
-                    print(f"{turn + 1}/{plan.rounds} {workload.name}: {name} {run.load.per_second:,.0f}/s", file=sys.stderr, flush=True)
-                    runs.append(run)
-    finally:
-        for started in running.values():
-            started.peer.stop()
-    return runs, starts
+        chosen(options.rows)
+    except ValueError as error:
+        parser.error(str(error))
+    return options
 
 
-def render(plan: Plan, runs: list[report.Run], starts: dict[str, list[tuple[float, float]]], command: str) -> str:
-    lines = [
-        f"Machine: {report.machine()}. Command: `{command}`.",
-        f"Median [least–greatest] of {plan.rounds} interleaved rounds of {plan.seconds} s after a warm-up of {plan.warm_up_seconds} s.",
-        "",
-        *report.workload_table(runs, plan.brokers),
-        "",
-        *report.start_table(starts),
-    ]
-    return "\n".join(lines)
+def plan_of(options: argparse.Namespace) -> Plan:
+    names = options.broker or list(brokers.NAMES)
+    flows, wanted = chosen(options.rows)
+    if options.quick:
+        if options.rows is None:
+            flows = [row for row in flows if row.name in QUICK_ROWS]
+        return Plan(names, flows, wanted, rounds=1, seconds=2, warm_load=2, warm_broker=0, sizes=QUICK_SIZES)
+    return Plan(names, flows, wanted, options.rounds, options.seconds, options.warm_up, options.warm_broker)
+
+
+def measure(plan: Plan, command: str, kept: Path | None) -> Results:
+    """All runs of a plan, written to `kept` after each of them."""
+    settings = {name: value for name, value in asdict(plan).items() if name not in ("rows", "amounts", "sizes")}
+
+    def results() -> Results:
+        return Results(machine(), command, settings, list(runner.runs))
+
+    def save() -> None:
+        if kept is not None:
+            results().save(kept)
+
+    with tempfile.TemporaryDirectory(prefix="mqbroker-bench-") as folder:
+        runner = Runner(plan, Path(folder), save)
+        runner.run()
+    return results()
+
+
+def with_ten_million(earlier: Results, count: int) -> Results:
+    with tempfile.TemporaryDirectory(prefix="mqbroker-bench-") as folder:
+        run = run_ten_million(Path(folder), count)
+    run = replace(run, figures={**run.figures, "count": float(count)})
+    return replace(earlier, runs=[*(each for each in earlier.runs if each.row != TEN_MILLION), run])
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one short round, to see that it works; the figures mean nothing")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=10, help="measured time of each run")
-    parser.add_argument("--warm-up", type=int, default=8, help="seconds before the measurement, in each run")
-    parser.add_argument("--broker", action="append", choices=("mqbroker", "artemis"), help="only this broker (may be repeated)")
-    parser.add_argument("--no-write", action="store_true", help="leave docs/performance.md as it is (so do --quick and --broker)")
-    options = parser.parse_args(arguments)
-    missing = java_missing()
-    if missing is not None:
-        parser.error(f"the load client needs Java 17 and Maven: {missing}")
-    distribution()
-    names = options.broker or ["mqbroker", "artemis"]
-    plan = Plan(names, WORKLOADS, options.rounds, options.seconds, options.warm_up)
-    if options.quick:
-        plan = Plan(names, WORKLOADS, rounds=1, seconds=2, warm_up_seconds=2)
-    with tempfile.TemporaryDirectory() as folder:
-        runs, starts = measure(plan, Path(folder))
-    table = render(plan, runs, starts, " ".join(["python -m tests.bench", *arguments]))
-    print(table)
-    if not (options.no_write or options.quick or options.broker):
-        report.write_into(DOCUMENT, table)
-    return 0
+    options = parsed(arguments)
+    command = " ".join(["python -m tests.bench", *arguments])
+    if options.source is not None:
+        results = load_results(options.source)
+    elif options.ten_million:
+        empty = Results(machine(), command, {"rounds": 0, "seconds": 0, "warm_load": 0, "warm_broker": 0}, [])
+        results = with_ten_million(load_results(options.results) if options.results.exists() else empty, options.messages)
+        results.save(options.results)
+    else:
+        distribution()
+        plan = plan_of(options)
+        print(f"{len(plan.rows) + len(plan.amounts)} rows, about {clock(plan.estimate())} minutes", file=sys.stderr, flush=True)
+        partial = options.quick or options.rows or options.broker
+        results = measure(plan, command, None if partial and options.results == KEPT else options.results)
+    whole = options.source is not None or not (options.quick or options.rows or options.broker)
+    if whole and not options.no_write:
+        report.write_into(DOCUMENT, report.render(results, write_pictures(results.runs, DOCUMENT.parent / "performance")))
+        results.save(DOCUMENT.parent / "performance" / "results.json")
+    print(report.render(results))
+    return 1 if any(run.error for run in results.runs) else 0
 
 
 if __name__ == "__main__":

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.peers import Peer
 
+NAMES = ("mqbroker", "artemis")
 ANSWER_SECONDS = 60.0
 # the preamble and one PING with a time to live of 60 s; a broker that is ready echoes the PING
 PREAMBLE_AND_PING = b"ARTEMIS" + bytes.fromhex("000000110a0000000000000000000000000000ea60")
@@ -36,9 +39,39 @@ def usage(pid: int) -> Usage:
     return Usage(sizes["VmRSS"], sizes["VmHWM"], ticks / os.sysconf("SC_CLK_TCK"))
 
 
-def wait_for_answer(port: int) -> None:
-    """Return when the broker on 127.0.0.1:port has answered a PING; raises TimeoutError after a minute."""
-    deadline = time.monotonic() + ANSWER_SECONDS
+class PeakMemory:
+    """The greatest resident memory (MiB) of a process while this context is open."""
+
+    def __init__(self, pid: int, every: float = 0.2) -> None:
+        self.mib = 0.0
+        self._pid = pid
+        self._every = every
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._every):
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            self.mib = max(self.mib, usage(self._pid).resident_mib)
+        except (OSError, KeyError):  # the process has ended
+            self._over.set()
+
+    def __enter__(self) -> PeakMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._look()
+        self._over.set()
+        self._thread.join()
+
+
+def wait_for_answer(port: int, seconds: float = ANSWER_SECONDS) -> None:
+    """Return when the broker on 127.0.0.1:port has answered a PING; raises TimeoutError after `seconds`."""
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
@@ -60,9 +93,20 @@ class Started:
     resident_mib: float
 
 
-def start(name: str, folder: Path) -> Started:
-    peer: Peer = MqbrokerProcess(folder) if name == "mqbroker" else ArtemisBroker(folder, as_created=True)
+def start_peer(peer: Peer) -> Started:
+    """Start a broker whose folder exists, anew or again."""
     begin = time.monotonic()
     peer.start()
     wait_for_answer(peer.port)
     return Started(peer, time.monotonic() - begin, usage(peer.pid).resident_mib)
+
+
+def new_broker(name: str, folder: Path, address_settings: str = "") -> Peer:
+    """A broker that is not started; `address_settings` are further elements for the broker.xml of mqbroker."""
+    if name == "artemis":
+        return ArtemisBroker(folder, as_created=True)
+    return MqbrokerProcess(folder, address_settings)
+
+
+def start(name: str, folder: Path) -> Started:
+    return start_peer(new_broker(name, folder))

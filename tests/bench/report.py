@@ -1,32 +1,57 @@
-"""Figures of several interleaved runs as one Markdown table: ratios first, because absolute figures change with the machine."""
+"""Results as Markdown: ratios and targets first, because absolute figures change with the machine, then the figures themselves."""
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.load_client import LoadResult
+from tests.bench import rows
+from tests.bench.results import Results, Run
+from tests.bench.rows import FLOWS, TEN_MILLION, Row
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+TEN_MILLION_MIB_MAX = 300.0
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run of one workload against one broker, with the CPU seconds that the broker used for it."""
+class Judged:
+    """A ratio of mqbroker to Artemis over the rounds, and whether its median reaches the target (None: there is no target)."""
 
-    broker: str
-    workload: str
-    load: LoadResult
-    cpu_seconds: float
-    resident_mib: float
+    values: Sequence[float]
+    reached: bool | None
 
-    @property
-    def per_cpu_second(self) -> float:
-        return self.load.total_messages / self.cpu_seconds if self.cpu_seconds else 0.0
+    def text(self) -> str:
+        verdict = {None: "", True: " reached", False: " **not reached**"}[self.reached]
+        return spread(self.values, 2) + verdict if self.values else ""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """One figure of a row that is measured by amount. `most` or `least`: the target of the ratio to Artemis."""
+
+    row: str
+    figure: str
+    title: str
+    digits: int = 0
+    most: float | None = None
+    least: float | None = None
+
+
+AMOUNTS = (
+    Amount("start", "start_s", "start: exec to first answer, s", 2, most=rows.START_RATIO_MAX),
+    Amount("start", "resident_mib", "memory after the start, MiB", 0, most=rows.MEMORY_RATIO_MAX),
+    Amount("idle", "kib_each", "memory of an idle connection with session and consumer, KiB", 1, most=rows.MEMORY_RATIO_MAX),
+    Amount("idle", "connects_per_second", "connections opened per second"),
+    Amount("queues", "kib_each", "memory of a durable queue, KiB", 1, most=rows.MEMORY_RATIO_MAX),
+    Amount("million", "put_per_second", "a million durable messages of 100 B put, msg/s", least=rows.DURABLE[0]),
+    Amount("million", "drain_per_second", "the same drained, msg/s", least=rows.DURABLE[0]),
+    Amount("million", "bytes_each", "memory of a queued message of 100 B, bytes", most=rows.MEMORY_RATIO_MAX),
+    Amount("million", "resident_mib", "memory with a million messages, MiB", most=rows.MEMORY_RATIO_MAX),
+    Amount("million", "restart_s", "restart with a million messages after kill -9, s", 2, most=rows.RESTART_RATIO_MAX),
+    Amount("million", "restart_resident_mib", "memory after that, MiB", most=rows.MEMORY_RATIO_MAX),
+)
 
 
 def spread(values: Sequence[float], digits: int = 0) -> str:
@@ -35,46 +60,133 @@ def spread(values: Sequence[float], digits: int = 0) -> str:
     return middle if len(values) == 1 else f"{middle} [{min(values):,.{digits}f}–{max(values):,.{digits}f}]"
 
 
-def ratios(mine: Sequence[Run], others: Sequence[Run]) -> list[float]:
-    """Throughput of mqbroker divided by that of Artemis, round by round."""
-    return [a.load.per_second / b.load.per_second for a, b in zip(mine, others, strict=True)]
+def figures(runs: Sequence[Run], row: str, broker: str, name: str) -> dict[int, float]:
+    """One figure by round, of the rounds that went well."""
+    return {run.round: run.figures[name] for run in runs if run.row == row and run.broker == broker and name in run.figures}
 
 
-def workload_table(runs: Sequence[Run], brokers: Sequence[str]) -> list[str]:
+def ratios(runs: Sequence[Run], row: str, name: str) -> list[float]:
+    """mqbroker divided by Artemis, round by round."""
+    mine, others = figures(runs, row, "mqbroker", name), figures(runs, row, "artemis", name)
+    return [mine[turn] / others[turn] for turn in sorted(mine.keys() & others.keys()) if others[turn]]
+
+
+def judged(values: Sequence[float], *, least: float | None = None, most: float | None = None) -> Judged:
+    if not values or (least is None and most is None):
+        return Judged(values, None)
+    middle = statistics.median(values)
+    return Judged(values, (least is None or middle >= least) and (most is None or middle <= most))
+
+
+def bare_loop_share(runs: Sequence[Run], row: Row) -> float | None:
+    """Median of what mqbroker reaches of the bare loop of write and fdatasync beside it, or None."""
+    mine, disk = figures(runs, row.name, "mqbroker", "per_second"), figures(runs, row.name, "disk", "per_second")
+    shares = [mine[turn] / disk[turn] for turn in mine.keys() & disk.keys()]
+    return statistics.median(shares) if shares else None
+
+
+def throughput(runs: Sequence[Run], row: Row) -> Judged:
+    found = judged(ratios(runs, row.name, "per_second"), least=row.throughput_target)
+    share = bare_loop_share(runs, row) if row.beside_bare_loop else None
+    if share is not None and share >= rows.BARE_LOOP_SHARE:
+        return Judged(found.values, True)
+    return found
+
+
+def target_table(runs: Sequence[Run]) -> list[str]:
     lines = [
-        "| workload | broker | msg/s | throughput ratio | per CPU s | p50 ms | p99 ms | resident MiB |",
-        "|---|---|---|---|---|---|---|---|",
+        "| row | throughput | target | per CPU s | target | p99 (at most 1) | memory (at most 1/4) |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for workload in dict.fromkeys(run.workload for run in runs):
-        groups = {name: [run for run in runs if run.workload == workload and run.broker == name] for name in brokers}
-        for name, group in groups.items():
-            ratio = spread(ratios(group, groups["artemis"]), 2) if name == "mqbroker" and groups.get("artemis") else ""
+    for row in present(runs):
+        target = f"≥ {row.throughput_target}"
+        if row.beside_bare_loop:
+            share = bare_loop_share(runs, row)
+            target += f", or ≥ {rows.BARE_LOOP_SHARE:.0%} of the bare loop" + (f" (has {share:.0%})" if share is not None else "")
+        cells = [
+            row.title,
+            throughput(runs, row).text(),
+            target,
+            judged(ratios(runs, row.name, "per_cpu_second"), least=row.cpu_target).text(),
+            f"≥ {row.cpu_target}",
+            judged(ratios(runs, row.name, "p99_ms"), most=rows.P99_RATIO_MAX).text(),
+            judged(ratios(runs, row.name, "resident_mib"), most=rows.MEMORY_RATIO_MAX).text(),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def present(runs: Sequence[Run]) -> list[Row]:
+    return [row for row in FLOWS if any(run.row == row.name for run in runs)]
+
+
+def figure_table(runs: Sequence[Run]) -> list[str]:
+    lines = ["| row | | msg/s | per CPU s | p50 ms | p99 ms | p99.9 ms | resident MiB |", "|---|---|---|---|---|---|---|---|"]
+    columns = (("per_second", 0), ("per_cpu_second", 0), ("p50_ms", 2), ("p99_ms", 2), ("p999_ms", 2), ("resident_mib", 0))
+    for row in present(runs):
+        for broker in ("mqbroker", "artemis", "disk"):
             cells = [
-                workload,
-                name,
-                spread([run.load.per_second for run in group]),
-                ratio,
-                spread([run.per_cpu_second for run in group]),
-                spread([run.load.p50_ms for run in group], 1),
-                spread([run.load.p99_ms for run in group], 1),
-                spread([run.resident_mib for run in group]),
+                spread(list(values.values()), digits) if (values := figures(runs, row.name, broker, name)) else ""
+                for name, digits in columns
             ]
-            lines.append("| " + " | ".join(cells) + " |")
+            if any(cells):
+                lines.append(f"| {row.title} | {'bare loop' if broker == 'disk' else broker} | " + " | ".join(cells) + " |")
     return lines
 
 
-def start_table(starts: dict[str, list[tuple[float, float]]]) -> list[str]:
-    lines = ["| broker | start: exec to first answer, s | memory after the start, MiB |", "|---|---|---|"]
-    for name, values in starts.items():
-        lines.append(f"| {name} | {spread([seconds for seconds, _ in values], 2)} | {spread([mib for _, mib in values])} |")
-    return lines
+def amount_table(runs: Sequence[Run]) -> list[str]:
+    lines = ["| measurement | mqbroker | artemis | ratio | target |", "|---|---|---|---|---|"]
+    for amount in AMOUNTS:
+        values = [list(figures(runs, amount.row, broker, amount.figure).values()) for broker in ("mqbroker", "artemis")]
+        if not any(values):
+            continue
+        target = f"≤ {amount.most}" if amount.most is not None else f"≥ {amount.least}" if amount.least is not None else ""
+        ratio = judged(ratios(runs, amount.row, amount.figure), least=amount.least, most=amount.most)
+        cells = [amount.title, *(spread(each, amount.digits) if each else "" for each in values), ratio.text(), target]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines if len(lines) > 2 else []
 
 
-def machine() -> str:
-    memory = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal:"))
-    return (
-        f"{os.cpu_count()} processors, {int(memory.split()[1]) / 1048576:.0f} GiB, {platform.system()}, Python {platform.python_version()}"
-    )
+def ten_million_lines(runs: Sequence[Run]) -> list[str]:
+    for run in runs:
+        if run.row == TEN_MILLION and not run.error:
+            peak, rates = run.figures["peak_mib"], [run.figures[f"{name}_per_second"] for name in ("put", "drain")]
+            verdict = "reached" if peak < TEN_MILLION_MIB_MAX else "**not reached**"
+            return [
+                f"{run.figures['count']:,.0f} messages of 100 B put into one queue with paging, then drained (`--ten-million`): "
+                f"{rates[0]:,.0f} and {rates[1]:,.0f} msg/s; greatest resident memory of the broker {peak:,.0f} MiB, "
+                f"target below {TEN_MILLION_MIB_MAX:.0f} MiB: {verdict}."
+            ]
+    return []
+
+
+def error_lines(runs: Sequence[Run]) -> list[str]:
+    failed = [run for run in runs if run.error]
+    return [f"- {run.row}, {run.broker}, round {run.round + 1}: {' '.join(run.error.split())[:300]}" for run in failed]
+
+
+def render(results: Results, pictures: Sequence[str] = ()) -> str:
+    """Everything between the marks of the document; `pictures` are paths relative to it."""
+    runs, settings = results.runs, results.settings
+    parts = [
+        [f"Machine: {results.machine}. Command: `{results.command}`."],
+        [
+            f"Median [least–greatest] of {settings['rounds']} interleaved rounds of {settings['seconds']} s, "
+            f"each after {settings['warm_load']} s of the same load; both brokers had {settings['warm_broker']} s of load before."
+        ],
+    ]
+    if present(runs):
+        parts.append(["### mqbroker divided by Artemis"])
+        parts.append(target_table(runs))
+        parts += [[f"![{picture}]({picture})"] for picture in pictures]
+    parts.append(["### Start, memory, a million messages"] if amount_table(runs) else [])
+    parts.append(amount_table(runs))
+    parts.append(ten_million_lines(runs))
+    parts.append(["### Figures"] if present(runs) else [])
+    parts.append(figure_table(runs) if present(runs) else [])
+    errors = error_lines(runs)
+    parts.append([f"### Failed runs ({len(errors)})", "", *errors] if errors else [])
+    return "\n\n".join("\n".join(part) for part in parts if part)
 
 
 def write_into(path: Path, table: str) -> None:

@@ -76,6 +76,7 @@ BROKER_XML = """<?xml version="1.0"?>
             <max-size-bytes>20000</max-size-bytes>
             <address-full-policy>BLOCK</address-full-policy>
          </address-setting>
+{address_settings}
       </address-settings>
       <addresses>
          <address name="DLQ">
@@ -109,25 +110,25 @@ BOOTSTRAP_XML = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 """
 
 
-def broker_xml(port: int) -> str:
-    """Text of broker.xml with one CORE acceptor on 127.0.0.1:port (0: the broker chooses)."""
+def broker_xml(port: int, address_settings: str = "") -> str:
+    """Text of broker.xml with one CORE acceptor on 127.0.0.1:port (0: the broker chooses), and further `address-setting` elements."""
     permissions = "\n".join(f'            <permission type="{name}" roles="amq"/>' for name in PERMISSIONS)
-    return BROKER_XML.format(port=port, permissions=permissions, expiry_scan_ms=EXPIRY_SCAN_MS)
+    return BROKER_XML.format(port=port, permissions=permissions, expiry_scan_ms=EXPIRY_SCAN_MS, address_settings=address_settings)
 
 
-def write_settings(folder: Path, port: int) -> Path:
+def write_settings(folder: Path, port: int, address_settings: str = "") -> Path:
     """Write broker.xml and the users into `folder`/etc (other files there stay); returns the path of broker.xml."""
     etc = folder / "etc"
     etc.mkdir(parents=True, exist_ok=True)
-    (etc / "broker.xml").write_text(broker_xml(port))
+    (etc / "broker.xml").write_text(broker_xml(port, address_settings))
     (etc / "artemis-users.properties").write_text(f"{USER} = {PASSWORD}\n{POWERLESS_USER} = {POWERLESS_PASSWORD}\n")
     (etc / "artemis-roles.properties").write_text(f"amq = {USER}\npowerless = {POWERLESS_USER}\n")
     return etc / "broker.xml"
 
 
-def write_instance(folder: Path, port: int) -> Path:
+def write_instance(folder: Path, port: int, address_settings: str = "") -> Path:
     """Write a complete instance folder for mqbroker; returns the path of broker.xml."""
-    path = write_settings(folder, port)
+    path = write_settings(folder, port, address_settings)
     (path.parent / "login.config").write_text(LOGIN_CONFIG)
     (path.parent / "bootstrap.xml").write_text(BOOTSTRAP_XML.format(etc=path.parent))
     (folder / "data").mkdir(exist_ok=True)

@@ -74,9 +74,14 @@ def _source_hash(folder: Path) -> str:
 
 def built(project: str, goal: str = "package") -> Path:
     """Folder of the Maven project tests/interop/`project`, compiled unless the last build saw the same sources."""
-    folder = HERE / project
-    stamp = CACHE / f"{project}.sha256"
-    with _locked(project):
+    return compiled(HERE / project, goal)
+
+
+def compiled(folder: Path, goal: str = "package") -> Path:
+    """The folder of a Maven project below `tests`, compiled unless the last build saw the same sources."""
+    name = folder.name if folder.parent == HERE else f"{folder.parent.name}-{folder.name}"
+    stamp = CACHE / f"{name}.sha256"
+    with _locked(name):
         wanted = _source_hash(folder)
         if not stamp.exists() or stamp.read_text() != wanted:
             maven(goal, folder=folder)

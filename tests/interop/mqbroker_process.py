@@ -11,7 +11,7 @@ from tests.interop import instance
 from tests.interop.processes import ManagedProcess, ProcessFailed
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 20.0
+START_SECONDS = 60.0  # with a million messages in the journal
 LISTENING = re.compile(r"listening on tcp://127\.0\.0\.1:(\d+)")
 
 
@@ -20,9 +20,11 @@ class MqbrokerProcess:
 
     name: ClassVar[str] = "mqbroker"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, address_settings: str = "") -> None:
+        """`address_settings` are further elements for broker.xml."""
         self.folder = folder
-        instance.write_instance(folder, 0)
+        self._address_settings = address_settings
+        instance.write_instance(folder, 0, address_settings)
         self._port = 0
         self._process: ManagedProcess | None = None
 
@@ -54,7 +56,7 @@ class MqbrokerProcess:
             raise ProcessFailed(f"no loopback address in {line!r}")
         if self._port == 0:
             self._port = int(found[1])
-            instance.write_instance(self.folder, self._port)
+            instance.write_instance(self.folder, self._port, self._address_settings)
 
     def stop(self) -> None:
         if self._process is not None:
