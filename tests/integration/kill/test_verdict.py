@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from tests.integration.kill.verdict import Event, judge, read_logs
+from tests.integration.kill.verdict import Event, body_of, is_large, judge, name_in, read_logs
 
 GOOD = ["try p0", "sent p0", "got p0", "commit p0/t.0", "committed p0/t.0", *(f"got p0/t.0/{part}" for part in (0, 1)), "acked p0/t.0/0"]
 
@@ -45,6 +45,19 @@ class VerdictTests(unittest.TestCase):
 
     def test_committed_and_redelivered(self) -> None:
         self.assertIn("came again after its confirmed commit", self.problem("got p0"))
+
+    def test_damaged(self) -> None:
+        self.assertIn("came with another body", self.problem("damaged p0"))
+
+    def test_large_ones_are_only_counted(self) -> None:
+        self.assertEqual(judge(events([*GOOD, "large p0"])), [])
+
+    def test_bodies_follow_from_names(self) -> None:
+        names = [f"p0-{number}/t0.{number}/1" for number in range(200)]
+        self.assertEqual([name_in(body_of(name)) for name in names], names)
+        large = [name for name in names if is_large(name)]
+        self.assertTrue(10 < len(large) < 50)
+        self.assertTrue(all(len(body_of(name)) > 110_000 for name in large))
 
     def test_from_nowhere(self) -> None:
         self.assertIn("nobody sent it", self.problem("got p9"))

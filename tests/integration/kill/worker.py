@@ -1,7 +1,8 @@
-"""One client process of the kill test, COUNT clients in threads: `python -m tests.integration.kill.worker ROLE COUNT URL FOLDER`.
+"""One client process of the kill test, COUNT clients in threads: `python -m tests.integration.kill.worker ROLE COUNT URL FOLDER PACE`.
 
-Producers work until FOLDER/stop exists, the others until then nothing came for a while; when a connection breaks they make a new one. Each
-logs to a file of its own in FOLDER what it did and what the broker confirmed.
+Producers send at most one message each PACE ms, so that the queues stay short. They work until FOLDER/stop exists, the others until then
+nothing came for a while; when a connection breaks they make a new one. Each logs to a file of its own in FOLDER what it did and what
+the broker confirmed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from mqclient import jms
 from mqclient.errors import MQError
-from tests.integration.kill.verdict import made_of
+from tests.integration.kill.verdict import body_of, is_large, made_of, name_in
 
 IN, OUT = "queue://kill.in", "queue://kill.out"
 RECEIVE_MS = 200
@@ -32,9 +33,12 @@ USER, PASSWORD = "admin", "secret"
 class Worker:
     """A thread of one role, with its log."""
 
-    def __init__(self, name: str, url: str, folder: Path) -> None:
+    def __init__(self, name: str, number: int, url: str, folder: Path, pace_seconds: float) -> None:
         self.name = name
+        self.number = number
         self.url = url
+        self.folder = folder
+        self.pace_seconds = pace_seconds
         self._stop = folder / "stop"
         self._log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._last_news = time.monotonic()
@@ -75,12 +79,15 @@ class Worker:
                 if self._open is None:
                     self._open = f"{self.name}-{self._count}"
                     self._count += 1
-                message = session.create_text_message(self._open)
+                message = session.create_text_message(body_of(self._open))
                 message.properties["_AMQ_DUPL_ID"] = self._open
                 self.log("try", self._open)
                 producer.send(message)
                 self.log("sent", self._open)
+                if is_large(self._open):
+                    self.log("large", self._open)
                 self._open = None
+                time.sleep(self.pace_seconds)
 
     def forward(self, session: jms.Session) -> None:
         """Make two messages of each, in a transaction."""
@@ -92,7 +99,7 @@ class Worker:
                 attempt = f"{name}/{self.name}.{self._count}"
                 self._count += 1
                 for part in made_of(attempt):
-                    producer.send(part)
+                    producer.send(body_of(part))
                 self.log("commit", attempt)
                 session.commit()
                 self.log("committed", attempt)
@@ -105,30 +112,37 @@ class Worker:
                 if name is not None:
                     self.log("acked", name)
 
-    def receive(self, consumer: jms.MessageConsumer, *, acknowledge: bool = False) -> str | None:
+    def receive(self, consumer: jms.MessageConsumer, *, acknowledge: bool = False, label: str = "") -> str | None:
+        """Name of the next message, if one came within a moment; `label` stands before it in the log."""
         message = consumer.receive(timeout=RECEIVE_MS)
         if message is None:
             return None
         assert isinstance(message, jms.TextMessage) and message.text is not None
         self._last_news = time.monotonic()
-        self.log("got", message.text)
+        name = name_in(message.text)
+        self.log("got", label + name)
+        if message.text != body_of(name):
+            self.log("damaged", label + name)
         if acknowledge:
             message.acknowledge()
-        return message.text
+        return name
 
-    def run(self, role: str, number: int) -> None:
+    def run(self, role: str) -> None:
         if role == "producer":
-            self.connected(jms.AcknowledgeMode.AUTO_ACKNOWLEDGE, self.produce, PRODUCER_PARAMETERS[number % len(PRODUCER_PARAMETERS)])
+            parameters = PRODUCER_PARAMETERS[self.number % len(PRODUCER_PARAMETERS)]
+            self.connected(jms.AcknowledgeMode.AUTO_ACKNOWLEDGE, self.produce, parameters)
         elif role == "transactor":
             self.connected(jms.AcknowledgeMode.SESSION_TRANSACTED, self.forward)
-        else:
+        elif role == "consumer":
             self.connected(jms.AcknowledgeMode.CLIENT_ACKNOWLEDGE, self.consume)
+        else:
+            raise ValueError(f"there is no role {role!r}")
 
 
-def main(arguments: Sequence[str]) -> None:
-    role, count, url, folder = arguments
-    workers = [Worker(f"{role[0]}{number}", url, Path(folder)) for number in range(int(count))]
-    threads = [threading.Thread(target=worker.run, args=(role, number)) for number, worker in enumerate(workers)]
+def main(arguments: Sequence[str], kind: type[Worker] = Worker) -> None:
+    role, count, url, folder, pace_ms = arguments
+    workers = [kind(f"{role[0]}{number}", number, url, Path(folder), int(pace_ms) / 1000) for number in range(int(count))]
+    threads = [threading.Thread(target=worker.run, args=(role,)) for worker in workers]
     for thread in threads:
         thread.start()
     for thread in threads:

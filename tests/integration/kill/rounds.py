@@ -1,0 +1,126 @@
+"""Rounds of `kill -9` under load, and their verdict. The load comes from client processes that log outside the broker."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.integration.kill.verdict import Event, judge, read_logs
+from tests.interop.mqbroker_process import ROOT
+from tests.interop.peers import Peer
+from tests.interop.processes import ManagedProcess, ProcessFailed
+
+LOAD_SECONDS = (0.3, 1.2)  # between two kills
+START_SECONDS = (0.1, 0.6)  # into a start that is killed as well
+KILLED_STARTS = 0.15  # share of the rounds
+FIRST_SECONDS = 60.0
+DRAIN_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it: every violation as a sentence, and how much was confirmed, by verb of the logs."""
+
+    problems: list[str]
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Role:
+    """So many clients of one role, in a process of their own; producers send at most one message each `pace_ms`."""
+
+    name: str
+    count: int
+    pace_ms: int = 0
+
+
+ROLES = (Role("producer", 3, 10), Role("transactor", 2), Role("consumer", 2))
+
+
+class Clients:
+    """The client processes of a run; their logs are in `folder`. `url_of` says where a role connects to."""
+
+    def __init__(
+        self, url_of: Callable[[Role], str], folder: Path, roles: Sequence[Role] = ROLES, module: str = "tests.integration.kill.worker"
+    ) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        path = ":".join(str(ROOT / part) for part in (".", "src", "clients/mqclient/src"))
+        self.processes: list[ManagedProcess] = []
+        for role in roles:
+            command = [sys.executable, "-m", module, role.name, str(role.count), url_of(role), str(folder), str(role.pace_ms)]
+            self.processes.append(ManagedProcess(command, ROOT, {"PYTHONPATH": path}))
+
+    def wait_for_load(self) -> None:
+        """Return when the first message has made its way through all three roles; raises ProcessFailed."""
+        deadline = time.monotonic() + FIRST_SECONDS
+        while not any(b" acked " in path.read_bytes() for path in self.folder.glob("c*.log")):
+            for process in self.processes:
+                process.raise_if_dead()
+            if time.monotonic() > deadline:
+                raise ProcessFailed("no message came through\n" + "\n".join(process.tail() for process in self.processes))
+            time.sleep(0.05)
+
+    def check(self) -> None:
+        for process in self.processes:
+            process.raise_if_dead()
+
+    def finish(self, verdict: Callable[[list[Event]], list[str]] = judge) -> Outcome:
+        """Let them empty the queues and end, then judge what they have logged; raises ProcessFailed when one hangs or fails."""
+        (self.folder / "stop").touch()
+        for process in self.processes:
+            status = process.wait(DRAIN_SECONDS)
+            if status != 0:
+                raise ProcessFailed(f"a client ended with status {status}\n{process.tail()}")
+        events = read_logs(sorted(self.folder.glob("*.log")))
+        counts: dict[str, int] = {}
+        for event in events:
+            counts[event.verb] = counts.get(event.verb, 0) + 1
+        return Outcome(verdict(events), counts)
+
+    def kill(self) -> None:
+        for process in self.processes:
+            process.kill()
+
+
+def kill_while_starting(broker: Peer, rng: random.Random) -> None:
+    """Start the broker and kill it at some moment of the start: while it reads its journal, or just after."""
+
+    def start() -> None:
+        with contextlib.suppress(ProcessFailed):
+            broker.start()
+
+    starting = threading.Thread(target=start)
+    starting.start()
+    time.sleep(rng.uniform(*START_SECONDS))
+    broker.kill()
+    starting.join()
+    broker.kill()
+
+
+def run_rounds(
+    broker: Peer, folder: Path, rounds: int, rng: random.Random, progress: Callable[[int], None] = lambda number: None
+) -> Outcome:
+    """Kill and start `broker` (which is not started yet) so many times under load; `progress` hears of each round."""
+    broker.start()
+    clients = Clients(lambda role: broker.url, folder / "logs")
+    try:
+        clients.wait_for_load()
+        for number in range(rounds):
+            time.sleep(rng.uniform(*LOAD_SECONDS))
+            broker.kill()
+            if rng.random() < KILLED_STARTS:
+                kill_while_starting(broker, rng)
+            broker.start()
+            clients.check()
+            progress(number + 1)
+        return clients.finish()
+    finally:
+        clients.kill()
+        broker.kill()
