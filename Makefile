@@ -1,6 +1,6 @@
 # make run    a broker on tcp://127.0.0.1:61616, from a fresh clone
 # make test   everything that CI runs
-# make bench | docs | fuzz MINUTES=n | simulate SEEDS=n | clean
+# make bench | docs | fuzz MINUTES=n | simulate SEEDS=n | soak MINUTES=n ROUNDS=n | clean
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
@@ -8,6 +8,7 @@ VENV ?= .venv
 CONFIG ?= config/standalone/broker.xml
 MINUTES ?= 5
 SEEDS ?= 1000
+ROUNDS ?= 500
 
 BIN := $(VENV)/bin
 PY := $(BIN)/python
@@ -15,7 +16,7 @@ SOURCES := $(shell find src clients/mqclient/src plugins -name '*.py' 2>/dev/nul
 PACKAGING := setup.cfg pyproject.toml clients/mqclient/setup.cfg clients/mqclient/pyproject.toml
 FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/plugins
 
-.PHONY: run test bench docs fuzz simulate install clean
+.PHONY: run test bench docs fuzz simulate soak install clean
 
 run: $(VENV)/.installed
 	@exec $(BIN)/twistd -n --pidfile= mqbroker --config $(CONFIG)
@@ -37,6 +38,9 @@ fuzz: $(VENV)/.fuzz-extras
 
 simulate: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.simulation --seeds $(SEEDS)
+
+soak: $(VENV)/.test-extras
+	@$(FROM_SOURCE) $(PY) -m tests.soak --minutes $(MINUTES) --rounds $(ROUNDS)
 
 clean:
 	rm -rf $(VENV) build dist clients/mqclient/build clients/mqclient/dist docs/_build _trial_temp* .mypy_cache .ruff_cache .pytest_cache .hypothesis

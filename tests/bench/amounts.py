@@ -12,6 +12,7 @@ from typing import Any
 from tests.bench.brokers import PeakMemory, Started, start_peer, usage
 from tests.bench.load_program import LoadProgram
 from tests.bench.results import LoadFailed
+from tests.interop.instance import Additions
 from tests.interop.peers import Peer
 
 PUT_THREADS = 2
@@ -20,12 +21,14 @@ SLOWEST_PER_SECOND = 4_000  # a broker below this rate fails the row, so that it
 BARE_FILE_BYTES = 10 << 20
 BARE_WRITE_BYTES = 4096
 
-PAGE_SETTINGS = """         <address-setting match="bench.amount">
+PAGING = Additions(
+    address_settings="""         <address-setting match="bench.amount">
             <address-full-policy>PAGE</address-full-policy>
             <max-size-bytes>20971520</max-size-bytes>
             <page-size-bytes>10485760</page-size-bytes>
             <max-read-page-bytes>20971520</max-read-page-bytes>
          </address-setting>"""
+)
 """For ten million messages: the queue keeps 20 MiB in memory, the rest in pages."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.interop.artemis import ArtemisBroker
+from tests.interop.instance import NOTHING, Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.peers import Peer
 
@@ -101,11 +102,11 @@ def start_peer(peer: Peer) -> Started:
     return Started(peer, time.monotonic() - begin, usage(peer.pid).resident_mib)
 
 
-def new_broker(name: str, folder: Path, address_settings: str = "") -> Peer:
-    """A broker that is not started; `address_settings` are further elements for the broker.xml of mqbroker."""
+def new_broker(name: str, folder: Path, additions: Additions = NOTHING) -> Peer:
+    """A broker that is not started; `additions` are for the broker.xml of mqbroker."""
     if name == "artemis":
         return ArtemisBroker(folder, as_created=True)
-    return MqbrokerProcess(folder, address_settings)
+    return MqbrokerProcess(folder, additions)
 
 
 def start(name: str, folder: Path) -> Started:

@@ -172,7 +172,7 @@ class Runner:
 
 def run_ten_million(folder: Path, count: int) -> Run:
     """Through a paged queue of mqbroker, with its peak of memory."""
-    peer = brokers.new_broker("mqbroker", folder / "broker", amounts.PAGE_SETTINGS)
+    peer = brokers.new_broker("mqbroker", folder / "broker", amounts.PAGING)
     program = LoadProgram()
     try:
         brokers.start_peer(peer)

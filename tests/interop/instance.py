@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 USER, PASSWORD = "admin", "secret"
@@ -34,6 +35,7 @@ BROKER_XML = """<?xml version="1.0"?>
       <journal-pool-files>10</journal-pool-files>
       <message-expiry-scan-period>{expiry_scan_ms}</message-expiry-scan-period>
       <max-disk-usage>100</max-disk-usage>
+{core_elements}
       <acceptors>
          <acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor>
       </acceptors>
@@ -56,6 +58,8 @@ BROKER_XML = """<?xml version="1.0"?>
          </address-setting>
          <address-setting match="kill.#">
             <max-delivery-attempts>-1</max-delivery-attempts>
+            <max-size-messages>100</max-size-messages>
+            <address-full-policy>BLOCK</address-full-policy>
          </address-setting>
          <address-setting match="interop.delayed.#">
             <redelivery-delay>300</redelivery-delay>
@@ -110,25 +114,37 @@ BOOTSTRAP_XML = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 """
 
 
-def broker_xml(port: int, address_settings: str = "") -> str:
-    """Text of broker.xml with one CORE acceptor on 127.0.0.1:port (0: the broker chooses), and further `address-setting` elements."""
+@dataclass(frozen=True)
+class Additions:
+    """Further elements for broker.xml: below `core`, and below `address-settings`."""
+
+    core: str = ""
+    address_settings: str = ""
+
+
+NOTHING = Additions()
+
+
+def broker_xml(port: int, additions: Additions = NOTHING) -> str:
+    """Text of broker.xml with one CORE acceptor on 127.0.0.1:port (0: the broker chooses)."""
     permissions = "\n".join(f'            <permission type="{name}" roles="amq"/>' for name in PERMISSIONS)
-    return BROKER_XML.format(port=port, permissions=permissions, expiry_scan_ms=EXPIRY_SCAN_MS, address_settings=address_settings)
+    values = {"core_elements": additions.core, "address_settings": additions.address_settings, "expiry_scan_ms": EXPIRY_SCAN_MS}
+    return BROKER_XML.format(port=port, permissions=permissions, **values)
 
 
-def write_settings(folder: Path, port: int, address_settings: str = "") -> Path:
+def write_settings(folder: Path, port: int, additions: Additions = NOTHING) -> Path:
     """Write broker.xml and the users into `folder`/etc (other files there stay); returns the path of broker.xml."""
     etc = folder / "etc"
     etc.mkdir(parents=True, exist_ok=True)
-    (etc / "broker.xml").write_text(broker_xml(port, address_settings))
+    (etc / "broker.xml").write_text(broker_xml(port, additions))
     (etc / "artemis-users.properties").write_text(f"{USER} = {PASSWORD}\n{POWERLESS_USER} = {POWERLESS_PASSWORD}\n")
     (etc / "artemis-roles.properties").write_text(f"amq = {USER}\npowerless = {POWERLESS_USER}\n")
     return etc / "broker.xml"
 
 
-def write_instance(folder: Path, port: int, address_settings: str = "") -> Path:
+def write_instance(folder: Path, port: int, additions: Additions = NOTHING) -> Path:
     """Write a complete instance folder for mqbroker; returns the path of broker.xml."""
-    path = write_settings(folder, port, address_settings)
+    path = write_settings(folder, port, additions)
     (path.parent / "login.config").write_text(LOGIN_CONFIG)
     (path.parent / "bootstrap.xml").write_text(BOOTSTRAP_XML.format(etc=path.parent))
     (folder / "data").mkdir(exist_ok=True)

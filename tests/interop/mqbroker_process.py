@@ -20,11 +20,10 @@ class MqbrokerProcess:
 
     name: ClassVar[str] = "mqbroker"
 
-    def __init__(self, folder: Path, address_settings: str = "") -> None:
-        """`address_settings` are further elements for broker.xml."""
+    def __init__(self, folder: Path, additions: instance.Additions = instance.NOTHING) -> None:
         self.folder = folder
-        self._address_settings = address_settings
-        instance.write_instance(folder, 0, address_settings)
+        self._additions = additions
+        instance.write_instance(folder, 0, additions)
         self._port = 0
         self._process: ManagedProcess | None = None
 
@@ -56,7 +55,7 @@ class MqbrokerProcess:
             raise ProcessFailed(f"no loopback address in {line!r}")
         if self._port == 0:
             self._port = int(found[1])
-            instance.write_instance(self.folder, self._port, self._address_settings)
+            instance.write_instance(self.folder, self._port, self._additions)
 
     def stop(self) -> None:
         if self._process is not None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from mqclient import jms
@@ -55,22 +56,30 @@ class Worker:
         """The stop was asked for, and nothing came for a while."""
         return self.stopping() and time.monotonic() - self._last_news > IDLE_SECONDS
 
-    def connected(self, mode: int, work: Callable[[jms.Session], None], parameters: str = "") -> None:
-        """Do `work` with a session; when that breaks, again with a new one, until it ends by itself."""
+    def with_connection(self, work: Callable[[jms.Connection], None], parameters: str = "") -> None:
+        """Do `work` with a connection; when that breaks, again with a new one, until it ends by itself."""
         while True:
             try:
                 with (
                     jms.ConnectionFactory(f"{self.url}?{PARAMETERS}{parameters}") as factory,
                     factory.create_connection(USER, PASSWORD) as connection,
-                    connection.create_session(mode) as session,
                 ):
                     connection.start()
-                    work(session)
+                    work(connection)
                     return
             except (jms.JMSException, MQError) as error:
                 print(f"{self.name}: {error}", file=sys.stderr, flush=True)
                 self._last_news = time.monotonic()
                 time.sleep(0.05)
+
+    def connected(self, mode: int, work: Callable[[jms.Session], None], parameters: str = "") -> None:
+        """The same with a session."""
+
+        def with_session(connection: jms.Connection) -> None:
+            with connection.create_session(mode) as session:
+                work(session)
+
+        self.with_connection(with_session, parameters)
 
     def produce(self, session: jms.Session) -> None:
         """Send until told to stop; what is not confirmed is sent again with the same duplicate id."""
@@ -139,15 +148,17 @@ class Worker:
             raise ValueError(f"there is no role {role!r}")
 
 
-def main(arguments: Sequence[str], kind: type[Worker] = Worker) -> None:
+def main(arguments: Sequence[str], kind: type[Worker] = Worker) -> int:
+    """The exit status is 1 when a client failed in a way that is no broken connection; that ends the process at once."""
     role, count, url, folder, pace_ms = arguments
     workers = [kind(f"{role[0]}{number}", number, url, Path(folder), int(pace_ms) / 1000) for number in range(int(count))]
-    threads = [threading.Thread(target=worker.run, args=(role,)) for worker in workers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(workers)) as pool:
+        for done in as_completed([pool.submit(worker.run, role) for worker in workers]):
+            if done.exception() is not None:
+                traceback.print_exception(done.exception())
+                os._exit(1)
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

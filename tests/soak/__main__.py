@@ -1,0 +1,50 @@
+"""`make soak MINUTES=n ROUNDS=n`: rounds of kill -9, then everything mixed for n minutes; a report, and its verdict as exit status."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.soak.report import Part, Report
+from tests.soak.run import MixedRun, kill_rounds, say
+from tests.soak.watch import Trend
+
+REPORT_FOLDER = Path(__file__).resolve().parents[2] / "soak-report"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0, help="of the mixed run (default %(default)s; 0: none)")
+    parser.add_argument("--rounds", type=int, default=500, help="rounds of kill before it (default %(default)s; 0: none)")
+    parser.add_argument("--seed", type=int, help="repeats the moments of kills and cuts")
+    parser.add_argument(
+        "--report", type=Path, default=REPORT_FOLDER, metavar="DIR", help="for report.txt and report.json (default %(default)s)"
+    )
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the broker's folder and the logs of the clients here")
+    options = parser.parse_args(arguments)
+    seed = options.seed if options.seed is not None else random.getrandbits(32)
+    say(f"seed {seed}; about {options.rounds * 2.5 / 60 + options.minutes:.0f} minutes")
+    parts: list[Part] = []
+    trends: list[Trend] = []
+    judged = 0.0
+    with tempfile.TemporaryDirectory(prefix="mqbroker-soak-") as temporary:
+        folder = options.keep or Path(temporary)
+        if options.rounds:
+            parts.append(kill_rounds(folder / "rounds", options.rounds, random.Random(seed)))
+        if options.minutes:
+            mixed = MixedRun(folder / "mixed", options.minutes * 60, random.Random(seed + 1))
+            mixed.run()
+            parts += mixed.parts
+            trends, judged = mixed.trends, mixed.judged_seconds
+    report = Report(seed, " ".join(["python -m tests.soak", *arguments]), parts, trends, bool(options.minutes), judged)
+    report.write(options.report)
+    print(report.text(), end="")
+    return 0 if report.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
