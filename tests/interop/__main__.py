@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from tests.interop.cutting_proxy import CuttingProxy
 from tests.interop.java_driver import Harness, run_scenarios
-from tests.interop.peers import Peer, new_peer, restart
+from tests.interop.peers import Peer, kill_and_start, new_peer, restart
 
 
 def main(generation: str, where: str, *names: str) -> int:
@@ -22,8 +23,8 @@ def main(generation: str, where: str, *names: str) -> int:
             url = peer.url
         proxy = CuttingProxy(int(url.rsplit(":", 1)[1]))
         try:
-            running = peer
-            harness = Harness(url, proxy, (lambda: restart(running)) if running is not None else (lambda: None))
+            actions = [partial(act, peer) if peer is not None else (lambda: None) for act in (restart, kill_and_start)]
+            harness = Harness(url, proxy, *actions)
             results = run_scenarios(generation, harness, list(names) or ["all"])
         finally:
             proxy.close()

@@ -12,7 +12,7 @@ import pytest
 from tests.interop.cutting_proxy import CuttingProxy
 from tests.interop.java_driver import Harness, ScenarioResult, run_scenarios
 from tests.interop.maven import GENERATIONS, built, java_missing
-from tests.interop.peers import Peer, new_peer, peer_name, restart
+from tests.interop.peers import Peer, kill_and_start, new_peer, peer_name, restart
 
 Results = dict[str, ScenarioResult]
 
@@ -44,7 +44,7 @@ def run_generation(generation: str, folder: Path) -> Results:
     broker.start()
     proxy = CuttingProxy(broker.port)
     try:
-        return run_scenarios(generation, Harness(broker.url, proxy, lambda: restart(broker)), ["all"])
+        return run_scenarios(generation, Harness(broker.url, proxy, lambda: restart(broker), lambda: kill_and_start(broker)), ["all"])
     finally:
         proxy.close()
         broker.stop()

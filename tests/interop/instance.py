@@ -34,6 +34,7 @@ BROKER_XML = """<?xml version="1.0"?>
       <large-messages-directory>data/large-messages</large-messages-directory>
       <journal-pool-files>10</journal-pool-files>
       <message-expiry-scan-period>{expiry_scan_ms}</message-expiry-scan-period>
+      <transaction-timeout-scan-period>{expiry_scan_ms}</transaction-timeout-scan-period>
       <max-disk-usage>100</max-disk-usage>
 {core_elements}
       <acceptors>

@@ -39,15 +39,16 @@ def scenario_names(generation: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Harness:
-    """What a batch of scenarios works with: the broker's URL, the proxy before it, and a way to stop and start the broker."""
+    """What a batch of scenarios works with: the broker's URL, the proxy before it, and ways to stop and start the broker."""
 
     url: str
     proxy: CuttingProxy
     restart: Callable[[], None]
+    kill_and_start: Callable[[], None]
 
     def help(self, question: str) -> None:
         """Do what a scenario asked for; unknown questions want an answer only."""
-        actions = {"cut": self.proxy.cut, "lose-replies": self.proxy.lose_replies, "restart": self.restart}
+        actions = {"cut": self.proxy.cut, "lose-replies": self.proxy.lose_replies, "restart": self.restart, "kill": self.kill_and_start}
         if question in actions:
             actions[question]()
 

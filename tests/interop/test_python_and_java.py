@@ -12,7 +12,7 @@ from tests.interop.cutting_proxy import CuttingProxy
 from tests.interop.java_driver import Harness, run_scenarios
 from tests.interop.maven import GENERATIONS
 from tests.interop.messages import Description, catalogue, describe, send_all
-from tests.interop.peers import Peer, restart
+from tests.interop.peers import Peer, kill_and_start, restart
 
 RECEIVE_MS = 5000
 
@@ -31,7 +31,7 @@ def session(peer: Peer) -> Iterator[jms.Session]:
 @pytest.fixture
 def harness(peer: Peer) -> Iterator[Harness]:
     proxy = CuttingProxy(peer.port)
-    yield Harness(peer.url, proxy, lambda: restart(peer))
+    yield Harness(peer.url, proxy, lambda: restart(peer), lambda: kill_and_start(peer))
     proxy.close()
 
 

@@ -15,6 +15,7 @@ import javax.jms.Session;
 import javax.jms.TextMessage;
 import org.apache.activemq.artemis.api.core.ActiveMQException;
 import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
+import org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory;
 
 /** What one scenario works with: connections that are closed after it, names of its own, and checks. */
 final class Context implements AutoCloseable {
@@ -49,6 +50,25 @@ final class Context implements AutoCloseable {
 
     ActiveMQConnectionFactory proxied(String parameters) throws Exception {
         return made(proxyUrl, parameters);
+    }
+
+    ActiveMQXAConnectionFactory xaFactory(String parameters) throws Exception {
+        return xaMade(url, parameters);
+    }
+
+    ActiveMQXAConnectionFactory xaProxied(String parameters) throws Exception {
+        return xaMade(proxyUrl, parameters);
+    }
+
+    private ActiveMQXAConnectionFactory xaMade(String base, String parameters) throws Exception {
+        thread = Thread.currentThread();
+        ActiveMQXAConnectionFactory factory = new ActiveMQXAConnectionFactory(base + (parameters.isEmpty() ? "" : "?" + parameters));
+        opened.add(factory);
+        return factory;
+    }
+
+    void closeLater(AutoCloseable made) {
+        opened.add(made);
     }
 
     private ActiveMQConnectionFactory made(String base, String parameters) throws Exception {

@@ -42,6 +42,7 @@ public final class Driver {
         LargeScenarios.addTo(all);
         FlowScenarios.addTo(all);
         ConnectionScenarios.addTo(all);
+        XaScenarios.addTo(all);
         ReconnectScenarios.addTo(all);
         return all;
     }

@@ -72,7 +72,8 @@ final class ReconnectScenarios {
         }, "sending " + text);
     }
 
-    private static void cut(Context context, Connection connection) throws Exception {
+    /** Cuts the connection and waits until the client has another one. */
+    static void cut(Context context, Connection connection) throws Exception {
         CountDownLatch reconnected = new CountDownLatch(1);
         connection.setExceptionListener(thrown -> reconnected.countDown());
         context.ask("cut");
