@@ -17,6 +17,7 @@ SAYS = {
     "asyncio_client": r"message 0\nmessage 1\nmessage 2\n",
     "browse_queue": r"in the queue: \['message 0', 'message 1', 'message 2'\]\nselected: \['message 2'\]\n(received: message \d\n){3}",
     "dead_letter": r"(attempt \d+\n)+dead letter: a message that nobody can read from queue example.poison\n",
+    "distributed_transaction": r"in doubt: 2\ninvoice for order 1\n",
     "durable_subscription": r"the news of Monday\nthe news of Tuesday\n",
     "embedded_broker": r"no socket was opened for this\n",
     "first_message": r"Hello from Python\n",
