@@ -1,29 +1,20 @@
-"""A consumer: what arrives, credits, receiving, closing."""
+"""A consumer: receiving, closing, and what becomes of its messages when the broker takes them back."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.acks import Acknowledger
 from mqclient.core.api import MessageBuffer, MessageHandler, QueueQueryResult
+from mqclient.core.arrivals import Arrivals
 from mqclient.core.channel import closed_error
 from mqclient.core.handlers import HandlerPump
-from mqclient.core.message import ClientMessage, LargeBody
+from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, sleep, starts, wait_at_most
-from mqclient.errors import ConnectionTimedOutError, IllegalStateError, LargeMessageInterruptedError, MQError, ObjectClosedError
-from mqclient.protocol.credits import ConsumerCredits
+from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, MQError, ObjectClosedError
 from mqclient.protocol.retry import RateLimiter
-from mqclient.wire.message import KEY_FORCED_DELIVERY, CoreMessage, decode_headers, decode_message
-from mqclient.wire.packets import (
-    ConsumerClose,
-    CreateConsumer,
-    Expired,
-    FlowToken,
-    ForceConsumerDelivery,
-    NullResponse,
-    SessionReceiveLarge,
-)
+from mqclient.wire.packets import ConsumerClose, CreateConsumer, Expired, NullResponse
 
 if TYPE_CHECKING:
     from mqclient.core.session import Session
@@ -39,7 +30,6 @@ class Consumer:
         self.session = session
         self.request = request
         self.id = request.consumer_id
-        self.credits = ConsumerCredits(window)
         self.acknowledgements = Acknowledger(session, self, batch_size)
         self.incarnation = 0
         """How often delivery started anew: the broker took back what was delivered before."""
@@ -47,17 +37,11 @@ class Consumer:
         self._limiter = RateLimiter(max_rate) if max_rate > 0 else None
         self._info: QueueQueryResult | None = None
         self._arrival: list[Any] = []
-        self._large: ClientMessage | None = None
-        self._body: LargeBody | None = None
-        self._sequence = 0
-        self._forced: dict[int, Any] = {}
-        self._completions: list[Any] = []
-        self._just_after_large = False
-        """Was a large message the last that came?"""
         self._pump: HandlerPump | None = None
         self._paused = False
         self._closed = False
         self._closing = False
+        self.arrivals = Arrivals(self, window)
 
     # --- API ---
 
@@ -91,7 +75,7 @@ class Consumer:
         return await self._receive(0)
 
     def set_message_handler(self, handler: MessageHandler | None) -> None:
-        self._check_open()
+        self.check_open()
         pump, self._pump = self._pump, None
         if pump is not None:
             pump.stop()
@@ -141,9 +125,7 @@ class Consumer:
     # --- for shells ---
 
     def consumed(self, message: ClientMessage, expired: bool | None = None) -> bool:
-        self._give_up_body(message)
-        if message.incarnation == self.incarnation:
-            self._return_credits(message.frame_size, message.large is None)
+        self.arrivals.taken(message)
         if expired if expired is not None else self._expired(message):
             if message.large is not None:
                 message.large.discard()
@@ -153,7 +135,7 @@ class Consumer:
             return False
         if message.incarnation == self.incarnation:
             self.acknowledgements.taken(message)
-        self._body = message.large
+        self.arrivals.give_out_body(message)
         return True
 
     def _expired(self, message: ClientMessage) -> bool:
@@ -161,65 +143,20 @@ class Consumer:
 
     def prepare_receive(self) -> None:
         # An unread body would keep the credits that the next message needs.
-        self._give_up_body(None)
-        asked = self.credits.ask()
-        if asked:
-            self._grant(asked)
+        self.arrivals.give_up_body()
+        self.arrivals.ask_for_credits()
 
     @starts
     async def force_delivery(self, patient: bool = True) -> None:
         if patient or not self.session.channel.locked:
-            await self._force_delivery()
+            await self.arrivals.forced.ask()
 
     # --- from the session ---
 
     def opened(self, info: QueueQueryResult) -> None:
         """The broker has the consumer: let messages come."""
         self._info = info
-        initial = self.credits.initial()
-        if initial:
-            self._grant(initial)
-
-    def message_received(self, buffer: bytes, delivery_count: int, frame_size: int) -> None:
-        found = decode_message(buffer)
-        if delivery_count == 0 and KEY_FORCED_DELIVERY in found.properties:
-            self._marker(found.get(KEY_FORCED_DELIVERY))
-            return
-        message = self._message(found, delivery_count, frame_size, len(buffer))
-        self._just_after_large = False
-        self.credits.arrived()
-        self._offer(message)
-
-    def large_received(self, packet: SessionReceiveLarge, frame_size: int) -> None:
-        message = self._message(decode_headers(packet.headers), packet.delivery_count, frame_size, len(packet.headers))
-        incarnation = self.incarnation
-        message.large = LargeBody(
-            self.runtime,
-            message,
-            packet.large_message_size,
-            lambda size, last: self._chunk_returned(incarnation, size, last),
-            self._await_answer,
-        )
-        self._large = message
-        self._offer(message)
-        # Whoever asked whether there is a message has the answer.  The marker comes after the last chunk only, and without a window no
-        # chunk comes before the message was taken.
-        for future in list(self._forced.values()):
-            self.runtime.resolve(future, None)
-
-    def chunk_received(self, chunk: bytes, frame_size: int, continues: bool) -> None:
-        message = self._large
-        if message is None or message.large is None:
-            # The rest of a message that was given up: the broker has counted it all the same.
-            self._return_credits(frame_size, not continues)
-            return
-        if not continues:
-            self._large = None
-            self.credits.arrived()
-        message.large.feed(chunk, frame_size, not continues)
-        if not continues:
-            self._just_after_large = True
-            self._large_complete()
+        self.arrivals.opened()
 
     def pause(self) -> None:
         """The session was stopped."""
@@ -241,15 +178,7 @@ class Consumer:
         if not return_credits:
             self.incarnation += 1
         error = LargeMessageInterruptedError("the broker took the message back before its body was read; it will come again")
-        for message in self._buffer.clear():
-            if return_credits:
-                self._return_credits(message.frame_size, message.large is None)
-            if message.large is not None:
-                message.large.discard(error)
-        if return_credits and self._body is not None:
-            # Chunks that were not read yet hold credits.
-            self._body.discard(error)
-        self._interrupt(error)
+        self.arrivals.taken_back(self._buffer.clear(), error, return_credits)
         self.acknowledgements.forget()
         if return_credits:
             self.incarnation += 1
@@ -257,12 +186,27 @@ class Consumer:
     def recreated(self) -> int:
         """The consumer exists anew after a failure: credits to grant."""
         self.clear(return_credits=False)
-        return self.credits.after_recreation()
+        return self.arrivals.recreated()
 
     @property
     def pending_sequence(self) -> int | None:
         """The forced delivery that somebody waits for."""
-        return max(self._forced, default=None)
+        return self.arrivals.forced.pending_sequence
+
+    @property
+    def has_message(self) -> bool:
+        """Could a message be taken at once?"""
+        return len(self._buffer) > 0 and not self._paused
+
+    def offer(self, message: ClientMessage) -> None:
+        """A message has arrived (from :class:`Arrivals`)."""
+        if self._closed:
+            return
+        self.acknowledgements.arrived(message)
+        self._buffer.put(message)
+        if not self._paused:
+            self.arrivals.forced.message_came()
+        self._wake()
 
     def disconnected(self) -> None:
         """The broker has destroyed the queue."""
@@ -279,7 +223,7 @@ class Consumer:
     # --- inside ---
 
     async def _receive(self, timeout: int | None) -> ClientMessage | None:
-        self._check_open()
+        self.check_open()
         if self._pump is not None:
             raise IllegalStateError("a consumer with a message handler cannot be asked to receive")
         deadline = None if timeout is None else self.runtime.now() + timeout / 1000
@@ -296,7 +240,7 @@ class Consumer:
         if timeout and self.session.channel.locked:
             return None  # it has waited for as long as it was asked to
         try:
-            await self._force_delivery()
+            await self.arrivals.forced.ask()
         except ObjectClosedError:
             return None
         return await self.take_paced()
@@ -332,108 +276,6 @@ class Consumer:
                 self._arrival.remove(future)
         return True
 
-    async def _force_delivery(self) -> None:
-        while True:
-            self._check_open()
-            # What follows a large message may come after a marker that was asked for before it was through, or just after: then ask again.
-            doubtful = self._large is not None or self._just_after_large
-            self._just_after_large = False
-            await self._ask_for_marker()
-            if not doubtful or len(self._buffer) or self._closed:
-                break
-            if self._large is not None:
-                await self._await_answer(lambda: self._wait_in(self._completions), "a large message")
-        if self.credits.withdraw():
-            self.session.channel.send_at_once(FlowToken(self.id, 0))
-
-    async def _ask_for_marker(self) -> None:
-        await self.session.channel.ready()
-        self._check_open()
-        if len(self._buffer) and not self._paused:
-            return
-        sequence = self._sequence
-        self._sequence += 1
-
-        def wait() -> Any:
-            future = self._forced[sequence] = self.runtime.create_future()
-            return future
-
-        first = wait()
-        self.session.channel.send_at_once(ForceConsumerDelivery(self.id, sequence))
-        try:
-            await self._await_answer(wait, ForceConsumerDelivery.NAME, first)
-        except ConnectionTimedOutError as error:
-            self.session.connection_failed(error)
-            raise
-        finally:
-            self._forced.pop(sequence, None)
-
-    async def _await_answer(self, wait: Callable[[], Any], what: str, first: Any = None) -> None:
-        """Await the future that ``wait`` makes, ``call_timeout`` at most; while the connection is away, ``call_failover_timeout``.
-
-        Raises ``ConnectionTimedOutError``.
-        """
-        channel = self.session.channel
-        seconds = self.session.settings.call_timeout / 1000
-        future = wait() if first is None else first
-        while True:
-            late = ConnectionTimedOutError(f"{what} did not come within {seconds:g} s (callTimeout sets the limit)")
-            try:
-                await wait_at_most(self.runtime, future, seconds, late)
-                return
-            except ConnectionTimedOutError as error:
-                if error is not late or not channel.locked:
-                    raise
-            future = wait()
-            await channel.ready()
-
-    def _wait_in(self, waiters: list[Any]) -> Any:
-        future = self.runtime.create_future()
-        waiters.append(future)
-        return future
-
-    def _large_complete(self) -> None:
-        """No large message is under way any more."""
-        completions, self._completions = self._completions, []
-        for future in completions:
-            self.runtime.resolve(future, None)
-
-    def _marker(self, sequence: object) -> None:
-        if isinstance(sequence, int):
-            # After a failure only the last one was asked for again.
-            for number in [number for number in self._forced if number <= sequence]:
-                self.runtime.resolve(self._forced[number], None)
-
-    def _message(self, found: CoreMessage, delivery_count: int, frame_size: int, encode_size: int) -> ClientMessage:
-        return ClientMessage(
-            found.message_id,
-            found.address,
-            found.user_id,
-            found.type,
-            found.durable,
-            found.expiration,
-            found.timestamp,
-            found.priority,
-            found.properties,
-            found.body,
-            delivery_count=delivery_count,
-            consumer=self,
-            incarnation=self.incarnation,
-            frame_size=frame_size,
-            encode_size=encode_size,
-        )
-
-    def _offer(self, message: ClientMessage) -> None:
-        if self._closed:
-            return
-        self.acknowledgements.arrived(message)
-        self._buffer.put(message)
-        if self._forced and not self._paused:
-            # Nobody needs the marker any more.  A large message that nobody takes may even keep it away, for want of credits.
-            for future in list(self._forced.values()):
-                self.runtime.resolve(future, None)
-        self._wake()
-
     def _wake(self) -> None:
         if self._pump is not None:
             self._pump.wake()
@@ -442,34 +284,10 @@ class Consumer:
         for future in arrivals:
             self.runtime.resolve(future, None)
 
-    def _chunk_returned(self, incarnation: int, frame_size: int, last: bool) -> None:
-        if incarnation == self.incarnation and not self._closed:
-            self._return_credits(frame_size, last)
-
-    def _return_credits(self, frame_size: int, discount: bool) -> None:
-        credits = self.credits.taken(frame_size, discount)
-        if credits and not self._closed:
-            self._grant(credits)
-
-    def _grant(self, credits: int) -> None:
-        self.session.channel.send_at_once(FlowToken(self.id, credits))
-
-    def _give_up_body(self, message: ClientMessage | None) -> None:
-        body, self._body = self._body, None
-        if body is not None and not body.claimed and (message is None or body is not message.large):
-            body.discard()
-
-    def _interrupt(self, error: MQError) -> None:
-        large, self._large = self._large, None
-        if large is not None and large.large is not None:
-            large.large.discard(error)
-        self._body = None
-        self._large_complete()
-
     def _acknowledged(self, answers: list[Any]) -> Awaitable[None]:
         return self.runtime.spawn(_all_of(answers))
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         if self._closed:
             raise closed_error(f"consumer of {self.queue_name}")
 
@@ -478,11 +296,11 @@ class Consumer:
         # What was not acknowledged goes back to the queue: too late to acknowledge it now.
         self.acknowledgements.forget()
         self._buffer.close()
-        self._interrupt(LargeMessageInterruptedError("the consumer was closed before the body had arrived"))
+        self.arrivals.interrupt(LargeMessageInterruptedError("the consumer was closed before the body had arrived"))
         arrivals, self._arrival = self._arrival, []
-        forced, self._forced = list(self._forced.values()), {}
-        for future in (*arrivals, *forced):
+        for future in arrivals:
             self.runtime.resolve(future, None)
+        self.arrivals.forced.close()
 
 
 async def _all_of(futures: list[Any]) -> None:

@@ -44,12 +44,12 @@ class Incoming:
             message, consumer_id, delivery_count = hot.decode_receive(frame[HEADER_SIZE:], protocol.version)
             consumer = session.consumer(consumer_id)
             if consumer is not None:
-                consumer.message_received(message, delivery_count, size)
+                consumer.arrivals.message_received(message, delivery_count, size)
         elif packet_type == SessionReceiveContinuation.TYPE:
             chunk, continues, consumer_id = hot.decode_receive_continuation(frame[HEADER_SIZE:])
             consumer = session.consumer(consumer_id)
             if consumer is not None:
-                consumer.chunk_received(chunk, size, continues)
+                consumer.arrivals.chunk_received(chunk, size, continues)
         else:
             packet = decode_packet(packet_type, frame[HEADER_SIZE:], protocol.version)
             is_counted = counted(packet)
@@ -76,7 +76,7 @@ class Incoming:
         elif isinstance(packet, SessionReceiveLarge):
             consumer = session.consumer(packet.consumer_id)
             if consumer is not None:
-                consumer.large_received(packet, size)
+                consumer.arrivals.large_received(packet, size)
         elif isinstance(packet, DisconnectConsumer):
             consumer = session.consumer(packet.consumer_id)
             if consumer is not None:
