@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from mqbroker.messaging.turn import Turn
 
 
-ONE_MESSAGE = 1 << 64
-"""A message in a sum of numbers and sizes: the number stands above this bit, the bytes below it, so that one addition counts both."""
-
-
 class _ConsumerGroup:
     """Consumers of one priority, served in turn."""
 
@@ -42,7 +38,10 @@ class Queue:
 
     __slots__ = (
         "_dispatch_timer",
+        "_durable_bytes",
+        "_durable_messages",
         "_groups",
+        "_transient_bytes",
         "address",
         "arriving",
         "clock",
@@ -53,7 +52,6 @@ class Queue:
         "deleted",
         "delivering",
         "dispatch_allowed",
-        "durable_load",
         "filter",
         "idle_since_ms",
         "marked",
@@ -68,7 +66,6 @@ class Queue:
         "references",
         "scheduled",
         "sweep_mark",
-        "transient_load",
         "turn",
     )
 
@@ -93,10 +90,10 @@ class Queue:
         self.references = ReferenceList()
         self.scheduled = ScheduledReferences(clock, self._due)
         self.delivering = 0
-        self.durable_load = 0
-        """Number and bytes of the durable messages of ``message_count``, see ``ONE_MESSAGE``."""
-        self.transient_load = 0
-        """Bytes of the others."""
+        self._durable_messages = 0
+        """The durable ones of ``message_count``."""
+        self._durable_bytes = 0
+        self._transient_bytes = 0
         self.arriving = 0
         """References of open transactions and of messages that wait for the disk."""
         self.paused = False
@@ -130,17 +127,17 @@ class Queue:
     @property
     def durable_message_count(self) -> int:
         """Those of ``message_count`` that survive a restart."""
-        return self.durable_load // ONE_MESSAGE if self.definition.durable else 0
+        return self._durable_messages if self.definition.durable else 0
 
     @property
     def durable_size(self) -> int:
         """Encoded bytes of the messages that survive a restart, with their large bodies."""
-        return self.durable_load % ONE_MESSAGE if self.definition.durable else 0
+        return self._durable_bytes if self.definition.durable else 0
 
     @property
     def persistent_size(self) -> int:
         """Encoded bytes of all messages of ``message_count``, with their large bodies."""
-        return self.durable_load % ONE_MESSAGE + self.transient_load
+        return self._durable_bytes + self._transient_bytes
 
     def consumers(self) -> Iterator[QueueConsumer]:
         """The consumers, highest priority first; browsers are not among them."""
@@ -165,9 +162,10 @@ class Queue:
             return
         message = reference.message
         if message.durable:
-            self.durable_load += ONE_MESSAGE + message.stored_size
+            self._durable_messages += 1
+            self._durable_bytes += message.stored_size
         else:
-            self.transient_load += message.stored_size
+            self._transient_bytes += message.stored_size
         if reference.scheduled:
             if reference.scheduled > self.clock.wall_ms():
                 self.scheduled.add(reference)
@@ -184,6 +182,12 @@ class Queue:
         self.messages_added += count
         append = self.references.append
         for reference in references:
+            message = reference.message
+            if message.durable:
+                self._durable_messages += 1
+                self._durable_bytes += message.stored_size
+            else:
+                self._transient_bytes += message.stored_size
             append(reference)
         if not self.marked:
             self.turn.mark_queue(self)
@@ -208,9 +212,10 @@ class Queue:
         self.delivering -= 1
         message = reference.message
         if message.durable:
-            self.durable_load -= ONE_MESSAGE + message.stored_size
+            self._durable_messages -= 1
+            self._durable_bytes -= message.stored_size
         else:
-            self.transient_load -= message.stored_size
+            self._transient_bytes -= message.stored_size
         reference.consumer = None
 
     def take(self, reference: Reference) -> None:

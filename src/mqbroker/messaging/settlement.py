@@ -45,8 +45,7 @@ class Settlement:
                 if batch is None:
                     batch = core.store.begin()
                 batch.acknowledge(queue.queue_id, message)
-            queue.delivering -= 1
-            reference.consumer = None
+            queue.leave_delivery(reference)
             queue.messages_acknowledged += 1
             let_go(reference)
         if batch is None:
