@@ -156,6 +156,10 @@ class Administration:
             queue.filter = parse_filter(text if isinstance(text, str) else None)
         queue.definition = replace(queue.definition, **changes)  # type: ignore[arg-type]
         self._core.routing.changed()
+        if queue.definition.exclusive:
+            queue.keep_groups()
+        if queue.groups is not None and not changes.keys().isdisjoint(("exclusive", "group_buckets")):
+            queue.groups.reset()
         queue.check_dispatch()
         if queue.definition.durable and not queue.definition.internal:
             self._commit(lambda batch: batch.put_queue(queue.definition.record(queue.queue_id)))

@@ -39,6 +39,10 @@ class QueueDefinition:
     consumers_before_dispatch: int = 0
     delay_before_dispatch: int = -1
     enabled: bool = True
+    exclusive: bool = False
+    group_buckets: int = -1
+    group_rebalance: bool = False
+    group_rebalance_pause_dispatch: bool = False
     auto_delete: bool = False
     auto_delete_delay: int = 0
     auto_delete_message_count: int = 0
@@ -96,6 +100,12 @@ def resolve(configuration: QueueConfiguration, settings: AddressSettings) -> Que
         consumers_before_dispatch=_number(configuration.consumers_before_dispatch, settings.default_consumers_before_dispatch),
         delay_before_dispatch=_number(configuration.delay_before_dispatch, settings.default_delay_before_dispatch),
         enabled=either(configuration.enabled, True),
+        exclusive=either(configuration.exclusive, settings.default_exclusive_queue),
+        group_buckets=_number(configuration.group_buckets, settings.default_group_buckets),
+        group_rebalance=either(configuration.group_rebalance, settings.default_group_rebalance),
+        group_rebalance_pause_dispatch=either(
+            configuration.group_rebalance_pause_dispatch, settings.default_group_rebalance_pause_dispatch
+        ),
         auto_delete=auto_delete and not configuration.configuration_managed and not configuration.internal,
         auto_delete_delay=_number(configuration.auto_delete_delay, settings.auto_delete_queues_delay),
         auto_delete_message_count=_number(configuration.auto_delete_message_count, settings.auto_delete_queues_message_count),
@@ -108,7 +118,7 @@ def _number(value: int | None, default: int) -> int:
 
 def _refuse_missing_kinds(configuration: QueueConfiguration, settings: AddressSettings) -> None:
     wanted = {
-        "exclusive": configuration.exclusive or (configuration.exclusive is None and settings.default_exclusive_queue),
+        "group-first-key": configuration.group_first_key or settings.default_group_first_key,
         "last-value": configuration.last_value or (configuration.last_value is None and settings.default_last_value_queue),
         "last-value-key": configuration.last_value_key or settings.default_last_value_key,
         "non-destructive": configuration.non_destructive or (configuration.non_destructive is None and settings.default_non_destructive),

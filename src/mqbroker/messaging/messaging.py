@@ -11,6 +11,7 @@ from mqbroker.messaging.branches import Branches
 from mqbroker.messaging.core import MessagingCore, MessagingOptions
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.reapers import ExpiryReaper, UsageReaper
@@ -65,6 +66,8 @@ class Messaging:
                 reference = Reference(message, queue, entry.scheduled, entry.delivery_count)
                 sent_to = core.addresses.get(message.address, queue.address)
                 core.hold(reference, sent_to.memory)
+                if has_group(message):
+                    queue.keep_groups()
                 queue.add(reference)
                 if to_hold and (place := (entry.queue_id, message.message_id)) in to_hold:
                     held[place] = reference

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.filter import Filter
+from mqbroker.messaging.groups import MessageGroups
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.references import Cursor, Reference, ReferenceList
 from mqbroker.messaging.scheduled import ScheduledReferences
@@ -53,6 +54,7 @@ class Queue:
         "delivering",
         "dispatch_allowed",
         "filter",
+        "groups",
         "idle_since_ms",
         "marked",
         "messages_acknowledged",
@@ -109,6 +111,8 @@ class Queue:
         self.idle_since_ms = self.created_ms
         self.sweep_mark = False
         self._groups: list[_ConsumerGroup] = []
+        self.groups: MessageGroups | None = MessageGroups(self) if definition.exclusive else None
+        """Who has which message group; None while there are none."""
         self._dispatch_timer: Cancellable | None = None
         self.dispatch_allowed = True
         self._arm_dispatch()
@@ -217,6 +221,8 @@ class Queue:
         else:
             self._transient_bytes -= message.stored_size
         reference.consumer = None
+        if not self.delivering and self.groups is not None:
+            self.turn.mark_queue(self)
 
     def take(self, reference: Reference) -> None:
         """Take a waiting or scheduled reference out, to be treated as one in delivery."""
@@ -257,6 +263,8 @@ class Queue:
             self._groups[-1].consumers.append(consumer)
         self.consumer_count += 1
         self.consumers_seen = True
+        if self.groups is not None:
+            self.groups.consumer_added()
         self.check_dispatch()
         self.turn.mark_queue(self)
 
@@ -269,6 +277,8 @@ class Queue:
                     self._groups.remove(group)
                 self.consumer_count -= 1
                 break
+        if self.groups is not None:
+            self.groups.consumer_removed(consumer)
         if consumer.cursor is not None:
             consumer.cursor.close()
             consumer.cursor = None
@@ -305,6 +315,9 @@ class Queue:
         """Hand messages to ready consumers: highest consumer priority first, round robin among equals."""
         if self.paused or self.address.paused or not self.dispatch_allowed or not self.references.count:
             return
+        if self.groups is not None:
+            self.groups.deliver()
+            return
         references = self.references
         for group in self._groups:
             consumers = group.consumers
@@ -337,6 +350,36 @@ class Queue:
                 reference.consumer = consumer
                 consumer.handle(reference)
             group.position = position
+
+    def hand_over(self, reference: Reference, consumer: QueueConsumer) -> bool:
+        """Give a waiting reference to this consumer; False when it turned out to be expired."""
+        self.references.remove(reference)
+        self.delivering += 1
+        expiration = reference.message.expiration
+        if expiration and expiration <= self.clock.wall_ms() and self.expires:
+            self.on_expired(reference)
+            return False
+        reference.delivery_count += 1
+        reference.consumer = consumer
+        consumer.handle(reference)
+        return True
+
+    def next_consumer(self, message: Message) -> QueueConsumer | None:
+        """The ready consumer whose turn it is among those that would take ``message``."""
+        for group in self._groups:
+            consumers = group.consumers
+            for step in range(len(consumers)):
+                index = (group.position + step) % len(consumers)
+                consumer = consumers[index]
+                if consumer.ready and (consumer.filter is None or consumer.filter.matches(message)):
+                    group.position = index + 1
+                    return consumer
+        return None
+
+    def keep_groups(self) -> None:
+        """A message with a group id has come, or the definition has changed: from now on groups stay together where they are to."""
+        if self.groups is None and (self.definition.exclusive or self.definition.group_buckets):
+            self.groups = MessageGroups(self)
 
     def _next_match(self, consumer: QueueConsumer) -> Reference | None:
         cursor, filter = consumer.cursor, consumer.filter

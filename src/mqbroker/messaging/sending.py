@@ -9,6 +9,7 @@ from mqbroker.messaging.address import Address
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.copies import make_copy
 from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queue import Queue
@@ -136,6 +137,9 @@ class Sending:
         for reference in references:
             self._core.hold(reference, address.memory)
             reference.queue.arriving += 1
+        if has_group(message):
+            for queue in queues:
+                queue.keep_groups()
         return references
 
     def _route(

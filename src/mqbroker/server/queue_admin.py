@@ -226,6 +226,10 @@ class SessionAdministration:
             auto_delete_delay=definition.auto_delete_delay,
             auto_delete_message_count=definition.auto_delete_message_count,
             enabled=definition.enabled,
+            exclusive=definition.exclusive,
+            group_buckets=definition.group_buckets,
+            group_rebalance=definition.group_rebalance,
+            group_rebalance_pause_dispatch=definition.group_rebalance_pause_dispatch,
             configuration_managed=definition.configuration_managed,
         )
 

@@ -273,13 +273,10 @@ class HonestyTests(ConfigurationTestCase):
     def test_queue_kinds(self) -> None:
         queue = '<addresses><address name="a"><anycast><queue name="q" {}/></anycast></address></addresses>'
         for attribute in (
-            'exclusive="true"',
             'last-value="true"',
             'last-value-key="k"',
             'non-destructive="true"',
             'ring-size="10"',
-            'group-rebalance="true"',
-            'group-buckets="4"',
             'group-first-key="k"',
         ):
             with self.subTest(attribute=attribute):
@@ -289,14 +286,11 @@ class HonestyTests(ConfigurationTestCase):
     def test_address_setting_kinds(self) -> None:
         settings = '<address-settings><address-setting match="a"><{0}>{1}</{0}></address-setting></address-settings>'
         for name, bad, good in (
-            ("default-exclusive-queue", "true", "false"),
             ("default-last-value-queue", "true", "false"),
             ("last-value-queue", "true", None),
             ("default-last-value-key", "k", ""),
             ("default-non-destructive", "true", "false"),
             ("default-ring-size", "10", "-1"),
-            ("default-group-rebalance", "true", "false"),
-            ("default-group-buckets", "8", "0"),
             ("retroactive-message-count", "10", "0"),
             ("slow-consumer-policy", "KILL", "NOTIFY"),
         ):

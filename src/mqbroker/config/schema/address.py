@@ -6,7 +6,7 @@ from mqbroker.config import values as kinds
 from mqbroker.config.schema.model import Item, flag, honoured, quiet, refused, warned
 from mqbroker.config.schema.storage import NO_PAGING
 
-NO_GROUPS = "message groups are not there yet"
+NO_FIRST_KEY = "the first message of a group is not marked yet"
 NO_SPECIAL = "this kind of queue is not there yet"
 NO_RELOAD = "a changed file takes effect at the next start"
 OLD_JMS = "superseded: write auto-create-queues, auto-create-addresses, auto-delete-queues or auto-delete-addresses"
@@ -63,11 +63,11 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     warned("config-delete-diverts", FORCE, "Remove diverts that left this file.", NO_RELOAD, ("OFF",)),
     honoured("default-max-consumers", kinds.integer(0, kinds.INT_MAX, -1), "Most consumers of a queue; -1 no limit."),
     flag("default-purge-on-no-consumers", "Remove a queue's messages when its last consumer leaves."),
-    refused("default-exclusive-queue", kinds.BOOLEAN, "One consumer gets everything.", NO_SPECIAL),
-    refused("default-group-rebalance", kinds.BOOLEAN, "Groups are dealt out anew for a new consumer.", NO_GROUPS),
-    refused("default-group-rebalance-pause-dispatch", kinds.BOOLEAN, "Delivery pauses meanwhile.", NO_GROUPS),
-    refused("default-group-buckets", kinds.INT, "Number of groups; 0: no groups.", NO_GROUPS, (-1, 0)),
-    refused("default-group-first-key", kinds.OPTIONAL_TEXT, "Property that marks the first message of a group.", NO_GROUPS, (None,)),
+    flag("default-exclusive-queue", "One consumer gets everything."),
+    flag("default-group-rebalance", "Groups are dealt out anew for a new consumer."),
+    flag("default-group-rebalance-pause-dispatch", "Delivery pauses until nothing is in delivery any more."),
+    honoured("default-group-buckets", kinds.integer(-1, kinds.INT_MAX), "Groups are put into so many; 0: no groups, -1: each for itself."),
+    refused("default-group-first-key", kinds.OPTIONAL_TEXT, "Property that marks the first message of a group.", NO_FIRST_KEY, (None,)),
     refused("default-last-value-queue", kinds.BOOLEAN, "Keep only the newest message of each key.", NO_SPECIAL),
     refused("default-last-value-key", kinds.OPTIONAL_TEXT, "Property that is the key.", NO_SPECIAL, (None,)),
     refused("default-non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqbroker.config import values as kinds
-from mqbroker.config.schema.address import ADDRESS_SETTING, NO_GROUPS, NO_SPECIAL
+from mqbroker.config.schema.address import ADDRESS_SETTING, NO_FIRST_KEY, NO_SPECIAL
 from mqbroker.config.schema.missing import REFUSED
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, refused, refused_block, warned
 from mqbroker.config.schema.server import BROKER, CONNECTIONS, MANAGEMENT, MESSAGES, NO_JAVA, NO_JMX, SECURITY, WATCHDOGS
@@ -48,11 +48,11 @@ QUEUE_ATTRIBUTES: tuple[Item, ...] = (
     NAME,
     honoured("max-consumers", kinds.integer(0, kinds.INT_MAX, -1), "Most consumers; -1 no limit."),
     flag("purge-on-no-consumers", "Remove all messages when the last consumer leaves; false unless set."),
-    refused("exclusive", kinds.BOOLEAN, "One consumer gets everything.", NO_SPECIAL),
-    refused("group-rebalance", kinds.BOOLEAN, "Groups are dealt out anew for a new consumer.", NO_GROUPS),
-    refused("group-rebalance-pause-dispatch", kinds.BOOLEAN, "Delivery pauses meanwhile.", NO_GROUPS),
-    refused("group-buckets", kinds.INT, "Number of groups; 0: no groups.", NO_GROUPS, (-1, 0)),
-    refused("group-first-key", kinds.OPTIONAL_TEXT, "Property that marks the first message of a group.", NO_GROUPS, (None,)),
+    flag("exclusive", "One consumer gets everything."),
+    flag("group-rebalance", "Groups are dealt out anew for a new consumer."),
+    flag("group-rebalance-pause-dispatch", "Delivery pauses until nothing is in delivery any more."),
+    honoured("group-buckets", kinds.integer(-1, kinds.INT_MAX), "Groups are put into so many; 0: no groups, -1: each for itself."),
+    refused("group-first-key", kinds.OPTIONAL_TEXT, "Property that marks the first message of a group.", NO_FIRST_KEY, (None,)),
     refused("last-value", kinds.BOOLEAN, "Keep only the newest message of each key.", NO_SPECIAL),
     refused("last-value-key", kinds.OPTIONAL_TEXT, "Property that is the key.", NO_SPECIAL, (None,)),
     refused("non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),

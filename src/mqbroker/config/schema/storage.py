@@ -5,6 +5,7 @@ from __future__ import annotations
 from mqbroker.config import values as kinds
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, warned
 
+NO_POOL = "the journal makes files when it needs them, and removes them"
 OWN_JOURNAL = "the journal has its own format and writes in its own way"
 NO_PAGING = "paging is not there yet"
 NO_DISK_GUARD = "the disk is not watched yet: producers go on until it is full"
@@ -24,8 +25,8 @@ STORAGE: tuple[Item, ...] = (
     honoured("journal-sync-non-transactional", kinds.BOOLEAN, "Durable sends and acknowledgements do."),
     honoured("large-message-sync", kinds.BOOLEAN, "The end of a large message does."),
     honoured("journal-file-size", kinds.POSITIVE_BYTES, "Size of one journal file, bytes."),
-    quiet("journal-min-files", kinds.integer(2, kinds.INT_MAX), "Journal files made in advance.", OWN_JOURNAL),
-    quiet("journal-pool-files", kinds.integer(0, kinds.INT_MAX, -1), "Journal files kept for reuse.", OWN_JOURNAL),
+    quiet("journal-min-files", kinds.integer(2, kinds.INT_MAX), "Journal files made in advance.", NO_POOL),
+    quiet("journal-pool-files", kinds.integer(0, kinds.INT_MAX, -1), "Journal files kept for reuse.", NO_POOL),
     honoured("journal-compact-min-files", kinds.integer(0, kinds.INT_MAX), "Journal files from which on it is compacted; 0 never."),
     honoured("journal-compact-percentage", kinds.PERCENT, "Percent of live records below which it is compacted; 0 never."),
     quiet("journal-buffer-size", kinds.POSITIVE_BYTES, "Size of the write buffer, bytes.", OWN_JOURNAL),

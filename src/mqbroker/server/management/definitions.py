@@ -102,7 +102,7 @@ def describe_queue(queue: Queue) -> str:
         "durable": definition.durable,
         "user": definition.user,
         "max-consumers": definition.max_consumers,
-        "exclusive": False,
+        "exclusive": queue.definition.exclusive,
         "group-rebalance": False,
         "group-rebalance-pause-dispatch": False,
         "group-buckets": -1,

@@ -192,8 +192,26 @@ class QueueControl(Resource):
         self.queue.paused = False
         self.server.turn.mark_queue(self.queue)
 
+    def list_groups(self) -> list[Row]:
+        groups = self.queue.groups
+        return [] if groups is None else [{"groupID": str(slot), **_owner(consumer)} for slot, consumer in groups.owners().items()]
+
+    def reset_groups(self, group_id: str | None = None) -> None:
+        if self.queue.groups is not None:
+            self.queue.groups.reset(group_id)
+
     def set_enabled(self, enabled: bool) -> None:
         self.server.messaging.administration.update_queue(self.queue, enabled=enabled)
+
+
+def _owner(consumer: Any) -> Row:
+    return {
+        "consumerID": consumer.consumer_id,
+        "connectionID": consumer.session.connection.connection_id,
+        "sessionID": consumer.session.name,
+        "browseOnly": False,
+        "creationTime": consumer.created_ms,
+    }
 
 
 def _queue(getter: Callable[[Queue], Any]) -> Callable[[QueueControl], Any]:
@@ -254,7 +272,10 @@ QueueControl.ATTRIBUTES = {
     "PurgeOnNoConsumers": _queue(lambda queue: queue.definition.purge_on_no_consumers),
     "Enabled": _queue(lambda queue: queue.definition.enabled),
     "ConfigurationManaged": _queue(lambda queue: queue.definition.configuration_managed),
-    "Exclusive": lambda control: False,
+    "Exclusive": _queue(lambda queue: queue.definition.exclusive),
+    "GroupBuckets": _queue(lambda queue: queue.definition.group_buckets),
+    "GroupRebalance": _queue(lambda queue: queue.definition.group_rebalance),
+    "GroupRebalancePauseDispatch": _queue(lambda queue: queue.definition.group_rebalance_pause_dispatch),
     "LastValue": lambda control: False,
     "LastValueKey": lambda control: None,
     "ConsumersBeforeDispatch": _queue(lambda queue: queue.definition.consumers_before_dispatch),
@@ -262,7 +283,7 @@ QueueControl.ATTRIBUTES = {
     "PreparedTransactionMessageCount": lambda control: control.server.messaging.branches.acknowledged_on(control.queue),
     "Paused": _queue(lambda queue: queue.paused),
     "PersistedPause": lambda control: False,
-    "GroupCount": lambda control: 0,
+    "GroupCount": _queue(lambda queue: queue.groups.count if queue.groups is not None else 0),
     "RingSize": lambda control: -1,
     "AutoDelete": _queue(lambda queue: queue.definition.auto_delete),
 }
@@ -294,6 +315,9 @@ QueueControl.OPERATIONS = {
     "resume": Operation(QueueControl.resume),
     "enable": Operation(lambda control: control.set_enabled(True)),
     "disable": Operation(lambda control: control.set_enabled(False)),
+    "listGroupsAsJSON": Operation(lambda control: json.dumps(control.list_groups())),
+    "resetAllGroups": Operation(QueueControl.reset_groups),
+    "resetGroup": Operation(lambda control, group_id: control.reset_groups(str(group_id)), 1),
     "flushExecutor": Operation(lambda control: None),
     "resetMessagesAdded": Operation(lambda control: setattr(control.queue, "messages_added", 0)),
     "resetMessagesAcknowledged": Operation(lambda control: setattr(control.queue, "messages_acknowledged", 0)),

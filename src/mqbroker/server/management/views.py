@@ -61,7 +61,7 @@ def queue_row(queue: Queue) -> Row:
         "deliveringCount": queue.delivering,
         "messagesKilled": queue.messages_killed,
         "directDeliver": False,
-        "exclusive": False,
+        "exclusive": queue.definition.exclusive,
         "lastValue": False,
         "lastValueKey": None,
         "scheduledCount": queue.scheduled.count,

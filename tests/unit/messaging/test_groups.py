@@ -1,0 +1,205 @@
+"""Message groups and exclusive queues: who gets which message, and when that ends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.messaging.groups import bucket_of
+from mqbroker.messaging.ports import Recovered, RecoveredReference
+from mqclient.wire import packets as wire
+from mqclient.wire.message import KEY_GROUP_ID, KEY_GROUP_SEQUENCE, decode_message
+from mqclient.wire.properties import INT, STRING
+from tests.unit.server.support import Session, World, message_id
+
+
+class GroupTestCase(SynchronousTestCase):
+    def start(self, **attributes: Any) -> None:
+        self.world = World()
+        self.session = self.world.session()
+        self.session.create_queue("q", **attributes)
+        self.session.take()
+
+    def consumer(self, credits: int = -1, **more: Any) -> Session:
+        session = self.world.peer().open()
+        session.consume(credits=credits, **more)
+        return session
+
+    def publish(self, body: str, group: str | None = None, sequence: int | None = None, **headers: Any) -> None:
+        properties: dict[str, Any] = {}
+        if group is not None:
+            properties[KEY_GROUP_ID] = (STRING, group)
+        if sequence is not None:
+            properties[KEY_GROUP_SEQUENCE] = (INT, sequence)
+        self.session.publish(body.encode(), properties=properties, **headers)
+
+    @staticmethod
+    def got(session: Session) -> str:
+        return "".join(decode_message(packet.message).body.decode() for packet in session.received())
+
+    @property
+    def queue(self) -> Any:
+        return self.world.queue("q")
+
+
+class GroupTests(GroupTestCase):
+    def test_a_queue_without_groups_has_nothing_for_them(self) -> None:
+        self.start()
+        self.publish("x")
+        self.assertIsNone(self.queue.groups)
+
+    def test_each_group_stays_with_one_consumer(self) -> None:
+        self.start()
+        first, second = self.consumer(), self.consumer()
+        for body, group in zip("aAbBcC-+", "lrlrlr", strict=False):
+            self.publish(body, group)
+        self.assertEqual((self.got(first), self.got(second)), ("abc", "ABC"))
+        self.publish("1")
+        self.publish("2")
+        self.assertEqual((self.got(first), self.got(second)), ("1", "2"))
+
+    def test_a_busy_owner_holds_back_what_stands_behind(self) -> None:
+        self.start()
+        busy = self.consumer(credits=1)
+        self.publish("a", "g")
+        other = self.consumer()
+        for body, group in (("b", "g"), ("c", None), ("d", "h")):
+            self.publish(body, group)
+        self.assertEqual((self.got(busy), self.got(other)), ("a", ""))
+        busy.send(wire.FlowToken(0, 10000))
+        self.assertEqual((self.got(busy), self.got(other)), ("bd", "c"))
+
+    def test_a_closed_group_is_dealt_out_anew(self) -> None:
+        self.start()
+        first, second = self.consumer(), self.consumer()
+        self.publish("a", "g")
+        self.publish("b", "g", -1)
+        self.publish("c", "g")
+        self.assertEqual((self.got(first), self.got(second)), ("ab", "c"))
+
+    def test_groups_of_a_consumer_that_leaves(self) -> None:
+        self.start()
+        first, second = self.consumer(), self.consumer()
+        self.publish("a", "g")
+        first.peer.lose()
+        self.publish("b", "g")
+        self.assertEqual(self.got(second), "ab")
+
+    def test_only_matching_consumers_get_a_group(self) -> None:
+        self.start()
+        never, always = self.consumer(filter="never = 1"), self.consumer()
+        self.publish("a", "g")
+        self.publish("b", "h")
+        self.assertEqual((self.got(never), self.got(always)), ("", "ab"))
+
+    def test_no_groups_with_no_buckets(self) -> None:
+        self.start(group_buckets=0)
+        first, second = self.consumer(), self.consumer()
+        for body in "ab":
+            self.publish(body, "g")
+        self.assertEqual((self.got(first), self.got(second)), ("a", "b"))
+        self.assertIsNone(self.queue.groups)
+
+    def test_groups_of_one_bucket_go_together(self) -> None:
+        self.start(group_buckets=1)
+        first, second = self.consumer(), self.consumer()
+        for body, group in zip("abc", "lrm", strict=True):
+            self.publish(body, group)
+        self.assertEqual((self.got(first), self.got(second)), ("abc", ""))
+        self.assertEqual(self.queue.groups.count, 1)
+
+    def test_buckets_follow_the_java_hash(self) -> None:
+        self.assertEqual([bucket_of(text, 1 << 20) for text in ("", "a", "ab")], [0, 97 * 31, (97 * 31**3 + 98 * 31) % (1 << 20)])
+        self.assertEqual(bucket_of("\u00ff" * 40, 7), bucket_of("\u00ff" * 40, 7))
+
+    def test_groups_are_kept_together_after_a_restart(self) -> None:
+        self.start()
+        for body in "ab":
+            self.publish(body, "g")
+        queue = self.queue
+        messages = [(reference.message, [RecoveredReference(queue.queue_id)]) for reference in queue.references]
+        self.world = World(recovered=Recovered(queues=[queue.definition.record(queue.queue_id)], messages=messages))
+        first, second = self.consumer(credits=1), self.consumer()
+        self.assertEqual((self.got(first), self.got(second)), ("a", ""))
+
+    def test_rebalance_deals_out_anew(self) -> None:
+        self.start(group_rebalance=True)
+        first = self.consumer()
+        self.publish("a", "g")
+        second = self.consumer()
+        self.assertEqual(self.queue.groups.count, 0)
+        self.publish("b", "g")
+        self.assertEqual((self.got(first), self.got(second)), ("a", "b"))
+
+    def test_rebalance_with_a_pause_waits_for_the_acknowledgements(self) -> None:
+        self.start(group_rebalance=True, group_rebalance_pause_dispatch=True)
+        first = self.consumer()
+        self.publish("a", "g")
+        (packet,) = first.received()
+        second = self.consumer()
+        self.publish("b", "g")
+        self.assertEqual(self.got(first) + self.got(second), "")
+        first.send(wire.IndividualAcknowledge(0, message_id(packet), False))
+        self.assertEqual(self.got(first) + self.got(second), "b")
+
+    def test_management_resets_groups(self) -> None:
+        self.start()
+        first, second = self.consumer(), self.consumer()
+        self.publish("a", "g")
+        (group,) = json.loads(self.world.registry.invoke("queue.q", "listGroupsAsJSON", []))
+        self.assertEqual((group["groupID"], group["sessionID"]), ("g", first.name))
+        self.assertEqual(self.world.registry.attribute("queue.q", "GroupCount"), 1)
+        self.world.registry.invoke("queue.q", "resetGroup", ["other"])
+        self.world.registry.invoke("queue.q", "resetGroup", ["g"])
+        self.assertEqual(self.world.registry.attribute("queue.q", "GroupCount"), 0)
+        self.publish("b", "g")
+        self.world.registry.invoke("queue.q", "resetAllGroups", [])
+        self.publish("c", "g")
+        self.assertEqual((self.got(first), self.got(second)), ("ac", "b"))
+
+    def test_the_mark_of_the_first_message_is_refused(self) -> None:
+        self.start()
+        self.assertEqual(self.session.error(wire.CreateQueueV2("k", "k", durable=True, routing_type=1, group_first_key="f")), 213)
+
+
+class ExclusiveTests(GroupTestCase):
+    def test_one_consumer_gets_everything_until_it_leaves(self) -> None:
+        self.start(exclusive=True)
+        first, second = self.consumer(), self.consumer()
+        for body in "abc":
+            self.publish(body)
+        self.assertEqual((self.got(first), self.got(second)), ("abc", ""))
+        first.peer.lose()
+        self.assertEqual(self.got(second), "abc")
+
+    def test_it_keeps_the_queue_while_it_is_busy(self) -> None:
+        self.start(exclusive=True)
+        first, second = self.consumer(credits=1), self.consumer()
+        for body in "ab":
+            self.publish(body)
+        self.assertEqual((self.got(first), self.got(second)), ("a", ""))
+
+    def test_the_highest_priority_is_first(self) -> None:
+        self.start(exclusive=True)
+        low, high = self.consumer(priority=1), self.consumer(priority=5)
+        self.publish("a")
+        self.assertEqual((self.got(low), self.got(high)), ("", "a"))
+
+    def test_an_expired_message_leaves_the_queue(self) -> None:
+        self.start(exclusive=True)
+        self.publish("x", expiration=self.world.clock.wall_ms() + 10)
+        self.world.clock.advance(1)
+        self.publish("y")
+        self.assertEqual(self.got(self.consumer()), "y")
+
+    def test_it_is_told_in_queries_and_can_be_changed(self) -> None:
+        self.start(exclusive=True)
+        answer: Any = self.session.call(wire.QueueQuery("q"))
+        self.assertTrue(answer.exclusive)
+        first, second = self.consumer(), self.consumer()
+        self.world.messaging.administration.update_queue(self.queue, exclusive=False)
+        for body in "ab":
+            self.publish(body)
+        self.assertEqual((self.got(first), self.got(second)), ("a", "b"))
