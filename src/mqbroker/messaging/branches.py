@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.ports import BranchRecord, BranchState, Cancellable, Recovered, RecoveredBranch, RecoveredDuplicateId
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
@@ -319,6 +320,8 @@ class Branches:
             for reference in references:
                 core.hold(reference, core.addresses.get(message.address, reference.queue.address).memory)
                 reference.queue.arriving += 1
+                if has_group(message):
+                    reference.queue.keep_groups()
             transaction.add_send(message, references)
         for place in entry.record.acknowledged:
             if place in held:

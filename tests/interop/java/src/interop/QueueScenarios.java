@@ -26,6 +26,7 @@ final class QueueScenarios {
     static void addTo(Map<String, Scenario> all) {
         all.put("queue-order", QueueScenarios::order);
         all.put("queue-two-consumers", QueueScenarios::twoConsumers);
+        all.put("queue-groups", QueueScenarios::groups);
         all.put("queue-start-stop", QueueScenarios::startStop);
         all.put("queue-selector", QueueScenarios::selector);
         all.put("queue-selector-jms-fields", QueueScenarios::selectorOnHeaders);
@@ -72,6 +73,39 @@ final class QueueScenarios {
             Context.nothing(consumer);
         }
         Context.equal(20, seen.size(), "each message once");
+    }
+
+    /** Each group stays with one consumer until it is closed, or the consumer leaves. */
+    private static void groups(Context context) throws Exception {
+        Connection connection = context.connect("");
+        Session session = connection.createSession();
+        Queue queue = session.createQueue(context.name("q"));
+        MessageConsumer first = session.createConsumer(queue);
+        MessageConsumer second = connection.createSession().createConsumer(queue);
+        MessageProducer producer = session.createProducer(queue);
+        for (int i = 0; i < 20; i++) {
+            sendToGroup(session, producer, i % 2 == 0 ? "even" : "odd", 0, "m" + i);
+        }
+        for (int i = 0; i < 20; i++) {
+            Context.equal("m" + i, Context.nextText(i % 2 == 0 ? first : second), "the group's consumer");
+        }
+        sendToGroup(session, producer, "even", -1, "last");
+        Context.nextTexts(first, "last");
+        first.close();
+        sendToGroup(session, producer, "even", 0, "again");
+        sendToGroup(session, producer, "new", 0, "new");
+        Context.nextTexts(second, "again", "new");
+        Context.nothing(second);
+    }
+
+    private static void sendToGroup(Session session, MessageProducer producer, String group, int sequence, String text)
+            throws JMSException {
+        TextMessage message = session.createTextMessage(text);
+        message.setStringProperty("JMSXGroupID", group);
+        if (sequence != 0) {
+            message.setIntProperty("JMSXGroupSeq", sequence);
+        }
+        producer.send(message);
     }
 
     private static void startStop(Context context) throws Exception {
