@@ -31,6 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     parts: list[Part] = []
     trends: list[Trend] = []
     judged = 0.0
+    series: dict[str, list[dict[str, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="mqbroker-soak-") as temporary:
         folder = options.keep or Path(temporary)
         if options.rounds:
@@ -39,8 +40,8 @@ def main(arguments: Sequence[str]) -> int:
             mixed = MixedRun(folder / "mixed", options.minutes * 60, random.Random(seed + 1))
             mixed.run()
             parts += mixed.parts
-            trends, judged = mixed.trends, mixed.judged_seconds
-    report = Report(seed, " ".join(["python -m tests.soak", *arguments]), parts, trends, bool(options.minutes), judged)
+            trends, judged, series = mixed.trends, mixed.judged_seconds, mixed.series
+    report = Report(seed, " ".join(["python -m tests.soak", *arguments]), parts, trends, bool(options.minutes), judged, series)
     report.write(options.report)
     print(report.text(), end="")
     return 0 if report.passed else 1

@@ -32,6 +32,7 @@ class Report:
     trends: Sequence[Trend]
     trends_wanted: bool
     judged_seconds: float
+    series: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
 
     @property
     def problems(self) -> list[str]:

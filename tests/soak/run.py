@@ -82,6 +82,7 @@ class MixedRun:
         self.parts: list[Part] = []
         self.trends: list[Trend] = []
         self.judged_seconds = 0.0
+        self.series: dict[str, list[dict[str, float]]] = {}
         self._folder = folder
         self._seconds = seconds
         self._rng = rng
@@ -105,6 +106,8 @@ class MixedRun:
             self._under_kills(proxy, clients, begin + self._seconds * KILLED_SHARE)
             self._living_on(proxy, clients, begin + self._seconds)
             say("stopping: the queues run empty")
+            for each in clients:
+                each.ask_to_stop()
             self.parts.append(guarded("transfers", clients[0].finish))
             self.parts.append(self._with_activity(guarded("mixed load", lambda: clients[1].finish(judge_deliveries))))
             self._broker.stop()
@@ -167,3 +170,4 @@ class MixedRun:
         judged_from = begin + min(WARM_UP_SECONDS_MAX, WARM_UP_SHARE * (end - begin))
         self.judged_seconds = end - judged_from
         self.trends = watch.trends(judged_from)
+        self.series = watch.series()

@@ -28,6 +28,7 @@ TOLERANCES: Mapping[str, Tolerance] = {
 }
 SAMPLES_MIN = 10
 """Fewer say nothing."""
+SERIES_POINTS = 300
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,14 @@ class Watch:
     def stop(self) -> None:
         self._over.set()
         self._thread.join()
+
+    def series(self) -> dict[str, list[dict[str, float]]]:
+        """All samples, thinned to some hundred of each subject, with `time` in s since its first one."""
+        found = {}
+        for name, samples in self.samples.items():
+            step = len(samples) // SERIES_POINTS + 1
+            found[name] = [{"time": round(each.time - samples[0].time, 1), **each.values} for each in samples[::step]]
+        return found
 
     def trends(self, begin: float) -> list[Trend]:
         """Of the samples from the moment `begin` on."""

@@ -71,9 +71,12 @@ class Clients:
         for process in self.processes:
             process.raise_if_dead()
 
+    def ask_to_stop(self) -> None:
+        (self.folder / "stop").touch()
+
     def finish(self, verdict: Callable[[list[Event]], list[str]] = judge) -> Outcome:
         """Let them empty the queues and end, then judge what they have logged; raises ProcessFailed when one hangs or fails."""
-        (self.folder / "stop").touch()
+        self.ask_to_stop()
         for process in self.processes:
             status = process.wait(DRAIN_SECONDS)
             if status != 0:

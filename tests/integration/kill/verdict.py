@@ -12,6 +12,7 @@ monotonic clock of the machine in ns, the same for all processes:
 ``committed``  the broker has confirmed the commit
 ``acked``      the broker has confirmed the acknowledgement of a consumer
 ``damaged``    the message that a transactor or consumer was given had another body than was sent
+``settled``    a branch that was found prepared after a crash is committed or rolled back (only counted)
 ``large``      the send that was confirmed was that of a large message (only counted)
 =============  =================================================================
 """
@@ -96,21 +97,23 @@ def judge(events: list[Event]) -> list[str]:
             outcomes.setdefault(parts[0], set()).add(attempt)
             if attempt not in names["commit"]:
                 problems.append(f"{name} was received, its transaction was never committed")
+    committed: dict[str, set[str]] = {}
+    for name in names["committed"]:
+        committed.setdefault(name.split("/")[0], set()).add(name)
     for sent in sorted(names["sent"] | outcomes.keys()):
-        problems += judge_outcome(sent, outcomes.get(sent, set()), names)
+        problems += judge_outcome(sent, outcomes.get(sent, set()), committed.get(sent, set()), names["got"])
     return problems
 
 
-def judge_outcome(sent: str, attempts: set[str], names: dict[str, set[str]]) -> list[str]:
+def judge_outcome(sent: str, attempts: set[str], committed: set[str], got: set[str]) -> list[str]:
     """One message must have led to exactly one transaction, and that one to all of its messages."""
     if not attempts:
         return [f"{sent} was confirmed and is lost"]
     if len(attempts) > 1:
         return [f"{sent} was processed more than once: {', '.join(sorted(attempts))}"]
     attempt = next(iter(attempts))
-    problems = [f"{attempt} was committed in part: {part} is missing" for part in made_of(attempt) if part not in names["got"]]
-    confirmed = {name for name in names["committed"] if name.split("/")[0] == sent}
-    problems += [f"{name} was confirmed, but what came out is {attempt}" for name in sorted(confirmed - attempts)]
+    problems = [f"{attempt} was committed in part: {part} is missing" for part in made_of(attempt) if part not in got]
+    problems += [f"{name} was confirmed, but what came out is {attempt}" for name in sorted(committed - attempts)]
     return problems
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from mqclient import jms
 from mqclient.errors import MQError
+from mqclient.jms.xa import XAConnection, XAConnectionFactory, XAResource
+from mqclient.xa import XAError, Xid
 from tests.integration.kill.verdict import body_of, is_large, made_of, name_in
 
 IN, OUT = "queue://kill.in", "queue://kill.out"
@@ -45,6 +47,7 @@ class Worker:
         self._last_news = time.monotonic()
         self._count = 0
         self._open: str | None = None
+        self._decided: dict[Xid, str] = {}
 
     def log(self, verb: str, name: str) -> None:
         os.write(self._log, f"{time.monotonic_ns()} {verb} {name}\n".encode())
@@ -61,13 +64,13 @@ class Worker:
         while True:
             try:
                 with (
-                    jms.ConnectionFactory(f"{self.url}?{PARAMETERS}{parameters}") as factory,
-                    factory.create_connection(USER, PASSWORD) as connection,
+                    XAConnectionFactory(f"{self.url}?{PARAMETERS}{parameters}") as factory,
+                    factory.create_xa_connection(USER, PASSWORD) as connection,
                 ):
                     connection.start()
                     work(connection)
                     return
-            except (jms.JMSException, MQError) as error:
+            except (jms.JMSException, MQError, XAError) as error:
                 print(f"{self.name}: {error}", file=sys.stderr, flush=True)
                 self._last_news = time.monotonic()
                 time.sleep(0.05)
@@ -113,6 +116,46 @@ class Worker:
                 session.commit()
                 self.log("committed", attempt)
 
+    def forward_branches(self, connection: jms.Connection) -> None:
+        """The same in branches of distributed transactions, of which this worker is the transaction manager; its log is the log of that."""
+        assert isinstance(connection, XAConnection)
+        with connection.create_xa_session() as session, session.create_consumer(IN) as consumer, session.create_producer(OUT) as producer:
+            resource = session.xa_resource
+            self.settle(resource)
+            while not self.idle():
+                xid = Xid(1, f"{self.name}.{self._count}".encode())
+                one_phase = self._count % 3 == 0
+                self._count += 1
+                resource.start(xid)
+                name = self.receive(consumer)
+                if name is None:
+                    resource.end(xid)
+                    resource.rollback(xid)
+                    continue
+                attempt = f"{name}/{xid.global_transaction_id.decode()}"
+                for part in made_of(attempt):
+                    producer.send(body_of(part))
+                resource.end(xid)
+                if not one_phase:
+                    resource.prepare(xid)
+                self.log("commit", attempt)
+                self._decided = {xid: attempt}
+                resource.commit(xid, one_phase)
+                self.log("committed", attempt)
+                self._decided = {}
+
+    def settle(self, resource: XAResource) -> None:
+        """What an earlier connection has left prepared is committed if that was decided, else rolled back."""
+        for xid in resource.recover():
+            if xid.global_transaction_id.startswith(f"{self.name}.".encode()):
+                if xid in self._decided:
+                    resource.commit(xid)
+                    self.log("committed", self._decided[xid])
+                else:
+                    resource.rollback(xid)
+                self.log("settled", xid.global_transaction_id.decode())
+        self._decided = {}
+
     def consume(self, session: jms.Session) -> None:
         """Acknowledge each message, and wait for the broker's confirmation."""
         with session.create_consumer(OUT) as consumer:
@@ -142,6 +185,8 @@ class Worker:
             self.connected(jms.AcknowledgeMode.AUTO_ACKNOWLEDGE, self.produce, parameters)
         elif role == "transactor":
             self.connected(jms.AcknowledgeMode.SESSION_TRANSACTED, self.forward)
+        elif role == "xa":
+            self.with_connection(self.forward_branches)
         elif role == "consumer":
             self.connected(jms.AcknowledgeMode.CLIENT_ACKNOWLEDGE, self.consume)
         else:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.integration.kill.verdict import Event
 from tests.soak.report import Part, Report
 from tests.soak.verdict import judge_activity, judge_deliveries, kind_of
-from tests.soak.watch import Sample, Trend, folder_mib, process_sample, trends
+from tests.soak.watch import Sample, Trend, Watch, folder_mib, process_sample, trends
 
 GOOD = ["try t0-3", "sent t0-3", "got s0>t0-3", "got s1>t0-3", "acked s0>t0-3", "try k1-4", "sent k1-4", "got f1>k1-4", "acked f1>k1-4"]
 
@@ -104,6 +104,24 @@ class TrendTests(unittest.TestCase):
         self.assertGreater(values["memory"], 5)
         self.assertGreaterEqual(values["threads"], 1)
         self.assertGreaterEqual(values["handles"], 3)
+
+    def test_samples_are_kept_in_bounds(self) -> None:
+        watch = Watch({"broker": lambda: {"memory": 1.0}}, 3600.0)
+        watch.stop()
+        watch.samples["broker"] = [Sample(10.0 + time, {"memory": float(time)}) for time in range(1000)]
+        series = watch.series()["broker"]
+        self.assertLessEqual(len(series), 300)
+        self.assertEqual(series[1], {"time": 4.0, "memory": 4.0})
+
+    def test_a_subject_that_has_gone_is_left_out(self) -> None:
+        def gone() -> dict[str, float]:
+            raise ProcessLookupError("it has ended")
+
+        watch = Watch({"gone": gone, "there": lambda: {"memory": 1.0}}, 0.001)
+        while not watch.samples["there"]:
+            pass
+        watch.stop()
+        self.assertEqual(watch.samples["gone"], [])
 
     def test_the_size_of_a_folder(self) -> None:
         with tempfile.TemporaryDirectory() as name:
