@@ -208,8 +208,13 @@ class BranchMachine(RuleBasedStateMachine):
         self.done()
 
     @precondition(lambda self: self.names(free=True))
-    @rule(owner=st.sampled_from(OWNERS), sends=st.lists(DUPLICATES, max_size=3), takes=st.lists(st.sampled_from(QUEUES), max_size=3))
-    def begin_branch(self, owner: str, sends: list[str | None], takes: list[str]) -> None:
+    @rule(
+        owner=st.sampled_from(OWNERS),
+        sends=st.lists(DUPLICATES, max_size=3),
+        takes=st.lists(st.sampled_from(QUEUES), max_size=3),
+        prepared=st.booleans(),
+    )
+    def begin_branch(self, owner: str, sends: list[str | None], takes: list[str], prepared: bool) -> None:
         name = self.rng.choice(self.names(free=True))
         self.branches.start(xid(name), owner)
         self.model.branches[name] = ModelBranch(owner)
@@ -218,6 +223,8 @@ class BranchMachine(RuleBasedStateMachine):
         for queue in takes:
             self.take_in_branch(name, queue)
         self.done()
+        if prepared:
+            self.prepare(name)
 
     def names(self, *, prepared: bool = False, free: bool = False) -> list[int]:
         """The branches in this state."""
@@ -258,10 +265,23 @@ class BranchMachine(RuleBasedStateMachine):
 
     # --- ends
 
-    @precondition(lambda self: self.names())
-    @rule()
-    def prepare(self) -> None:
-        name = self.rng.choice(self.names())
+    @precondition(lambda self: self.model.branches or self.model.decided)
+    @rule(wanted=st.sampled_from(("prepare", "prepare", "commit", "roll_back", "decide", "forget", "refusals")))
+    def end(self, wanted: str) -> None:
+        possible = {
+            "prepare": self.names(),
+            "commit": self.model.branches,
+            "roll_back": self.model.branches,
+            "decide": self.names(prepared=True),
+            "forget": self.model.decided,
+            "refusals": NAMES,
+        }
+        if possible[wanted]:
+            getattr(self, wanted)()
+
+    def prepare(self, name: int | None = None) -> None:
+        if name is None:
+            name = self.rng.choice(self.names())
         branch = self.model.branches[name]
         failed = branch.failed or self.model.duplicates.intersection(branch.duplicates)
         try:
@@ -275,8 +295,6 @@ class BranchMachine(RuleBasedStateMachine):
             self.model.branches[name] = ModelBranch(branch.owner, failed=True)
         self.done()
 
-    @precondition(lambda self: self.model.branches)
-    @rule()
     def commit(self) -> None:
         name = self.rng.choice(sorted(self.model.branches))
         branch = self.model.branches[name]
@@ -291,17 +309,14 @@ class BranchMachine(RuleBasedStateMachine):
             self.model.roll_back(name)
         self.done()
 
-    @precondition(lambda self: self.model.branches)
-    @rule()
     def roll_back(self) -> None:
         name = self.rng.choice(sorted(self.model.branches))
         self.branches.rollback(xid(name))
         self.model.roll_back(name)
         self.done()
 
-    @precondition(lambda self: self.names(prepared=True))
-    @rule(commit=st.booleans())
-    def decide(self, commit: bool) -> None:
+    def decide(self) -> None:
+        commit = self.rng.random() < 0.5
         name = self.rng.choice(self.names(prepared=True))
         assert self.branches.decide(xid_base64(xid(name)), commit=commit)
         if commit:
@@ -311,8 +326,6 @@ class BranchMachine(RuleBasedStateMachine):
         self.model.decided[name] = commit
         self.done()
 
-    @precondition(lambda self: self.model.decided)
-    @rule()
     def forget(self) -> None:
         name = self.rng.choice(sorted(self.model.decided))
         code = XACode.HEURISTIC_COMMIT if self.model.decided.pop(name) else XACode.HEURISTIC_ROLLBACK
@@ -321,7 +334,6 @@ class BranchMachine(RuleBasedStateMachine):
         self.branches.forget(xid(name))
         self.done()
 
-    @rule()
     def refusals(self) -> None:
         for name in NAMES:
             if name in self.model.branches or name in self.model.decided:
@@ -332,15 +344,13 @@ class BranchMachine(RuleBasedStateMachine):
             if name not in self.names(prepared=True):
                 assert not self.branches.decide(xid_base64(xid(name)), commit=True)
 
-    @rule(owner=st.sampled_from(OWNERS))
-    def connection_ends(self, owner: str) -> None:
+    def connection_ends(self) -> None:
+        owner = self.rng.choice(OWNERS)
         self.branches.abandon(owner)
         for name in [name for name, branch in self.model.branches.items() if branch.owner == owner]:
             self.model.roll_back(name)
         self.done()
 
-    @precondition(lambda self: any(not branch.prepared for branch in self.model.branches.values()))
-    @rule()
     def time_passes(self) -> None:
         self.rig.clock.reactor.advance(TIMEOUT_MS / 1000 + 2)
         for name in [name for name, branch in self.model.branches.items() if not branch.prepared]:
@@ -349,30 +359,33 @@ class BranchMachine(RuleBasedStateMachine):
 
     # --- the disk and the machine
 
-    @rule()
-    def turn(self) -> None:
-        self.rig.clock.turn()
+    @rule(times=st.integers(1, 3))
+    def write(self, times: int) -> None:
+        for _ in range(times):
+            self.rig.clock.turn()
+            self.rig.writer.run_one()
 
-    @rule()
-    def write(self) -> None:
-        self.rig.writer.run_one()
+    @rule(
+        what=st.sampled_from(("connection_ends", "time_passes", "orderly_restart", "process_killed", "machine_crashes", "machine_crashes"))
+    )
+    def trouble(self, what: str) -> None:
+        if self.rng.random() < 0.3:
+            getattr(self, what)()
 
-    @rule()
     def orderly_restart(self) -> None:
         self.messaging.stop()
         self.rig.stop()
         self.restarted(self.history[-1][0])
 
-    @rule()
     def process_killed(self) -> None:
         self.messaging.stop()
         synced = self.rig.store.synced
         self.rig.disk.end_process()
         self.restarted(synced)
 
-    @rule(after=st.integers(0, 20), during_restart=st.integers(0, 60))
-    def machine_crashes(self, after: int, during_restart: int) -> None:
-        self.rig.disk.crash_after = after
+    def machine_crashes(self) -> None:
+        """In the middle of writing, and perhaps once more while it starts again."""
+        self.rig.disk.crash_after = self.rng.randrange(20)
         try:
             self.rig.settle()
         except SimulatedCrash:
@@ -380,7 +393,7 @@ class BranchMachine(RuleBasedStateMachine):
         self.messaging.stop()
         synced = self.rig.store.synced
         self.rig.disk.crash()
-        self.rig.disk.crash_after = during_restart
+        self.rig.disk.crash_after = self.rng.randrange(60)
         self.restarted(synced)
         self.rig.disk.crash_after = None
 
