@@ -80,6 +80,11 @@ class Broker:
         self.stop()
         raise AssertionError(f"the broker did not start within {START_TIMEOUT:g} s: {self._log.read_text('utf-8', 'replace')[-1000:]}")
 
+    def kill(self) -> None:
+        """End the process without warning."""
+        self._process.kill()
+        self._process.wait(5)
+
     def stop(self) -> None:
         """End the process; safe to call twice."""
         if self._process.poll() is None:
