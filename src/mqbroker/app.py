@@ -22,6 +22,7 @@ from mqbroker.listening import Listeners
 from mqbroker.listening import StartError as StartError
 from mqbroker.localfs import LocalFileSystem, replace_file
 from mqbroker.memory_limits import default_global_max_size
+from mqbroker.messaging.branches import xid_text
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Recovered, Store
@@ -52,6 +53,8 @@ KEPT_USER_KIND = "user"
 
 STOP_SECONDS = 10.0
 """How long an orderly stop waits for the disk before it gives up."""
+BRANCHES_NAMED = 20
+"""Branches in doubt that the log names at the start."""
 
 
 def product_version() -> str:
@@ -194,6 +197,10 @@ class Broker:
         count = self.messaging.restore(recovered)
         if count:
             log.info("{count} messages were read from the journal", count=count)
+        in_doubt = self.messaging.branches.prepared()
+        if in_doubt:
+            names = ", ".join(xid_text(branch.xid) for branch in in_doubt[:BRANCHES_NAMED])
+            log.warn("{count} XA branches are in doubt and wait for their transaction manager: {names}", count=len(in_doubt), names=names)
         self.messaging.core.apply_settings()
         for problem in self.messaging.deploy(configuration.addresses, lambda text: log.info("{text}", text=text)):
             log.warn("{problem}", problem=problem)
