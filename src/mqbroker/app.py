@@ -21,6 +21,7 @@ from mqbroker.config.problems import ConfigurationError
 from mqbroker.listening import Listeners
 from mqbroker.listening import StartError as StartError
 from mqbroker.localfs import LocalFileSystem, replace_file
+from mqbroker.loop_watch import WatchThread
 from mqbroker.memory_limits import default_global_max_size
 from mqbroker.messaging.branches import xid_text
 from mqbroker.messaging.core import MessagingOptions
@@ -97,6 +98,7 @@ class Broker:
         self.registry = Registry()
         self.listeners: Listeners
         self._disk_writer: ThreadedDiskWriter | None = None
+        self._watch: WatchThread | None = None
         self._running = False
 
     @property
@@ -132,6 +134,7 @@ class Broker:
         try:
             self._assemble(recovered)
             self.listeners.open(configuration.acceptors)
+            self._watch_loop()
             self.listeners.monitor(self.settings.web, self._disk_usage)
         except BaseException:
             self._give_up()
@@ -144,6 +147,23 @@ class Broker:
             name=configuration.name,
             node=self.node_id,
         )
+
+    def _watch_loop(self) -> None:
+        configuration = self.configuration
+        timeout = configuration.critical_analyzer_timeout
+        if not configuration.critical_analyzer or timeout <= 0:
+            return
+        period = configuration.critical_analyzer_check_period
+        check = timeout / 2 if period is None or period <= 0 else period
+        self._watch = WatchThread(self._reactor.callFromThread, timeout / 1000, check / 1000, self._loop_stalled)
+        self.server.loop_lag_ms = self._watch.watch.lag_ms
+
+    def _loop_stalled(self, reason: str) -> None:
+        """Called in the watching thread: the loop that could stop the broker in order is what does not run."""
+        policy = self.configuration.critical_analyzer_policy
+        log.critical("AMQ224107: {reason}; the policy of the critical analyzer is {policy}", reason=reason, policy=policy)
+        if policy != "LOG" and self._on_failure is not None:
+            self._on_failure(f"critical analyzer: {reason}")
 
     def _open_store(self) -> Recovered:
         configuration = self.configuration
@@ -290,6 +310,7 @@ class Broker:
         if not self._running:
             return succeed(None)
         self._running = False
+        self._stop_watch()
         closing = self.listeners.close()
         return self._clients_gone().addCallback(lambda _: self._stop_now(closing))
 
@@ -331,12 +352,18 @@ class Broker:
 
     def _give_up(self) -> None:
         """A start that failed leaves nothing running."""
+        self._stop_watch()
         for name in ("server", "messaging"):
             part = getattr(self, name, None)
             if part is not None:
                 part.stop()
         self.store.abort()
         self._stop_disk_writer()
+
+    def _stop_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
+            self._watch = None
 
     def _stop_disk_writer(self) -> None:
         if self._disk_writer is not None:

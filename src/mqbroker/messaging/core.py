@@ -18,6 +18,12 @@ from mqbroker.messaging.references import MEMORY_PER_REFERENCE, Reference
 from mqbroker.messaging.routing import RoutingTable
 from mqbroker.messaging.turn import Turn
 
+STRAY_CACHES_MAX = 100
+"""Duplicate id caches of names that are no address here (or queue of one): clients send to any name."""
+
+STRAY_IDS_MAX = 1000
+"""Ids in each of them."""
+
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
@@ -92,6 +98,8 @@ class MessagingCore:
         self.stamps_arrival = False
         """Does any address ask for ingress timestamps?"""
         self._caches: dict[str, DuplicateIdCache] = {}
+        self._stray_caches: dict[str, None] = {}
+        """Names of caches that belong to no address, oldest first."""
 
     def settings_of(self, name: str, temporary: bool = False) -> AddressSettings:
         """The settings that hold for an address of this name."""
@@ -122,8 +130,20 @@ class MessagingCore:
                 size = self.options.id_cache_size
             if size <= 0:
                 return None
+            if name.partition("::")[0] not in self.addresses:
+                size = min(size, STRAY_IDS_MAX)
+                self._forget_strays(STRAY_CACHES_MAX - 1)
+                self._stray_caches[name] = None
             cache = self._caches[name] = DuplicateIdCache(name, size, self.store, self.options.persist_id_cache)
         return cache
+
+    def _forget_strays(self, allowed: int) -> None:
+        """Keep only so many caches of names that are no address; one that has become an address meanwhile stays."""
+        while len(self._stray_caches) > allowed:
+            name = next(iter(self._stray_caches))
+            del self._stray_caches[name]
+            if name.partition("::")[0] not in self.addresses:
+                self.forget_duplicate_ids(name)
 
     def known_duplicate_ids(self, name: str) -> DuplicateIdCache | None:
         """The cache if there is one already."""
@@ -131,6 +151,7 @@ class MessagingCore:
 
     def forget_duplicate_ids(self, name: str) -> None:
         """Drop the cache of an address whose last binding is gone."""
+        self._stray_caches.pop(name, None)
         cache = self._caches.pop(name, None)
         if cache is not None and len(cache):
             batch = self.store.begin()

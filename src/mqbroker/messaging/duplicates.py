@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 
 from mqbroker.messaging.ports import Store, StoreBatch
+
+ID_LENGTH_MAX = 128
+"""Bytes of a duplicate id that is remembered as it is; of a longer one, which a client may choose at will, its SHA-256 digest."""
+
+
+def remembered(duplicate_id: bytes) -> bytes:
+    """What is kept of a duplicate id."""
+    return duplicate_id if len(duplicate_id) <= ID_LENGTH_MAX else hashlib.sha256(duplicate_id).digest()
 
 
 class DuplicateIdCache:

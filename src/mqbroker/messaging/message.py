@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from mqclient.errors import MalformedPacketError
 from mqclient.wire.message import (
     KEY_ROUTING_TYPE,
     CoreMessage,
@@ -30,10 +31,24 @@ MEMORY_PER_MESSAGE = 352
 """Bytes that a message counts beside its buffer and, once more, its properties: Artemis counts them decoded, too, and configured
 values of ``max-size-bytes`` are to mean the same here."""
 
+PROPERTIES_MAX = 10_000
+"""Properties of one message: each costs time whenever the table is walked, and memory when it is decoded."""
+
+PROPERTIES_CHECKED_FROM = 64 * 1024
+"""Bytes of a property table from which on its entries are counted: a smaller one cannot cost much."""
 _I64 = struct.Struct(">q")
+_I32 = struct.Struct(">i")
 _EXPIRATION_BEFORE_PROPERTIES = 17
 """Bytes from the expiration field to the property block: expiration, timestamp, priority."""
 _ROUTING_TYPE_KEY = KEY_ROUTING_TYPE.encode("utf-16-le")
+
+
+def check_properties(buffer: bytes, start: int) -> None:
+    """Raises MalformedPacketError when the table at ``start`` has more than :data:`PROPERTIES_MAX` entries."""
+    if buffer[start] and len(buffer) >= start + 5:
+        count = _I32.unpack_from(buffer, start + 1)[0]
+        if not 0 <= count <= PROPERTIES_MAX:
+            raise MalformedPacketError("message", "properties", f"{count} entries, at most {PROPERTIES_MAX} are allowed")
 
 
 class Message:
@@ -89,7 +104,10 @@ class Message:
     def received(cls, buffer: bytes, message_id: int, address: str | None = None) -> Message:
         """A regular message as it came in, with the id that the broker gives it written into its bytes."""
         end = body_end(buffer)
-        return cls(b"".join((buffer[:end], _I64.pack(message_id), buffer[end + 8 :])), end, address)
+        message = cls(b"".join((buffer[:end], _I64.pack(message_id), buffer[end + 8 :])), end, address)
+        if len(buffer) - message.properties_offset > PROPERTIES_CHECKED_FROM:
+            check_properties(buffer, message.properties_offset)
+        return message
 
     @classmethod
     def plain(

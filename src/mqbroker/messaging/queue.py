@@ -319,10 +319,14 @@ class Queue:
             self.groups.deliver()
             return
         references = self.references
+        scan = self.turn.scan
+        begun = scan.left > 0
+        pending = False
         for group in self._groups:
             consumers = group.consumers
             position = group.position
             idle = 0
+            following = -1
             while idle < len(consumers) and references.count:
                 if position >= len(consumers):
                     position = 0
@@ -339,17 +343,28 @@ class Queue:
                         references.remove(reference)
                 if reference is None:
                     idle += 1
+                    if scan.left <= 0:
+                        pending = True
+                        if following < 0:
+                            following = position
                     continue
                 self.delivering += 1
                 idle = 0
                 expiration = reference.message.expiration
                 if expiration and expiration <= self.clock.wall_ms() and self.expires:
                     self.on_expired(reference)
+                    scan.left -= 1
+                    if scan.left <= 0:
+                        pending = True
+                        break
                     continue
                 reference.delivery_count += 1
                 reference.consumer = consumer
                 consumer.handle(reference)
-            group.position = position
+            # Whoever the budget of the turn was not enough for is not the first in the next one, too.
+            group.position = position if following < 0 else following
+        if pending:
+            self.turn.go_on_later(self, begun=begun)
 
     def hand_over(self, reference: Reference, consumer: QueueConsumer) -> bool:
         """Give a waiting reference to this consumer; False when it turned out to be expired."""
@@ -385,4 +400,7 @@ class Queue:
         cursor, filter = consumer.cursor, consumer.filter
         assert cursor is not None and filter is not None
         matches = filter.matches
-        return self.references.search(cursor, lambda reference: matches(reference.message))
+        scan = self.turn.scan
+        found = self.references.search(cursor, lambda reference: matches(reference.message), scan)
+        cursor.unfinished = found is None and scan.left <= 0
+        return found

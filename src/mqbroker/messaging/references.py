@@ -14,6 +14,7 @@ from mqbroker.messaging.message import Message
 if TYPE_CHECKING:
     from mqbroker.messaging.consumer import QueueConsumer
     from mqbroker.messaging.queue import Queue
+    from mqbroker.messaging.turn import ScanBudget
 
 MEMORY_PER_REFERENCE = 72
 """Bytes that a reference counts in its address' memory account."""
@@ -79,10 +80,12 @@ class Cursor:
     nothing twice.
     """
 
-    __slots__ = ("generations", "restarts", "seen")
+    __slots__ = ("generations", "restarts", "seen", "unfinished")
 
     def __init__(self, restarts: bool) -> None:
         self.restarts = restarts
+        self.unfinished = False
+        """The budget of the turn ended before the last search did; it goes on in a later one."""
         self.seen: list[Reference | None] = [None] * PRIORITIES
         self.generations = [0] * PRIORITIES
 
@@ -210,8 +213,12 @@ class ReferenceList:
         reference.preceding = reference.following = None
         self.count -= 1
 
-    def search(self, cursor: Cursor, accept: Callable[[Reference], bool]) -> Reference | None:
-        """The next reference after ``cursor`` that is accepted.  The cursor then stands on it, or on the last one if there is none."""
+    def search(self, cursor: Cursor, accept: Callable[[Reference], bool], scan: ScanBudget | None = None) -> Reference | None:
+        """The next reference after ``cursor`` that is accepted.  The cursor then stands on it, or on the last one if there is none.
+
+        With a budget the search may end before it: ``scan.left`` is 0 then, and the cursor stands on the last one that was looked at.
+        """
+        allowed = -1 if scan is None else scan.take()
         for priority in range(PRIORITIES - 1, -1, -1):
             level = self._levels[priority]
             if level.head is None:
@@ -224,14 +231,25 @@ class ReferenceList:
             reference = level.head if seen is None else seen.following
             last = seen
             while reference is not None:
+                if not allowed:
+                    assert scan is not None
+                    allowed = scan.take()
+                    if not allowed:
+                        cursor.place(priority, last)
+                        return None
+                allowed -= 1
                 last = reference
                 if accept(reference):
                     break
                 reference = reference.following
             cursor.place(priority, last)
             if reference is not None:
-                return reference
-        return None
+                break
+        else:
+            reference = None
+        if scan is not None:
+            scan.left += allowed
+        return reference
 
     def __iter__(self) -> Iterator[Reference]:
         """All references in order.  The current one may be removed while iterating."""

@@ -9,6 +9,7 @@ from mqbroker.messaging.address import Address
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.copies import make_copy
 from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.duplicates import remembered
 from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import StoreBatch
@@ -23,13 +24,13 @@ _DUPLICATE_KEY = KEY_DUPLICATE_ID.encode("utf-16-le")
 
 
 def duplicate_id_of(message: Message) -> bytes | None:
-    """The duplicate id as it is compared: of a string its UTF-16LE bytes."""
+    """The duplicate id as it is compared: of a string its UTF-16LE bytes, of a very long one a digest."""
     if message.buffer.find(_DUPLICATE_KEY, message.properties_offset) < 0:
         return None
     value = message.raw_property(_DUPLICATE_KEY)
     if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass")
-    return value if isinstance(value, bytes) else None
+        return remembered(value.encode("utf-16-le", "surrogatepass"))
+    return remembered(value) if isinstance(value, bytes) else None
 
 
 def scheduled_time_of(message: Message) -> int:

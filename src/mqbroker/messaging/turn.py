@@ -27,6 +27,47 @@ class Output(Protocol):
     def flush(self) -> None: ...
 
 
+SCANNED_MAX = 5_000
+"""Messages that all filters of one turn are tried on, and that are found expired; the search goes on in a turn of its own."""
+
+SCAN_SECONDS = 0.01
+"""The same in time, looked at every :data:`SCAN_STEP` messages: filters may be costly."""
+
+SCAN_STEP = 16
+
+
+class ScanBudget:
+    """What one turn may spend on looking at messages that nobody may get: a filter over a million messages must not stop the loop.
+
+    ``left`` is the number of messages; 0 = the search goes on in a later turn.
+    """
+
+    __slots__ = ("_check_at", "_clock", "_until", "left")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until = 0.0
+        self._check_at = SCANNED_MAX
+        self.left = SCANNED_MAX
+
+    def take(self) -> int:
+        """How many messages may be looked at before asking again; what is not used is added to ``left`` again."""
+        if self.left <= self._check_at:
+            now = self._clock.monotonic()
+            if self._check_at == SCANNED_MAX:
+                self._until = now + SCAN_SECONDS
+            elif now >= self._until:
+                self.left = 0
+            self._check_at = self.left - SCAN_STEP
+        granted = min(SCAN_STEP, self.left)
+        self.left -= granted
+        return granted
+
+    def renew(self) -> None:
+        """A new turn."""
+        self.left = self._check_at = SCANNED_MAX
+
+
 class Turn:
     """Gathers work until :meth:`end`.
 
@@ -38,10 +79,14 @@ class Turn:
         self._clock = clock
         self._queues: list[Deliverable] = []
         self._outputs: list[Output] = []
+        self._unfinished: list[Deliverable] = []
+        self._starved: list[Deliverable] = []
         self._active = False
         self._scheduled = False
         self.now_ms = clock.wall_ms()
         """When the turn began, by the wall clock: near enough for "last delivered at" and the like."""
+        self._continued = False
+        self.scan = ScanBudget(clock)
         self.at_end: Callable[[], object] = _nothing
         """Called when everybody has been served: the store may write what the turn has caused."""
         self.on_failure: Callable[[Exception], object] = _raise
@@ -65,6 +110,23 @@ class Turn:
             self._queues.append(queue)
             if not self._active:
                 self._schedule()
+
+    def go_on_later(self, queue: Deliverable, *, begun: bool) -> None:
+        """The budget is spent: ``queue`` delivers again in a turn of its own.  Queues that have not ``begun`` come before others then."""
+        (self._unfinished if begun else self._starved).append(queue)
+        if not self._continued:
+            self._continued = True
+            self._clock.call_later(0, self._continue)
+
+    def _continue(self) -> None:
+        self._continued = False
+        queues, self._unfinished, self._starved = [*self._starved, *self._unfinished], [], []
+        self.scan.renew()
+        self.run(self._mark_all, queues)
+
+    def _mark_all(self, queues: list[Deliverable]) -> None:
+        for queue in queues:
+            self.mark_queue(queue)
 
     def mark_output(self, output: Output) -> None:
         if not output.flush_due:
@@ -98,6 +160,8 @@ class Turn:
             self.at_end()
         finally:
             self._active = False
+            if self.scan.left < SCANNED_MAX:
+                self.scan.renew()
         if failure is not None:
             self.on_failure(failure)
 

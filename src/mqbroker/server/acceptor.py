@@ -31,6 +31,9 @@ log = Logger(namespace="mqbroker.server")
 BACKLOG_DEFAULT = 128
 """Connections that the operating system holds until they are taken, when the acceptor says nothing."""
 
+ACCEPTS_MAX = 4
+"""Connections that an acceptor takes in one turn of the loop."""
+
 REFUSALS_LOGGED_SECONDS = 10.0
 """At most one line about refused connections in this time."""
 
@@ -163,6 +166,20 @@ class BrokerFactory(Factory):
         return protocol
 
 
+def _accept_few(port: Any) -> None:
+    """Let ``port`` take few connections per turn of the loop, so that a crowd of new ones does not make those wait that are there.
+
+    Twisted takes a hundred, and ever more while there are more.
+    """
+    accept = port.doRead
+
+    def accept_few() -> None:
+        port.numberAccepts = ACCEPTS_MAX
+        accept()
+
+    port.doRead = accept_few
+
+
 class Acceptor:
     """One ``acceptor`` of broker.xml: listens on each of its hosts.
 
@@ -223,6 +240,7 @@ class Acceptor:
             for host in self.uri.hosts:
                 interface = {"0.0.0.0": "", "localhost": "127.0.0.1"}.get(host, host)
                 port = self._reactor.listenTCP(self.uri.port, factory, backlog if backlog > 0 else BACKLOG_DEFAULT, interface)
+                _accept_few(port)
                 self._ports.append(port)
         except BaseException:
             self.stop()

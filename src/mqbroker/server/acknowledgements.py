@@ -6,8 +6,6 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from twisted.logger import Logger
-
 from mqbroker.messaging.references import Reference
 from mqbroker.server.consumers import ServerConsumer
 from mqclient.errors import IllegalStateError, MQError
@@ -16,8 +14,6 @@ from mqclient.wire.hot import decode_acknowledge
 
 if TYPE_CHECKING:
     from mqbroker.server.session import ServerSession
-
-log = Logger(namespace="mqbroker.server")
 
 
 _FRAME_SIZE = 30
@@ -135,7 +131,7 @@ class SessionAcknowledgements:
         if requires_response:
             session.reply_error(error)
         else:
-            log.info("session {name}: {error}", name=session.name, error=str(error))
+            session.connection.report(str(error))
 
     def _expired(self, packet: wire.Expired) -> None:
         consumer = self._session.consumers.by_id.get(packet.consumer_id)

@@ -1,5 +1,7 @@
 """One client connection: handshake, frames, the packets of channels 0 and 1, and orderly or sudden ends.
 
+Longer than other modules, because all that decides about a connection's end is here.
+
 The connection knows no Twisted: whoever owns the socket calls :meth:`ServerConnection.received` and :meth:`ServerConnection.lost`, and
 gives it a transport.
 """
@@ -11,14 +13,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.server import farewell, topology
 from mqbroker.server.handshake import Preamble
+from mqbroker.server.limits import REFUSALS_MAX, check_control_size
+from mqbroker.server.liveness import Liveness
 from mqbroker.server.naming import Naming
-from mqclient.errors import MQError, ProtocolError
+from mqbroker.server.partial_frames import PartialFrame
+from mqclient.errors import MalformedPacketError, MQError, ProtocolError
 from mqclient.wire.frames import (
     CLUSTER_CHANNEL,
+    FIRST_USER_CHANNEL,
     FRAME_SIZE_BEFORE_SESSION,
     PING_CHANNEL,
     SESSION_CHANNEL,
@@ -44,9 +51,6 @@ if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqbroker.server.session import ServerSession
 
-CONNECTION_TTL_MS = 60_000
-"""How long a peer may be silent until its first ping says otherwise."""
-
 HANDSHAKE_TIMEOUT_SECONDS = 10.0
 """How long a peer may take to begin with the protocol, unless its acceptor says otherwise."""
 
@@ -54,6 +58,8 @@ FLUSH_BYTES = 256 * 1024
 """Output gathered in one turn beyond this is handed to the transport at once, so that its back-pressure is felt."""
 
 _TYPE_CHANNEL = struct.Struct(">bq")
+
+_CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, CLUSTER_CHANNEL))
 
 log = Logger(namespace="mqbroker.server")
 
@@ -75,8 +81,8 @@ class ConnectionTransport(Protocol):
 class ServerConnection:
     """A connection of a client or of another broker.
 
-    ``ttl_ms`` is how long the peer may be silent (-1 = for ever), ``seen`` whether it spoke since the last check; ``version`` the protocol
-    version that the peer declared (0 = not yet), ``security_domain`` the entry of login.config for this peer (None = the broker's own).
+    ``version`` is the protocol version that the peer declared (0 = not yet), ``security_domain`` the entry of login.config for this peer
+    (None = the broker's own), ``logged_in`` whether it has ever had a session.
     """
 
     def __init__(
@@ -99,10 +105,10 @@ class ServerConnection:
         self.version = 0
         self.client_id: str | None = None
         self.created_ms = server.clock.wall_ms()
-        self.ttl_ms = server.default_ttl_ms
-        self.seen = True
-        self.last_seen = server.clock.monotonic()
+        self.liveness = Liveness(self, server.default_ttl_ms, server.clock.monotonic())
         self.writable = True
+        self.logged_in = False
+        self.refusals = 0
         self.closed = False
         self.transport_lost = False
         self.sessions: dict[int, ServerSession] = {}
@@ -110,6 +116,7 @@ class ServerConnection:
         self.flush_due = False
         self._transport = transport
         self._splitter = FrameSplitter(FRAME_SIZE_BEFORE_SESSION)
+        self._partial = PartialFrame(server.partial_frames, self._splitter)
         self._preamble: Preamble | None = Preamble()
         self._waiting_frames: list[bytes] = []
         self._busy = False
@@ -129,19 +136,29 @@ class ServerConnection:
     def _received(self, data: bytes) -> None:
         if self.closed:
             return
-        self.seen = True
         if self._preamble is not None:
             rest = self._handshake(self._preamble, data)
             if rest is None:
                 return
             data = rest
-        frames = self._splitter.feed(data)
-        if self._busy:
+        splitter = self._splitter
+        try:
+            frames = splitter.feed(data)
+            if splitter.buffered > FRAME_SIZE_BEFORE_SESSION or self._partial.held:
+                self._partial.account(self.sessions)
+        except ProtocolError as error:
+            self.fail(f"AMQ222067: {error}")
+            return
+        if frames:
+            self.liveness.seen = True
+        else:
+            self.liveness.unframed(len(data))
+        if self._busy or not self.writable:
             self._waiting_frames.extend(frames)
         else:
             self._handle_frames(frames)
-        if self._splitter.error is not None and not self.closed:
-            self.fail(f"AMQ222067: {self._splitter.error}")
+        if splitter.error is not None and not self.closed:
+            self.fail(f"AMQ222067: {splitter.error}")
 
     def _handshake(self, preamble: Preamble, data: bytes) -> bytes | None:
         """What follows the preamble, or None as long as it is not complete."""
@@ -174,28 +191,35 @@ class ServerConnection:
                 session = sessions.get(channel)
                 if session is not None:
                     index = session.handle_some(packet_type, frames, index) - 1
-                elif channel <= CLUSTER_CHANNEL:
+                elif channel in _CONTROL_CHANNELS:
                     self._handle_control(packet_type, channel, data)
+                elif channel < FIRST_USER_CHANNEL or not self.logged_in:
+                    raise MalformedPacketError("frame", "channel", f"{channel} is no channel of a session")
             except ProtocolError as error:
                 self.fail(f"AMQ222067: {error}")
             except Exception:
-                log.failure(
-                    "connection {id} from {remote}: unexpected failure in packet {type}",
-                    id=self.connection_id,
-                    remote=self.remote,
-                    type=packet_type,
-                )
+                self._log_failure(packet_type)
                 self.fail("internal error")
             if self.closed:
                 return
-            if self._busy:
+            if self._busy or not self.writable:
                 self._waiting_frames = [*frames[index + 1 :], *self._waiting_frames]
                 return
             index += 1
 
+    def _log_failure(self, packet_type: int) -> None:
+        text = "connection {id} from {remote}: unexpected failure in packet {type}"
+        failure = Failure()  # type: ignore[no-untyped-call]
+        self.server.reasons.failure(
+            self.remote,
+            f"unexpected failure: {failure.type}",
+            lambda: log.failure(text, failure, id=self.connection_id, remote=self.remote, type=packet_type),
+        )
+
     # --- channels 0 and 1
 
     def _handle_control(self, packet_type: int, channel: int, data: bytes) -> None:
+        check_control_size(data)
         packet = decode_packet(packet_type, data[13:], self.version or self.server.version)
         if channel == PING_CHANNEL:
             self._handle_ping_channel(packet)
@@ -207,7 +231,7 @@ class ServerConnection:
     def _handle_ping_channel(self, packet: Packet) -> None:
         if isinstance(packet, Ping):
             if self.server.ttl_override_ms < 0:
-                self.ttl_ms = packet.connection_ttl
+                self.liveness.ttl_ms = packet.connection_ttl
             self.send(packet, PING_CHANNEL)
         elif isinstance(packet, SubscribeTopologyV2):
             self.declare_version(packet.client_version)
@@ -235,6 +259,7 @@ class ServerConnection:
 
     def allow_large_frames(self) -> None:
         """A session exists: frames may now have the full size."""
+        self.logged_in = True
         self._splitter.limit = self.server.frame_size_max
 
     def pause_frames(self) -> Callable[[], None]:
@@ -249,10 +274,20 @@ class ServerConnection:
 
     def _resume_frames(self) -> None:
         self._busy = False
-        frames, self._waiting_frames = self._waiting_frames, []
-        if not self.closed:
+        self._handle_waiting()
+
+    def _handle_waiting(self) -> None:
+        """Go on with the frames that could not be handled when they came."""
+        if self.closed:
+            return
+        if self._waiting_frames and self.writable and not self._busy:
+            frames, self._waiting_frames = self._waiting_frames, []
             self._handle_frames(frames)
-            self._update_reading()
+        self._update_reading()
+
+    def yield_turn(self) -> None:
+        """A costly request: everybody else comes first before this peer's next one."""
+        self.server.clock.call_later(0, self.pause_frames())
 
     # --- output
 
@@ -304,10 +339,10 @@ class ServerConnection:
         self.writable = True
         for session in list(self.sessions.values()):
             session.consumers.writable_changed()
-        self._update_reading()
+        self._handle_waiting()
 
     def _update_reading(self) -> None:
-        wanted = self.writable and not self._busy
+        wanted = self.writable and not self._busy and not self._waiting_frames
         if wanted != self._reading and not self.transport_lost:
             self._reading = wanted
             if wanted:
@@ -319,24 +354,17 @@ class ServerConnection:
 
     def check_alive(self, now: float) -> None:
         """Called every ``connection-ttl-check-interval``; ``now`` is the monotonic clock in seconds."""
-        if self.seen and not self.transport_lost:
-            self.seen = False
-            self.last_seen = now
-        elif self._overdue(now):
-            self.fail(
-                f"AMQ229014: Did not receive data from {self.remote} within the {self.ttl_ms}ms connection TTL. "
-                "The connection will now be closed."
-            )
+        reason = self.liveness.check(now)
+        if reason is not None:
+            self.fail(reason)
             return
         for session in list(self.sessions.values()):
             session.flush_confirmations()
 
-    def _overdue(self, now: float) -> bool:
-        """Has the peer been silent for too long?  One whose socket is gone is not waited for without limit, whatever it asked for."""
-        ttl_ms = self.ttl_ms
-        if ttl_ms < 0 and self.transport_lost:
-            ttl_ms = CONNECTION_TTL_MS
-        return ttl_ms >= 0 and now >= self.last_seen + ttl_ms / 1000
+    @property
+    def buffered(self) -> int:
+        """Bytes of a frame that is not complete."""
+        return self._splitter.incomplete
 
     # --- the end
 
@@ -348,6 +376,7 @@ class ServerConnection:
         self.transport_lost = True
         if self.closed:
             return
+        self._partial.drop()
         self._end_handshake_timer()
         if any(session.window is not None for session in self.sessions.values()):
             self.pause_output()
@@ -364,6 +393,17 @@ class ServerConnection:
         self.flush()
         if not self.transport_lost:
             self._transport.abortConnection()
+
+    def refuse(self, error: MQError) -> MQError:
+        """What a request beyond a limit of the connection is answered with; a peer that goes on asking is given up."""
+        self.refusals += 1
+        if self.refusals == REFUSALS_MAX:
+            self.fail_soon(f"a limit of the connection is exceeded again and again: {error}")
+        return error
+
+    def report(self, reason: str) -> None:
+        """Log a request that failed and that the peer does not wait for."""
+        self.server.reasons.info(self.remote, f"{reason} (connection {self.connection_id} from {self.remote})")
 
     def fail_soon(self, reason: str) -> None:
         """Give the connection up as soon as the work in hand is done."""
@@ -397,9 +437,10 @@ class ServerConnection:
 
     def _end(self, reason: str) -> None:
         self.closed = True
+        self._partial.drop()
         self._end_handshake_timer()
         if reason:
-            log.warn("{reason}", reason=reason)
+            self.server.reasons.warn(self.remote, reason)
         for session in list(self.sessions.values()):
             try:
                 session.end(failed=True)

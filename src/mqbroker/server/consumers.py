@@ -31,6 +31,10 @@ RECEIVE_TYPE = wire.SessionReceive.TYPE
 FRAME_OVERHEAD = 25
 """Bytes of a SESS_RECEIVE_MSG frame beside its message: 13 of header, 12 of trailer."""
 UNLIMITED = -1
+FORCED_MAX = 1000
+"""Forced deliveries of one consumer that wait for an answer; a client asks for one at a time."""
+COSTLY_FILTER_LENGTH = 1024
+"""Characters of a filter from which on reading it is a costly request."""
 
 VERSION_DISCONNECT_CONSUMER = 124
 
@@ -44,6 +48,7 @@ class ServerConsumer:
 
     __slots__ = (
         "_forcing",
+        "_search_due",
         "_simple",
         "_turn",
         "bytes_in_transit",
@@ -90,6 +95,7 @@ class ServerConsumer:
         self.large: LargeDelivery | None = None
         self.forced: list[int] = []
         self._forcing = False
+        self._search_due = False
         self.messages_delivered = 0
         self.messages_acknowledged = 0
         self.bytes_in_transit = 0
@@ -208,8 +214,24 @@ class ServerConsumer:
 
     def force(self, sequence: int) -> None:
         """Answer with a marker once everything that can be delivered now has been."""
+        if len(self.forced) >= FORCED_MAX:
+            self.session.connection.fail_soon(f"{FORCED_MAX} forced deliveries of one consumer are waiting")
+            return
         self.forced.append(sequence)
         self.answer_forced()
+
+    @property
+    def searching(self) -> bool:
+        """Is there more to look at in a later turn?"""
+        queue = self.queue
+        if queue.paused or queue.address.paused or not queue.references.count:
+            return False
+        return self.ready and self.cursor is not None and self.cursor.unfinished
+
+    def _search_on(self) -> None:
+        self._search_due = False
+        if not self.closed:
+            self.session.server.turn.run(self.answer_forced)
 
     def answer_forced(self) -> None:
         if not self.session.connection.writable or self.large is not None:
@@ -222,6 +244,11 @@ class ServerConsumer:
         finally:
             self._forcing = False
         if self.large is not None or not self.session.connection.writable:
+            return
+        if self.searching:
+            if not self._search_due:
+                self._search_due = True
+                self.session.server.clock.call_later(0, self._search_on)
             return
         forced, self.forced = self.forced, []
         for sequence in forced:
@@ -274,16 +301,27 @@ class BrowsingConsumer(ServerConsumer):
     def _deliver_now(self) -> None:
         if self._browsing:
             return
+        if self.cursor is not None:
+            self.cursor.unfinished = False
         self._browsing = True
         try:
             while self.ready and not self.queue.deleted and self.cursor is not None:
-                reference = self.queue.references.search(self.cursor, self._shown)
+                scan = self.session.server.turn.scan
+                reference = self.queue.references.search(self.cursor, self._shown, scan)
                 if reference is None:
+                    self.cursor.unfinished = scan.left <= 0
+                    if self.cursor.unfinished:
+                        self.session.server.clock.call_later(0, self._browse_on)
                     break
                 self.messages_delivered += 1
                 self.transmit(reference, reference.delivery_count)
         finally:
             self._browsing = False
+
+    def _browse_on(self) -> None:
+        """The budget of a turn was not enough."""
+        if not self.closed and self.searching:
+            self.session.server.turn.run(self._deliver_now)
 
     def _shown(self, reference: Reference) -> bool:
         expiration = reference.message.expiration
@@ -321,8 +359,11 @@ class SessionConsumers:
             raise QueueDoesNotExistError(f"AMQ229017: Queue {packet.queue_name} does not exist")
         if packet.consumer_id in self.by_id:
             raise InvalidQueueConfigurationError(f"consumer {packet.consumer_id} exists already in this session")
+        self._server.connection_limits.check_consumers(session.connection)
         session.permissions.check("browse" if packet.browse_only else "consume", queue.definition.address, queue.name)
         filter = parse_filter(packet.filter_string)
+        if filter is not None and len(filter.text) > COSTLY_FILTER_LENGTH:
+            session.connection.yield_turn()
         limit = queue.definition.max_consumers
         if not packet.browse_only and 0 <= limit <= queue.consumer_count:
             raise MaxConsumerLimitExceededError(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.transaction import Transaction
+from mqbroker.server.naming import check_length
 from mqclient.errors import DuplicateMetadataError, IllegalStateError, MQError
 from mqclient.wire import packets as wire
 
@@ -97,6 +98,8 @@ class SessionControl:
 
     def _put(self, key: str, data: str) -> None:
         session = self._session
+        check_length(key)
+        session.server.connection_limits.check_metadata(session.connection, len(data))
         if len(session.metadata) < METADATA_MAX or key in session.metadata:
             session.metadata[key] = data
         if key == CLIENT_ID_KEY:

@@ -30,7 +30,9 @@ class BrokerFigures:
 
     def broker(self) -> Figures:
         server, memory = self._server, self._core.global_memory
+        lag = {} if server.loop_lag_ms is None else {"event.loop.lag": server.loop_lag_ms()}
         return {
+            **lag,
             "connection.count": len(server.connections),
             "total.connection.count": server.total_connections,
             "session.count": len(server.sessions.by_name),

@@ -1,16 +1,110 @@
-"""Limits per user (``resource-limit-settings``)."""
+"""Limits per user (``resource-limit-settings``), and what one connection may have open at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mqbroker.config.configuration import ResourceLimit
 from mqbroker.messaging.queue import Queue
-from mqclient.errors import SecurityError, SessionCreationRejectedError
+from mqclient.errors import (
+    FrameTooLargeError,
+    IllegalStateError,
+    MalformedPacketError,
+    MaxConsumerLimitExceededError,
+    SecurityError,
+    SessionCreationRejectedError,
+)
 
 if TYPE_CHECKING:
+    from mqbroker.server.connection import ServerConnection
     from mqbroker.server.session import ServerSession
+
+
+SESSIONS_MAX = 1_000
+"""Sessions of one connection: a pool of sessions has some hundreds."""
+
+CONSUMERS_MAX = 2_000
+"""Consumers of one connection, over all its sessions."""
+
+TEMPORARY_QUEUES_MAX = 1_000
+"""Temporary queues of one connection."""
+
+PRODUCERS_MAX = 10_000
+"""Producers of one connection that are remembered for statistics."""
+
+CREDIT_REQUESTS_WAITING_MAX = 10_000
+"""Credit requests of one connection that may wait for room; a client asks again only when it has got what it asked for."""
+
+UPLOAD_HEADERS_MAX = 4 * 1024 * 1024
+"""Bytes of headers and properties of the large messages that one connection has begun: these stay in memory until the body is there."""
+
+
+CONTROL_FRAME_SIZE_MAX = 1024 * 1024
+"""Bytes of a frame that carries no message: what a peer says beside messages is kept, or costs work, and needs no more."""
+
+REFUSALS_MAX = 100
+"""Requests beyond a limit of the connection that are answered with an error; a peer that asks on is given up."""
+
+
+def check_control_size(data: bytes) -> None:
+    """Raises FrameTooLargeError for a frame without a message that is greater than any needs to be."""
+    if len(data) > CONTROL_FRAME_SIZE_MAX:
+        raise FrameTooLargeError(f"a frame of {len(data)} bytes without a message, {CONTROL_FRAME_SIZE_MAX} are allowed")
+
+
+METADATA_LENGTH_MAX = 1024 * 1024
+"""Characters of the metadata of all sessions of one connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What one connection may have open at a time.
+
+    A request beyond a limit is answered with an error, and a peer that asks on and on is given up.
+    """
+
+    sessions: int = SESSIONS_MAX
+    consumers: int = CONSUMERS_MAX
+    temporary_queues: int = TEMPORARY_QUEUES_MAX
+    producers: int = PRODUCERS_MAX
+    credit_requests: int = CREDIT_REQUESTS_WAITING_MAX
+    upload_headers: int = UPLOAD_HEADERS_MAX
+    metadata_length: int = METADATA_LENGTH_MAX
+
+    def check_sessions(self, connection: ServerConnection) -> None:
+        if len(connection.sessions) >= self.sessions:
+            raise connection.refuse(SessionCreationRejectedError(f"the connection has {self.sessions} sessions already"))
+
+    def check_consumers(self, connection: ServerConnection) -> None:
+        if sum(len(session.consumers.by_id) for session in connection.sessions.values()) >= self.consumers:
+            raise connection.refuse(MaxConsumerLimitExceededError(f"the connection has {self.consumers} consumers already"))
+
+    def check_temporary_queues(self, connection: ServerConnection) -> None:
+        if len(connection.temporary_queues) >= self.temporary_queues:
+            raise connection.refuse(IllegalStateError(f"the connection has {self.temporary_queues} temporary queues already"))
+
+    def check_producers(self, connection: ServerConnection) -> None:
+        if sum(len(session.sends.producers) for session in connection.sessions.values()) >= self.producers:
+            raise MalformedPacketError("CREATE_PRODUCER", "producer_id", f"the connection has {self.producers} producers already")
+
+    def check_credit_requests(self, connection: ServerConnection) -> None:
+        if sum(session.sends.requests_waiting for session in connection.sessions.values()) >= self.credit_requests:
+            raise MalformedPacketError("SESS_PRODUCER_REQUEST_CREDITS", "credits", f"{self.credit_requests} requests are waiting already")
+
+    def check_metadata(self, connection: ServerConnection, length: int) -> None:
+        """May a session keep ``length`` more characters?"""
+        kept = sum(len(data) for session in connection.sessions.values() for data in session.metadata.values())
+        if length + kept > self.metadata_length:
+            raise connection.refuse(IllegalStateError(f"the connection has {self.metadata_length} characters of metadata already"))
+
+    def check_upload(self, connection: ServerConnection, size: int) -> None:
+        """May a large message with ``size`` bytes of headers be begun?"""
+        if size + sum(session.sends.upload_size for session in connection.sessions.values()) > self.upload_headers:
+            raise connection.refuse(
+                IllegalStateError(f"the headers of the large messages that the connection sends exceed {self.upload_headers} bytes")
+            )
 
 
 class ResourceLimits:

@@ -23,6 +23,8 @@ BROKER_METRICS: Final = {
     "address.memory.usage.percentage": "Memory held by messages in percent of global-max-size",
     "disk.store.usage": "Used part of the disk that holds the journal, 0 to 1",
     "replica.sync": "1 when a backup has everything",
+    # not in Artemis
+    "event.loop.lag": "Longest time in ms that the event loop let others wait within the last minute or two",
     "active": "1 when the broker serves clients",
 }
 RESULT_METRICS: Final = {

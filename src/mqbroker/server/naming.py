@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
+from mqclient.errors import IllegalStateError
 
 QUALIFIER = "::"
 """Separates address and queue in a fully qualified queue name."""
 
 _OLD_PREFIXES = {ANYCAST: "jms.queue.", MULTICAST: "jms.topic."}
 _OLD_KINDS = (*_OLD_PREFIXES.values(), "jms.tempqueue.", "jms.temptopic.")
+
+
+NAME_LENGTH_MAX = 1024
+"""Characters of a name that a client chooses (address, queue, session, user): many are remembered, and each as long as it is."""
+
+
+def check_length(name: str | None) -> None:
+    """Raises IllegalStateError for a name that is too long."""
+    if name is not None and len(name) > NAME_LENGTH_MAX:
+        raise IllegalStateError(f"a name of {len(name)} characters, at most {NAME_LENGTH_MAX} are allowed: {name[:40]}…")
 
 
 def split_qualified(name: str) -> tuple[str, str | None]:
@@ -37,7 +48,8 @@ class Naming:
         return not self._prefixes
 
     def strip(self, name: str) -> tuple[str, int | None]:
-        """(name without prefix, routing type that the prefix stands for)."""
+        """(name without prefix, routing type that the prefix stands for).  Raises IllegalStateError for a name that is too long."""
+        check_length(name)
         for prefix, routing_type in self._prefixes:
             if name.startswith(prefix):
                 return name[len(prefix) :], routing_type

@@ -9,6 +9,7 @@ from mqbroker.config.configuration import QueueConfiguration
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
+from mqbroker.server.consumers import COSTLY_FILTER_LENGTH
 from mqbroker.server.naming import Naming, split_qualified
 from mqclient.errors import QueueDoesNotExistError
 from mqclient.wire import packets as wire
@@ -88,6 +89,8 @@ class SessionAdministration:
                 setattr(configuration, name, getattr(packet, name))
         else:
             self._old_routing_type(configuration, packet.address)
+        if packet.temporary:
+            self._server.connection_limits.check_temporary_queues(session.connection)
         self._check_creation(configuration)
         queue = self._administration.create_queue(configuration)
         if packet.temporary:
@@ -119,6 +122,7 @@ class SessionAdministration:
     def _configuration(self, address: str, queue_name: str, filter_string: str | None) -> QueueConfiguration:
         """The common part of the four requests; names may be qualified or carry prefixes."""
         session = self._session
+        self._check_cost(filter_string)
         bare_address, prefix_type = session.connection.naming.strip(address)
         bare_queue, queue_prefix_type = session.connection.naming.strip(queue_name)
         bare_address = split_qualified(bare_address)[0]
@@ -130,6 +134,10 @@ class SessionAdministration:
             filter_string=filter_string,
             user=session.subject.name,
         )
+
+    def _check_cost(self, filter_string: str | None) -> None:
+        if filter_string is not None and len(filter_string) > COSTLY_FILTER_LENGTH:
+            self._session.connection.yield_turn()
 
     @staticmethod
     def _old_routing_type(configuration: QueueConfiguration, address: str) -> None:

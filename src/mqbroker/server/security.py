@@ -41,6 +41,9 @@ REPORTED_MAX: Final = 1000
 
 REPORT_INTERVAL_SECONDS: Final = 10.0
 
+REPORTED_LINES_MAX: Final = 50
+"""Lines about refused logins, and about denials, within that time, however different they are: clients choose names."""
+
 log = Logger(namespace="mqbroker.security")
 
 _CacheKey = tuple[str | None, bytes | None, str | None, str | None]
@@ -82,6 +85,8 @@ class _Repeats:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: dict[tuple[str | None, ...], list[float]] = {}
+        self._lines: dict[str | None, list[float]] = {}
+        """By kind: until when lines are counted, how many were written in that time, how many left out since the last."""
 
     def due(self, *event: str | None) -> int | None:
         """How many events like this one were left out since the last that was let through; None: leave this one out, too."""
@@ -90,10 +95,20 @@ class _Repeats:
         if seen is not None and now < seen[0]:
             seen[1] += 1
             return None
+        left_out = 0
+        if event[0] != "accepted":
+            lines = self._lines.get(event[0])
+            if lines is None or now >= lines[0]:
+                lines = self._lines[event[0]] = [now + REPORT_INTERVAL_SECONDS, 0, 0 if lines is None else lines[2]]
+            if lines[1] >= REPORTED_LINES_MAX:
+                lines[2] += 1
+                return None
+            lines[1] += 1
+            left_out, lines[2] = int(lines[2]), 0
         if len(self._seen) >= REPORTED_MAX:
             self._seen.clear()
         self._seen[event] = [now + REPORT_INTERVAL_SECONDS, 0]
-        return 0 if seen is None else int(seen[1])
+        return left_out if seen is None else left_out + int(seen[1])
 
 
 class SecurityManager:

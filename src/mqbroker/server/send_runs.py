@@ -12,7 +12,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message import PROPERTIES_CHECKED_FROM, Message
 from mqbroker.messaging.references import Reference
 from mqclient.errors import MalformedPacketError, MQError
 from mqclient.wire.frames import HEADER_SIZE
@@ -112,6 +112,8 @@ class SendRuns:
             fixed += 17 if data[fixed] == 1 else 1
             _, durable, expiration, timestamp, priority = _unpack_fixed(data, fixed)
             properties = fixed + 19
+            if end - properties > PROPERTIES_CHECKED_FROM:
+                break
             if not data.startswith(known, properties) or data.find(_INTERNAL, properties + known_size, end) >= 0:
                 if not self._look(plain, data, properties, end):
                     break
@@ -201,6 +203,8 @@ class SendRuns:
             return None
         plain = self._plains.get(raw)
         if plain is None:
+            if end - fixed > PROPERTIES_CHECKED_FROM:
+                return None
             found = _look_through(data, fixed + (36 if data[fixed] == 1 else 20), end)
             plain = None if found is None else self._resolve(raw, found[1])
             if plain is None:

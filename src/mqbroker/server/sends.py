@@ -6,13 +6,11 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from twisted.logger import Logger
-
 from mqbroker.messaging.definitions import ANYCAST
 from mqbroker.messaging.memory import AddressMemory
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message import PROPERTIES_CHECKED_FROM, Message, check_properties
 from mqbroker.messaging.ports import LargeBody
-from mqbroker.server.naming import split_qualified
+from mqbroker.server.naming import check_length, split_qualified
 from mqbroker.server.send_runs import SendRuns
 from mqbroker.server.stated_queues import MARK as STATED_QUEUES
 from mqbroker.server.stated_queues import take_stated_queues
@@ -21,25 +19,18 @@ from mqclient.errors import (
     IllegalStateError,
     MalformedPacketError,
     MQError,
+    ProtocolError,
 )
 from mqclient.wire import message as keys
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_CORRELATION, decode_send, send_trailer_size
-from mqclient.wire.message import CoreMessage, decode_headers
+from mqclient.wire.message import CoreMessage, decode_headers, scan_headers
 from mqclient.wire.properties import LONG, STRING
 
 if TYPE_CHECKING:
     from mqbroker.server.session import ServerSession
 
-log = Logger(namespace="mqbroker.server")
-
 _TRAILER_130 = struct.Struct(">Bq")
-
-CREDIT_REQUESTS_WAITING_MAX = 10_000
-"""Credit requests of one session that may wait for room; a client asks again only when it has got what it asked for."""
-
-PRODUCERS_MAX = 10_000
-"""Producers of one session that are remembered for statistics."""
 
 
 class _LargeUpload:
@@ -70,6 +61,8 @@ class SessionSends:
         self.nameless = session.server.configuration.reject_empty_validated_user and not session.subject.name
         """Does the session lack the user that messages must have here?"""
         self._upload: _LargeUpload | None = None
+        self.upload_size = 0
+        """Bytes of headers of the large message that is coming."""
         self._credit_waiters: dict[Callable[[], None], AddressMemory] = {}
         self._failed_requests: set[str] = set()
         self._names: dict[str, tuple[str, str | None, int | None]] = {}
@@ -119,7 +112,7 @@ class SessionSends:
         if requires_response:
             session.reply_error(error, correlation_id)
         else:
-            log.info("session {name}: a message was not accepted: {error}", name=session.name, error=str(error))
+            session.connection.report(f"a message was not accepted: {error}")
 
     def _route(self, message: Message) -> int:
         """Check, route and store one message.  Returns the ticket to wait for."""
@@ -194,15 +187,23 @@ class SessionSends:
 
     def _open_large(self, packet: wire.SessionSendLarge) -> None:
         self._abandon_upload()
-        content = decode_headers(packet.headers, 0, packet.NAME)
-        address, queue, _ = self.resolve(content.address or "")
+        content = CoreMessage()
+        size = len(packet.headers)
         try:
+            self._server.connection_limits.check_upload(self._session.connection, size)
+            if size > PROPERTIES_CHECKED_FROM:
+                check_properties(packet.headers, scan_headers(packet.headers, 0, packet.NAME).properties)
+            content = decode_headers(packet.headers, 0, packet.NAME)
+            address, queue, _ = self.resolve(content.address or "")
             self._check_permission(address, queue)
+        except ProtocolError:
+            raise
         except MQError as error:
             # There is no answer to this packet: the last piece of the body gets it.
             self._upload = _LargeUpload(content, None, error)
             return
         content.message_id = self._server.store.next_id()
+        self.upload_size = size
         self._upload = _LargeUpload(content, self._server.store.create_large_body(content.message_id))
 
     def _continue_large(self, packet: wire.SessionSendContinuation) -> None:
@@ -218,6 +219,7 @@ class SessionSends:
                     session.reply_null(correlation_id)
                 return
             self._upload = None
+            self.upload_size = 0
             ticket = self._complete(upload, packet.message_body_size)
         except MQError as error:
             self._failed(error, packet.requires_response, correlation_id)
@@ -245,8 +247,14 @@ class SessionSends:
         if self._upload is not None:
             self._upload.abandon()
             self._upload = None
+            self.upload_size = 0
 
     # --- credits
+
+    @property
+    def requests_waiting(self) -> int:
+        """Requests for credits that wait for room."""
+        return len(self._credit_waiters)
 
     def _request_credits(self, packet: wire.ProducerRequestCredits) -> None:
         session = self._session
@@ -255,8 +263,6 @@ class SessionSends:
         if address is None or address.name == self._server.management_address:
             session.send(wire.ProducerCredits(packet.credits, packet.address))
             return
-        if len(self._credit_waiters) >= CREDIT_REQUESTS_WAITING_MAX:
-            raise MalformedPacketError(packet.NAME, "credits", f"{CREDIT_REQUESTS_WAITING_MAX} requests are waiting already")
 
         def grant() -> None:
             self._credit_waiters.pop(grant, None)
@@ -269,6 +275,8 @@ class SessionSends:
             # It tries again: the credits that the first try will get are enough.
             session.send(wire.ProducerFailCredits(packet.credits, packet.address))
             return
+        if self._credit_waiters:
+            self._server.connection_limits.check_credit_requests(session.connection)
         if memory.when_free(grant):
             return
         self._credit_waiters[grant] = memory
@@ -279,8 +287,8 @@ class SessionSends:
             self._server.producers_blocked(address)
 
     def _create_producer(self, packet: wire.CreateProducer) -> None:
-        if len(self.producers) >= PRODUCERS_MAX:
-            raise MalformedPacketError(packet.NAME, "producer_id", f"the session has {PRODUCERS_MAX} producers already")
+        check_length(packet.address)
+        self._server.connection_limits.check_producers(self._session.connection)
         self.producers[packet.producer_id] = packet.address
 
     def close(self) -> None:

@@ -12,10 +12,13 @@ from mqbroker.messaging.address import Address
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Cancellable, Clock, Store
-from mqbroker.server.connection import CONNECTION_TTL_MS, HANDSHAKE_TIMEOUT_SECONDS, ConnectionTransport, ServerConnection
-from mqbroker.server.limits import ResourceLimits
+from mqbroker.server.connection import HANDSHAKE_TIMEOUT_SECONDS, ConnectionTransport, ServerConnection
+from mqbroker.server.limits import ConnectionLimits, ResourceLimits
+from mqbroker.server.liveness import CONNECTION_TTL_MS
 from mqbroker.server.naming import Naming
 from mqbroker.server.notifications import Notifications
+from mqbroker.server.partial_frames import PartialFrames
+from mqbroker.server.reasons import ReasonLog
 from mqbroker.server.security import SecurityManager
 from mqbroker.server.session import ServerSession
 from mqbroker.server.sessions import Sessions
@@ -42,6 +45,7 @@ class Server:
         new_id: Callable[[], str],
         *,
         frame_size_max: int = 100 * 1024 * 1024,
+        connection_limits: ConnectionLimits | None = None,
     ) -> None:
         self.configuration = configuration
         self.store = store
@@ -52,6 +56,7 @@ class Server:
         self.turn = messaging.core.turn
         self.turn.on_failure = self._turn_failed
         self.frame_size_max = frame_size_max
+        self.connection_limits = connection_limits or ConnectionLimits()
         self.ttl_override_ms = configuration.connection_ttl_override
         self.default_ttl_ms = self.ttl_override_ms if self.ttl_override_ms >= 0 else CONNECTION_TTL_MS
         self.management_address = configuration.management_address
@@ -61,11 +66,15 @@ class Server:
         self.started_ms = clock.wall_ms()
         self.connections: dict[str, ServerConnection] = {}
         self.total_connections = 0
+        self.partial_frames = PartialFrames(store)
         self.sessions = Sessions(self)
         self.limits = ResourceLimits(configuration.resource_limits, messaging.core.queues.values)
         self.notifications = Notifications(self)
+        self.reasons = ReasonLog(clock)
         security.on_denied = self.notifications.permission_denied
         self.management: ManagementHandler | None = None
+        self.loop_lag_ms: Callable[[], float] | None = None
+        """How long the event loop lets others wait, in ms; None where nobody measures it."""
         self.on_empty: Callable[[], object] | None = None
         """Called when the last connection has gone."""
         self._new_id = new_id
@@ -99,6 +108,7 @@ class Server:
         notice = DisconnectV3(self.node_id, REASON_SCALE_DOWN)
         for connection in list(self.connections.values()):
             self.turn.run(connection.disconnect, notice)
+        self.reasons.stop()
 
     def _schedule_check(self) -> None:
         period = self.configuration.connection_ttl_check_interval

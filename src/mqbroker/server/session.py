@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from twisted.logger import Logger
-
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.transaction import Transaction
 from mqbroker.server.acknowledgements import SessionAcknowledgements
 from mqbroker.server.consumers import SessionConsumers
 from mqbroker.server.control import SessionControl
+from mqbroker.server.limits import check_control_size
 from mqbroker.server.permissions import SessionPermissions
 from mqbroker.server.queue_admin import SessionAdministration
 from mqbroker.server.sends import SessionSends
@@ -31,9 +30,13 @@ if TYPE_CHECKING:
     from mqbroker.server.connection import ServerConnection
     from mqbroker.server.security import Subject
 
-log = Logger(namespace="mqbroker.server")
-
 Handler = Callable[[Any], object]
+
+CHUNK_SIZE_MAX = 1024 * 1024
+"""Bytes of a large message that are read from the disk and sent at a time, whatever chunk size the client asks for."""
+
+_WITH_MESSAGE = frozenset((wire.SessionSendLarge.TYPE, wire.SessionSendContinuation.TYPE))
+"""What is not among the fast packets and carries messages."""
 
 UNCONFIRMED_MAX = 64 * 1024 * 1024
 """Bytes beside twice the confirmation window that are kept for a peer which does not confirm them."""
@@ -59,7 +62,7 @@ class ServerSession:
         self.auto_commit_sends = request.auto_commit_sends or self.xa
         self.auto_commit_acks = request.auto_commit_acks or self.xa
         self.pre_acknowledge = request.pre_acknowledge
-        self.min_large_message_size = max(request.min_large_message_size, 1)
+        self.min_large_message_size = min(max(request.min_large_message_size, 1), CHUNK_SIZE_MAX)
         self.window = ConfirmationWindow(request.window_size) if request.window_size >= 0 else None
         self.started = False
         self.closed = False
@@ -120,6 +123,8 @@ class ServerSession:
                 fast(data)
                 self._count_handled()
             return
+        if packet_type not in _WITH_MESSAGE:
+            check_control_size(data)
         packet = decode_packet(packet_type, data[13:], self.version)
         if isinstance(packet, PacketsConfirmed):
             if self.window is not None:
@@ -140,7 +145,7 @@ class ServerSession:
             if getattr(packet, "requires_response", True):
                 self.reply_error(error)
             else:
-                log.info("session {name}: {packet} failed: {error}", name=self.name, packet=packet.NAME, error=str(error))
+                self.connection.report(f"{packet.NAME} failed: {error}")
         if counted:
             self._count_handled()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
+from mqbroker.server.naming import check_length
 from mqbroker.server.session import ServerSession
 from mqclient.errors import (
     IncompatibleVersionsError,
@@ -80,6 +81,9 @@ class Sessions:
             raise SessionCreationRejectedError("AMQ229008: Server not started")
         if request.session_channel_id < FIRST_USER_CHANNEL or request.session_channel_id in connection.sessions:
             raise SessionCreationRejectedError(f"channel {request.session_channel_id} cannot be used for a session")
+        server.connection_limits.check_sessions(connection)
+        for name in (request.name, request.client_id, request.username):
+            check_length(name)
         self._check_name(request.name)
 
     def _check_name(self, name: str) -> None:

@@ -136,13 +136,13 @@ class CreatedFoldersTests(SynchronousTestCase):
         self.assertEqual((permissions["send"], "view" in permissions), ({"amq"}, False))
         self.assertEqual((found.max_redelivery_records, found.large_messages_directory), (1, "data/large-messages"))
         told = " ".join(str(warning) for warning in loaded.warnings)
-        for text in ("critical-analyzer", "only CORE is spoken", "amqp is not opened", "stomp is not", "hornetq is not", "mqtt is not"):
+        for text in ("only CORE is spoken", "amqp is not opened", "stomp is not", "hornetq is not", "mqtt is not"):
             self.assertIn(text, told)
-        self.assertEqual(len(loaded.warnings), 6)
+        self.assertEqual(len(loaded.warnings), 5)
 
     def test_a_folder_for_core_only(self) -> None:
         """Few words about a folder that asks for little."""
-        self.assertEqual(len(self.load("coreonly").warnings), 2)
+        self.assertEqual(len(self.load("coreonly").warnings), 1)
 
     def test_options(self) -> None:
         self.assertFalse(self.load("nopersist").configuration.persistence_enabled)
@@ -203,7 +203,7 @@ class InstanceTests(SynchronousTestCase):
         self.assertIn("<web>", str(found.warnings[0]))
         loaded = found.load(self.read_file)
         self.assertEqual(loaded.configuration.journal_directory, "/opt/brokers/plain/data/journal")
-        self.assertEqual(len(loaded.warnings), 7)
+        self.assertEqual(len(loaded.warnings), 6)
 
     def test_anonymous_access(self) -> None:
         self.put("plain", "/opt/brokers/plain")

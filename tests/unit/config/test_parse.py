@@ -301,7 +301,6 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_ignored_things_are_told_when_they_were_asked_for(self) -> None:
         for asking, silent in (
-            ("<critical-analyzer>true</critical-analyzer>", "<critical-analyzer>false</critical-analyzer>"),
             ("<network-check-list>10.0.0.1</network-check-list>", "<network-check-list/>"),
             ("<jmx-management-enabled>true</jmx-management-enabled>", "<jmx-management-enabled>false</jmx-management-enabled>"),
             ("<min-disk-free>1G</min-disk-free>", "<journal-type>MAPPED</journal-type>"),

@@ -125,9 +125,14 @@ class FrameTests(ConnectionCase):
         self.assertEqual(world.server.connections, {})
 
     def test_a_frame_for_an_unknown_channel_is_dropped(self) -> None:
+        """A session that is closed may still be sent to; before there was one, nobody has a reason to."""
         peer = self.world.peer()
+        peer.open()
         peer.send(wire.SessionStart(), 77)
         self.assert_open(peer)
+        early = self.world.peer()
+        early.send(wire.SessionStart(), 77)
+        self.assertTrue(early.transport.aborted)
 
     def test_an_unknown_packet_type_closes_the_connection(self) -> None:
         session = self.world.session()
@@ -257,6 +262,7 @@ class LivenessTests(ConnectionCase):
 
     def test_a_ttl_of_minus_one_never_ends(self) -> None:
         peer = self.world.peer()
+        peer.open()
         peer.ping(-1)
         self.world.clock.advance(1000)
         self.assertFalse(peer.transport.closed)

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
 from mqbroker.config.jaas import LoginModule as ModuleConfiguration
 from mqbroker.server.login import Credentials, Identity, LoginBrokenError, LoginFailedError, LoginStep
-from mqbroker.server.security import REPORT_INTERVAL_SECONDS, REPORTED_MAX, SecurityManager, Subject
+from mqbroker.server.security import REPORT_INTERVAL_SECONDS, REPORTED_LINES_MAX, REPORTED_MAX, SecurityManager, Subject
 from mqbroker.server.users import KeptUsers, KeptUsersLoginModule, PropertiesUsers
 from mqclient.errors import ClusterSecurityError, MQError, SecurityError
 
@@ -424,10 +424,14 @@ class AuditTests(SecurityTestCase):
 
     def test_what_is_remembered_is_bounded(self) -> None:
         manager = self.manager()
-        for number in (*range(REPORTED_MAX + 1), 0):
+        for number in range(REPORTED_MAX + 1):
             with self.assertRaises(SecurityError):
                 manager.check(Subject("u"), "send", f"a{number}", None)
-        self.assertEqual(len(self.audit()), REPORTED_MAX + 2)
+        self.assertEqual(len(self.audit()), REPORTED_LINES_MAX)
+        self.clock.seconds += REPORT_INTERVAL_SECONDS
+        with self.assertRaises(SecurityError):
+            manager.check(Subject("u"), "send", "other", None)
+        self.assertIn(f"({REPORTED_MAX + 1 - REPORTED_LINES_MAX} more since the last such line)", self.audit()[-1])
 
 
 class DeferredsTests(SecurityTestCase):

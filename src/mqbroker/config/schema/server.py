@@ -101,12 +101,17 @@ MESSAGES: tuple[Item, ...] = (
 )
 
 WATCHDOGS: tuple[Item, ...] = (
-    warned(
-        "critical-analyzer", kinds.BOOLEAN, "Watch the broker's own parts for stalls.", "nothing watches the broker for stalls or halts it"
+    flag(
+        "critical-analyzer",
+        "Watch the event loop: its lag is a metric, and its stack is logged when it has not run for 5 s, or for a shorter timeout.",
     ),
-    quiet("critical-analyzer-timeout", kinds.LONG, "When a part has stalled, ms.", "see critical-analyzer"),
-    quiet("critical-analyzer-check-period", kinds.LONG, "How often to look, ms.", "see critical-analyzer"),
-    quiet("critical-analyzer-policy", kinds.choice("LOG", "HALT", "SHUTDOWN"), "What to do then.", "see critical-analyzer"),
+    honoured("critical-analyzer-timeout", kinds.LONG, "When the event loop counts as stalled for good, ms; 0 or less: it is not watched."),
+    honoured("critical-analyzer-check-period", kinds.LONG, "How often to look, ms; at least twice a second. Unset: half of the timeout."),
+    honoured(
+        "critical-analyzer-policy",
+        kinds.choice("LOG", "HALT", "SHUTDOWN"),
+        "What to do then: LOG writes it; HALT and SHUTDOWN end the process at once (what would stop it in order does not run).",
+    ),
     warned(
         "network-check-list",
         kinds.TEXT,

@@ -11,6 +11,7 @@ Wire layout (``protocol-spec/``, chapter "Transport")::
 from __future__ import annotations
 
 import struct
+from typing import Protocol
 
 from mqclient.errors import FrameTooLargeError, MalformedPacketError
 
@@ -35,11 +36,21 @@ FEDERATION_CHANNEL = 4
 FIRST_USER_CHANNEL = 10
 
 _LENGTH = struct.Struct(">i")
+_TYPE_CHANNEL = struct.Struct(">bq")
 
 
 def frame(packet_type: int, channel: int, body: bytes) -> bytes:
     """One complete frame."""
     return HEADER.pack(9 + len(body), packet_type, channel) + body
+
+
+class FrameSink(Protocol):
+    """Where a frame goes on that is too great for memory."""
+
+    def append(self, data: bytes) -> None: ...
+
+    def take(self) -> bytes:
+        """All of it; nothing follows."""
 
 
 class FrameSplitter:
@@ -49,24 +60,53 @@ class FrameSplitter:
     A violation is kept in ``error`` after the frames before it were returned, so that no frame is lost.
     """
 
-    __slots__ = ("_buffer", "_need", "error", "limit")
+    __slots__ = ("_buffer", "_need", "_sink", "_sunk", "error", "limit")
 
     def __init__(self, limit: int = FRAME_SIZE_BEFORE_SESSION) -> None:
         self.limit = limit
         self.error: FrameTooLargeError | MalformedPacketError | None = None
         self._buffer = bytearray()
         self._need = 4
+        self._sink: FrameSink | None = None
+        self._sunk = 0
 
     @property
     def buffered(self) -> int:
-        """Bytes held for a frame that is not complete."""
+        """Bytes held in memory for a frame that is not complete."""
         return len(self._buffer)
+
+    @property
+    def incomplete(self) -> int:
+        """Bytes that have come of a frame that is not complete, wherever they are."""
+        return len(self._buffer) + self._sunk
+
+    def announced(self) -> tuple[int, int, int]:
+        """Size, packet type and channel of the frame that is not complete, of which the header must be there."""
+        return self._need, *_TYPE_CHANNEL.unpack_from(self._buffer, 4)
+
+    def continue_in(self, sink: FrameSink) -> None:
+        """The frame that is not complete goes on in ``sink``, also with what has come already."""
+        self._sink = sink
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        self._sunk = len(data)
+        sink.append(data)
 
     def feed(self, data: bytes) -> list[bytes]:
         """The complete frames (with their length fields) that ``data`` finishes, in order."""
         frames: list[bytes] = []
         if self.error is not None:
             return frames
+        if self._sink is not None:
+            missing = self._need - self._sunk
+            self._sink.append(data[:missing])
+            if len(data) < missing:
+                self._sunk += len(data)
+                return frames
+            frames.append(self._sink.take())
+            self._sink = None
+            self._sunk = 0
+            data = data[missing:]
         buffer = self._buffer
         if buffer:
             buffer += data

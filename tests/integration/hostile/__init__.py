@@ -1,0 +1,1 @@
+"""Hostile peers against a real broker process, beside a client that behaves."""

@@ -1,0 +1,41 @@
+"""A broker whose event loop really stalls."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from twisted.logger import globalLogPublisher
+
+from mqbroker.server.figures import BrokerFigures
+from tests.integration.server.wire_client import BrokerCase
+
+STALL = 0.8
+
+
+class StallTests(BrokerCase):
+    async def test_a_stall_is_logged_with_its_stack_and_the_policy_is_followed(self) -> None:
+        events: list[dict[str, Any]] = []
+        globalLogPublisher.addObserver(events.append)
+        self.addCleanup(globalLogPublisher.removeObserver, events.append)
+        broker = self.start(critical_analyzer_timeout=200, critical_analyzer_check_period=50, critical_analyzer_policy="HALT")
+        failures: list[str] = []
+        broker._on_failure = failures.append
+        client = await self.connect(broker)
+        for _ in range(3):
+            await client.ping()
+        deadline = time.monotonic() + STALL
+        while time.monotonic() < deadline or not (failures or time.monotonic() > deadline + 20):
+            time.sleep(0.01)
+        await client.ping()
+        lines = [str(event["log_format"]).format(**event) for event in events if "log_format" in event]
+        stalls = [line for line in lines if "it stands here" in line]
+        self.assertEqual(len(stalls), 1)
+        self.assertIn("test_a_stall_is_logged", stalls[0])
+        self.assertEqual(len(failures), 1)
+        lag = BrokerFigures(broker.server, lambda: 0.0).broker()["event.loop.lag"]
+        self.assertGreaterEqual(lag, 200)
+
+    async def test_nothing_is_watched_where_it_is_switched_off(self) -> None:
+        broker = self.start(critical_analyzer=False)
+        self.assertNotIn("event.loop.lag", BrokerFigures(broker.server, lambda: 0.0).broker())
