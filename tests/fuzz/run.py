@@ -3,11 +3,12 @@
     python -m tests.fuzz.run TARGET [libFuzzer options and corpus folders]
 
 TARGET is one of the names of :data:`tests.fuzz.targets.TARGETS`, or ``all``, which takes the first byte of each input to choose.  Without
-``-max_total_time=SECONDS`` or ``-runs=NUMBER`` it runs until it finds something.
+``-max_total_time=SECONDS`` or ``-runs=NUMBER`` it runs until it finds something.  :mod:`tests.fuzz` does this with the kept corpus.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -33,7 +34,8 @@ def main(arguments: list[str]) -> None:
     if len(arguments) < 2 or arguments[1] not in names:
         raise SystemExit(f"usage: python -m tests.fuzz.run {{{','.join(names)}}} [libFuzzer options]")
     target = choose(TARGETS) if arguments[1] == "all" else TARGETS[arguments[1]]
-    atheris.Setup([arguments[0], *arguments[2:]], target)
+    program = os.environ.get("MQBROKER_FUZZ_PROGRAM", arguments[0])
+    atheris.Setup([program, *arguments[2:]], target)
     atheris.Fuzz()
 
 

@@ -6,6 +6,8 @@ for coverage-guided runs and ``tests/unit/wire/test_fuzz.py`` for the bounded ru
 
 from __future__ import annotations
 
+import functools
+import struct
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,10 +15,11 @@ from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.message import Message
 from mqclient.errors import MQError
 from mqclient.wire import bodies
-from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, FrameSplitter
+from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, FrameSplitter, frame
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message, encode_headers, encode_message
 from mqclient.wire.packets import PACKETS, VERSION_MAX, VERSION_MIN, decode_packet, encode_packet
 from mqclient.wire.properties import decode_properties, encode_properties, walk
+from tests.unit.server.support import World
 
 TYPES = sorted(PACKETS)
 VERSIONS = VERSION_MAX - VERSION_MIN + 1
@@ -40,10 +43,10 @@ def frames(data: bytes) -> None:
         assert pieces.buffered <= FRAME_SIZE_BEFORE_SESSION
     assert found == expected
     assert (pieces.error is None) == (whole.error is None)
-    for frame in found:
-        _, packet_type, _ = HEADER.unpack_from(frame)
+    for one in found:
+        _, packet_type, _ = HEADER.unpack_from(one)
         with suppress(MQError):
-            decode_packet(packet_type, frame[13:], VERSION_MAX)
+            decode_packet(packet_type, one[13:], VERSION_MAX)
 
 
 def packets(data: bytes) -> None:
@@ -119,6 +122,52 @@ def selectors(data: bytes) -> None:
         selector.matches(Message.of(EXAMPLE))
 
 
+@functools.cache
+def world() -> World:
+    """The broker of :func:`conversation`, the same for all inputs; a failure in a packet's handler is raised."""
+    made = World()
+
+    def fail(remote: str, reason: str, write: Callable[[], object]) -> None:
+        raise AssertionError(reason)
+
+    made.server.reasons.failure = fail  # type: ignore[method-assign]
+    return made
+
+
+def conversation(data: bytes) -> None:
+    """What a client sends to a broker, with or without a session: packets of a type, a channel, and a length each.
+
+    Whatever comes, the connection is served or ended, nothing of it stays, and another client is served.
+    """
+    if not data:
+        return
+    broker = world()
+    peer = broker.peer()
+    if data[0] & 1:
+        peer.open(window_size=1000 if data[0] & 2 else -1, auto_commit_acks=not data[0] & 4, auto_commit_sends=not data[0] & 4)
+    at = 1
+    while at + 4 <= len(data):
+        packet_type, channel, size = struct.unpack_from(">bBH", data, at)
+        body = data[at + 4 : at + 4 + size]
+        at += 4 + size
+        peer.feed(frame(packet_type, CHANNELS[channel % len(CHANNELS)], body))
+        broker.clock.advance(0.001)
+    peer.lose()
+    broker.clock.advance(70)
+    assert not broker.server.connections
+    assert not broker.server.sessions.by_name
+    assert broker.server.partial_frames.held == 0
+    for name in list(broker.messaging.core.addresses):
+        broker.messaging.administration.delete_address(name, force=True)
+    bystander = broker.peer().open()
+    bystander.create_queue("q")
+    bystander.publish(reply=True)
+    assert len(bystander.take()) == 1
+    bystander.peer.lose()
+
+
+CHANNELS = (10, 1, 0, 11, 2, 3, -1)
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "frames": frames,
     "packets": packets,
@@ -126,4 +175,5 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "properties": properties,
     "bodies": message_bodies,
     "selectors": selectors,
+    "conversation": conversation,
 }

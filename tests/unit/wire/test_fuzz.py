@@ -6,6 +6,7 @@ import random
 import struct
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -17,7 +18,10 @@ from tests.fuzz.run import choose
 from tests.fuzz.targets import TARGETS, TYPES, VERSIONS
 from tests.unit.wire.vectors import NOT_CORE, connections, files, load, packet_type
 
-RUNS = 8000
+RUNS = {"conversation": 300}
+"""Damaged inputs of a target, where 8000 would take too long."""
+CHANNEL_NUMBERS = {0: 2, 1: 1}
+CORPUS = Path(__file__).resolve().parents[2] / "fuzz" / "corpus"
 INTERESTING = [struct.pack(">i", number) for number in (-0x80000000, -1, 0, 1, 8, 9, 0xFFF, 0x7FFFFFFF)]
 SELECTORS = [
     "color = 'red' AND weight > 2.5 OR NOT (a IN ('x','y'))",
@@ -44,14 +48,31 @@ def corpus() -> dict[str, list[bytes]]:
     captured = list(recorded(("msg-properties", "msg-map", "msg-stream", "msg-text", "xa", "connect-close")))
     messages = [one[13:-13] for one in captured if packet_type(one) == 71]
     tables = [body[4 + struct.unpack(">i", body[:4])[0] - 13 :] for body in messages]
-    return {
+    good = {
         "frames": [b"\x10" + b"".join(captured[i : i + 3]) for i in range(0, len(captured), 3)],
         "packets": [bytes((VERSION_MAX - VERSION_MIN, TYPES.index(packet_type(one)))) + one[13:] for one in captured],
         "messages": messages + tables,
         "properties": [table[table.index(b"\x01\x00\x00\x00", 40) :] for table in tables if b"\x01\x00\x00\x00" in table[40:]],
         "bodies": [body[4 : 4 + struct.unpack(">i", body[:4])[0] - 13] for body in messages],
         "selectors": [text.encode() for text in SELECTORS],
+        "conversation": list(conversations()),
     }
+    for name, inputs in good.items():
+        inputs += [path.read_bytes() for path in sorted((CORPUS / name).iterdir())]
+    return good
+
+
+def conversations() -> Iterator[bytes]:
+    """What clients of recorded conversations send, as the target ``conversation`` takes it."""
+    for path in files():
+        if path.parent.name == "jms-2.44.0" and path.stat().st_size < 60_000:
+            for connection in connections(load(path)):
+                sent = [one for from_client, one in connection.frames if from_client and packet_type(one) not in NOT_CORE]
+                yield b"\x01" + b"".join(
+                    struct.pack(">bBH", packet_type(one), CHANNEL_NUMBERS.get(one[12], 0), len(one) - 13) + one[13:]
+                    for one in sent
+                    if len(one) < 2000
+                )
 
 
 def damaged(good: list[bytes], source: random.Random) -> bytes:
@@ -85,7 +106,7 @@ class BoundedFuzzTests(SynchronousTestCase):
         self.assertGreater(len(good), 3)
         for data in good:
             TARGETS[name](data)
-        for _ in range(RUNS):
+        for _ in range(RUNS.get(name, 8000)):
             data = damaged(good, source)
             try:
                 TARGETS[name](data)
@@ -109,6 +130,9 @@ class BoundedFuzzTests(SynchronousTestCase):
 
     def test_selectors(self) -> None:
         self.run_target("selectors")
+
+    def test_conversation(self) -> None:
+        self.run_target("conversation")
 
     def test_noise(self) -> None:
         source = random.Random("noise")
