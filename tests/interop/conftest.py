@@ -30,7 +30,7 @@ def java() -> None:
 @pytest.fixture(scope="session")
 def peer(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     """The broker under test, shared by the tests that keep to names of their own."""
-    broker = new_peer(peer_name(), tmp_path_factory.mktemp("peer") / "broker")
+    broker = new_peer(peer_name(), tmp_path_factory.mktemp("peer") / "broker", tls=True)
     broker.start()
     try:
         yield broker

@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import trustme
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.x509 import load_pem_x509_certificate
+
 USER, PASSWORD = "admin", "secret"
 POWERLESS_USER, POWERLESS_PASSWORD = "nobody", "nothing"
 PERMISSIONS = (
@@ -39,7 +45,7 @@ BROKER_XML = """<?xml version="1.0"?>
 {core_elements}
       <acceptors>
          <acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor>
-      </acceptors>
+{tls}      </acceptors>
       <security-settings>
          <security-setting match="#">
 {permissions}
@@ -99,6 +105,11 @@ BROKER_XML = """<?xml version="1.0"?>
 </configuration>
 """
 
+TLS_ACCEPTOR = """\
+         <acceptor name="tls">tcp://127.0.0.1:{port}?{parameters}</acceptor>
+"""
+STORE_PASSWORD = "changeit"
+
 LOGIN_CONFIG = """activemq {
    org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule required
        reload=true
@@ -117,30 +128,51 @@ BOOTSTRAP_XML = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 
 @dataclass(frozen=True)
 class Additions:
-    """Further elements for broker.xml: below `core`, and below `address-settings`."""
+    """Further elements for broker.xml: below `core`, and below `address-settings`; and the port of an acceptor with TLS.
+
+    The certificate of that acceptor is vouched for by `etc/authority.pem`.
+    """
 
     core: str = ""
     address_settings: str = ""
+    tls_port: int | None = None
 
 
 NOTHING = Additions()
 
 
-def broker_xml(port: int, additions: Additions = NOTHING) -> str:
-    """Text of broker.xml with one CORE acceptor on 127.0.0.1:port (0: the broker chooses)."""
+def broker_xml(port: int, additions: Additions = NOTHING, tls: str = "") -> str:
+    """Text of broker.xml with one CORE acceptor on 127.0.0.1:port (0: the broker chooses), and `tls`, the element of another."""
     permissions = "\n".join(f'            <permission type="{name}" roles="amq"/>' for name in PERMISSIONS)
     values = {"core_elements": additions.core, "address_settings": additions.address_settings, "expiry_scan_ms": EXPIRY_SCAN_MS}
-    return BROKER_XML.format(port=port, permissions=permissions, **values)
+    return BROKER_XML.format(port=port, tls=tls, permissions=permissions, **values)
 
 
 def write_settings(folder: Path, port: int, additions: Additions = NOTHING) -> Path:
     """Write broker.xml and the users into `folder`/etc (other files there stay); returns the path of broker.xml."""
     etc = folder / "etc"
     etc.mkdir(parents=True, exist_ok=True)
-    (etc / "broker.xml").write_text(broker_xml(port, additions))
+    tls = "" if additions.tls_port is None else _tls_acceptor(etc, additions.tls_port)
+    (etc / "broker.xml").write_text(broker_xml(port, additions, tls))
     (etc / "artemis-users.properties").write_text(f"{USER} = {PASSWORD}\n{POWERLESS_USER} = {POWERLESS_PASSWORD}\n")
     (etc / "artemis-roles.properties").write_text(f"amq = {USER}\npowerless = {POWERLESS_USER}\n")
     return etc / "broker.xml"
+
+
+def _tls_acceptor(etc: Path, port: int) -> str:
+    store = etc / "server.p12"
+    if not store.exists():
+        authority = trustme.CA()
+        authority.cert_pem.write_to_path(etc / "authority.pem")
+        trustme.CA().cert_pem.write_to_path(etc / "stranger.pem")
+        issued = authority.issue_cert("127.0.0.1", "localhost")
+        key = load_pem_private_key(issued.private_key_pem.bytes(), None)
+        certificate = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
+        assert isinstance(key, EllipticCurvePrivateKey)
+        protection = BestAvailableEncryption(STORE_PASSWORD.encode())
+        store.write_bytes(serialize_key_and_certificates(b"server", key, certificate, None, protection))
+    parameters = f"protocols=CORE;sslEnabled=true;keyStorePath={store};keyStoreType=PKCS12;keyStorePassword={STORE_PASSWORD}"
+    return TLS_ACCEPTOR.format(port=port, parameters=parameters)
 
 
 def write_instance(folder: Path, port: int, additions: Additions = NOTHING) -> Path:

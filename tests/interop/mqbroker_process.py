@@ -22,6 +22,7 @@ class MqbrokerProcess:
 
     def __init__(self, folder: Path, additions: instance.Additions = instance.NOTHING) -> None:
         self.folder = folder
+        self.tls_port = additions.tls_port
         self._additions = additions
         instance.write_instance(folder, 0, additions)
         self._port = 0

@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.interop.artemis import ArtemisBroker
+from tests.interop.instance import Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
+from tests.interop.processes import free_port
 
 
 class Peer(Protocol):
     """A broker process with the configuration of the suite."""
+
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def tls_port(self) -> int | None:
+        """Port of the acceptor with TLS; None without one."""
 
     @property
     def name(self) -> str: ...
@@ -42,10 +50,11 @@ def peer_name() -> str:
     return os.environ.get("MQBROKER_TEST_PEER", "mqbroker")
 
 
-def new_peer(name: str, folder: Path) -> Peer:
-    """A broker that is not started yet, with its files in `folder`."""
+def new_peer(name: str, folder: Path, *, tls: bool = False) -> Peer:
+    """A broker that is not started yet, with its files in `folder`; `tls`: with an acceptor that asks for TLS, too."""
+    tls_port = free_port() if tls else None
     if name == "mqbroker":
-        return MqbrokerProcess(folder)
+        return MqbrokerProcess(folder, Additions(tls_port=tls_port))
     if name == "artemis":
-        return ArtemisBroker(folder)
+        return ArtemisBroker(folder, tls_port)
     raise ValueError(f"MQBROKER_TEST_PEER is {name!r}, expected mqbroker or artemis")

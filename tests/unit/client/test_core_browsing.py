@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core import browsing
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message
-from mqclient.wire.packets import ClusterTopologyV4, FlowToken, SessionReceiveContinuation, SessionReceiveLarge
-from tests.unit.client.core_support import ScriptedBroker, World, message
+from mqclient.wire.packets import ClusterTopologyV4, FlowToken, ForceConsumerDelivery, SessionReceiveContinuation, SessionReceiveLarge
+from tests.unit.client.core_support import ScriptedBroker, World, marker, message, pending
 
 CHANNEL = 10
 
@@ -106,6 +106,24 @@ class BrowserTests(SynchronousTestCase):
             self.assertEqual(self.broker.got(FlowToken)[before:][-1].credits, 1)
             deliver(2)
             self.assertEqual(self.world.finish(second).message_id, 2)
+
+    def test_the_end_of_what_was_shown_is_not_the_end(self) -> None:
+        """The broker has answered that there is no more for the credits that it had."""
+        for window in (0, 1000):
+            self.start(consumer_window_size=window)
+            self.deliver(1)
+            self.assertEqual(self.world.finish(self.consumer.receive(100)).message_id, 1)
+            self.cut()
+            self.broker.silent.add(ForceConsumerDelivery)
+            call = self.consumer.receive_immediate()
+            self.world.network.stir()
+            [asked] = self.broker.got(ForceConsumerDelivery)
+            self.deliver(1)
+            self.broker.deliver(CHANNEL, marker(asked))
+            self.assertTrue(pending(call))
+            again = self.broker.got(ForceConsumerDelivery)[-1]
+            self.broker.deliver(CHANNEL, marker(again))
+            self.assertIsNone(self.world.finish(call))
 
     def test_another_node_numbers_its_messages_in_another_way(self) -> None:
         self.start()

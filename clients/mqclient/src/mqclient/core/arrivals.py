@@ -46,6 +46,7 @@ class Arrivals:
         self.forced.regular_arrived()
         self.credits.arrived()
         if self._browsed is not None and self._browsed.repeats(message.message_id):
+            self.forced.passed_over()
             self.return_credits(frame_size, True)
             self.ask_for_credits()
         else:
@@ -66,6 +67,7 @@ class Arrivals:
         self.forced.large_began()
         if self._browsed is not None and self._browsed.repeats(message.message_id):
             self._passing_over = True
+            self.forced.passed_over()
             message.large.discard()
             self.return_credits(frame_size, False)
             return

@@ -30,6 +30,8 @@ class ForcedDelivery:
         self._large_under_way = False
         self._just_after_large = False
         """Was a large message the last that came?"""
+        self._passed_over = False
+        """Has a message come, since the last request, that was not for the application?"""
 
     @property
     def pending_sequence(self) -> int | None:
@@ -43,9 +45,9 @@ class ForcedDelivery:
             consumer.check_open()
             # What follows a large message may come after a marker that was asked for before it was through, or just after: then ask again.
             doubtful = self._large_under_way or self._just_after_large
-            self._just_after_large = False
+            self._just_after_large = self._passed_over = False
             await self._ask_for_marker()
-            if not doubtful or consumer.has_message or consumer.closed:
+            if not (doubtful or self._passed_over) or consumer.has_message or consumer.closed:
                 break
             if self._large_under_way:
                 await self.await_answer(self._next_completion, "a large message")
@@ -88,6 +90,10 @@ class ForcedDelivery:
 
     def regular_arrived(self) -> None:
         self._just_after_large = False
+
+    def passed_over(self) -> None:
+        """A message has come that is not for the application: its credits may be what the next one waits for."""
+        self._passed_over = True
 
     def large_began(self) -> None:
         self._large_under_way = True

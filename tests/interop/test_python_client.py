@@ -1,0 +1,190 @@
+"""The Python client where brokers refuse or hold back: credentials, permissions, TLS, full addresses; and a browser that is cut off."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqclient import jms
+from mqclient.jms.message import DeliveryMode
+from tests.interop import instance
+from tests.interop.cutting_proxy import CuttingProxy
+from tests.interop.peers import Peer
+
+RECEIVE_MS = 5000
+BODY = b"x" * 5000
+TAKES = 4
+"""Messages with that body fit into an address of 20000 bytes, or fewer."""
+
+
+def connect(url: str, **settings: Any) -> jms.Connection:
+    return jms.ConnectionFactory(url, **settings).create_connection(instance.USER, instance.PASSWORD)
+
+
+@pytest.fixture
+def connection(peer: Peer) -> Iterator[jms.Connection]:
+    with connect(peer.url) as made:
+        yield made
+
+
+def name(part: str) -> str:
+    return f"{part}.{uuid.uuid4()}"
+
+
+@pytest.mark.parametrize("user", [instance.USER, "stranger", None])
+def test_wrong_credentials(peer: Peer, user: str | None) -> None:
+    with jms.ConnectionFactory(peer.url) as factory, pytest.raises(jms.JMSSecurityException) as refused:
+        factory.create_connection(user, "wrong")
+    assert refused.value.error_code == "105"
+
+
+def test_missing_permissions(peer: Peer) -> None:
+    with (
+        jms.ConnectionFactory(peer.url) as factory,
+        factory.create_connection(instance.POWERLESS_USER, instance.POWERLESS_PASSWORD) as connection,
+    ):
+        session = connection.create_session()
+        with pytest.raises(jms.JMSSecurityException):
+            session.create_producer("queue://DLQ").send("never")
+        with pytest.raises(jms.JMSSecurityException):
+            session.create_consumer("queue://DLQ")
+
+
+def tls_url(peer: Peer, **parameters: str) -> str:
+    given = "".join(f"&{key}={value}" for key, value in parameters.items())
+    return f"tcp://127.0.0.1:{peer.tls_port}?sslEnabled=true{given}"
+
+
+def test_tls(peer: Peer) -> None:
+    etc = Path(peer.folder) / "etc"
+    with connect(tls_url(peer, trustStorePath=str(etc / "authority.pem"))) as connection:
+        session, queue = connection.create_session(), f"queue://{name('interop.tls')}"
+        session.create_producer(queue).send(BODY * 100)
+        received = session.create_consumer(queue).receive(RECEIVE_MS)
+        assert received is not None
+        assert received.body == BODY * 100
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"trustStorePath": "stranger.pem"}, {}, {"trustStorePath": "authority.pem", "enabledProtocols": "TLSv1.1"}]
+)
+def test_tls_refused(peer: Peer, wrong: dict[str, str]) -> None:
+    etc = Path(peer.folder) / "etc"
+    parameters = {key: str(etc / value) if key.endswith("Path") else value for key, value in wrong.items()}
+    with pytest.raises(jms.JMSException) as refused:
+        connect(tls_url(peer, **parameters), call_timeout=RECEIVE_MS)
+    assert refused.value.error_code == "2"
+
+
+def test_plain_text_to_an_acceptor_with_tls(peer: Peer) -> None:
+    with pytest.raises(jms.JMSException):
+        connect(f"tcp://127.0.0.1:{peer.tls_port}", call_timeout=2000)
+
+
+@pytest.mark.parametrize("mode", [DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT])
+def test_a_full_address_that_fails(connection: jms.Connection, mode: DeliveryMode) -> None:
+    session, queue = connection.create_session(), f"queue://{name('interop.full.fail')}"
+    producer = session.create_producer(queue, delivery_mode=mode)
+    sent = 0
+    with pytest.raises(jms.JMSException) as refused:
+        for _ in range(100):
+            producer.send(BODY)
+            sent += 1
+    assert refused.value.error_code == "210"
+    consumer = session.create_consumer(queue)
+    received = 0
+    while consumer.receive(200) is not None:
+        received += 1
+    assert 0 < received <= sent
+    assert mode == DeliveryMode.NON_PERSISTENT or received == sent, "what was accepted is there"
+    producer.send("there is room again")
+    assert consumer.receive(RECEIVE_MS) is not None
+
+
+def test_a_full_address_in_a_transaction(connection: jms.Connection) -> None:
+    queue = f"queue://{name('interop.full.fail')}"
+    session = connection.create_session(transacted=True)
+    producer = session.create_producer(queue)
+    with pytest.raises(jms.JMSException):
+        for _ in range(20):
+            producer.send(BODY)
+            session.commit()
+    session.rollback()
+    consumer = session.create_consumer(queue)
+    received = 0
+    while consumer.receive(200) is not None:
+        received += 1
+    session.commit()
+    assert 0 < received <= TAKES + 1
+
+
+def test_a_full_address_that_blocks(connection: jms.Connection) -> None:
+    queue = f"queue://{name('interop.full.block')}"
+    producer = connection.create_session().create_producer(queue)
+    sent: list[int] = []
+
+    def send() -> None:
+        for number in range(TAKES * 4):
+            producer.send(BODY)
+            sent.append(number)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    thread.join(0.5)
+    assert thread.is_alive(), "the producer waits for room"
+    stuck = len(sent)
+    assert stuck < TAKES * 4
+    consumer = connection.create_session().create_consumer(queue)
+    for _ in range(TAKES * 4):
+        assert consumer.receive(RECEIVE_MS) is not None
+    thread.join(RECEIVE_MS / 1000)
+    assert not thread.is_alive()
+
+
+def test_closing_ends_a_send_that_waits_for_room(peer: Peer) -> None:
+    queue = f"queue://{name('interop.full.block')}"
+    connection = connect(peer.url)
+    producer = connection.create_session().create_producer(queue)
+    ended: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            for _ in range(TAKES * 4):
+                producer.send(BODY)
+        except jms.JMSException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    thread.join(0.5)
+    assert thread.is_alive()
+    connection.close()
+    thread.join(RECEIVE_MS / 1000)
+    assert not thread.is_alive()
+    assert len(ended) == 1
+
+
+@pytest.mark.parametrize("window", [1024 * 1024, 0])
+def test_a_browser_goes_on_after_a_reconnect(peer: Peer, connection: jms.Connection, window: int) -> None:
+    queue = f"queue://{name('interop.browse')}"
+    producer = connection.create_session().create_producer(queue)
+    large = b"y" * 250_000
+    for number in range(6):
+        producer.send(large if number == 1 else b"%d" % number)
+    proxy = CuttingProxy(peer.port)
+    settings = {"reconnect_attempts": -1, "retry_interval": 20, "consumer_window_size": window}
+    try:
+        with connect(proxy.url, **settings) as browsing, browsing.create_session().create_browser(queue) as browser:
+            shown = []
+            for message in browser:
+                shown.append(message.body)
+                if len(shown) in (3, 4):
+                    proxy.cut()
+    finally:
+        proxy.close()
+    assert shown == [b"0", large, b"2", b"3", b"4", b"5"]
