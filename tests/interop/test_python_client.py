@@ -12,9 +12,10 @@ import pytest
 
 from mqclient import jms
 from mqclient.jms.message import DeliveryMode
+from mqclient.xa import XAER_NOTA, XAER_RMFAIL, XAError, Xid
 from tests.interop import instance
 from tests.interop.cutting_proxy import CuttingProxy
-from tests.interop.peers import Peer
+from tests.interop.peers import Peer, kill_and_start
 
 RECEIVE_MS = 5000
 BODY = b"x" * 5000
@@ -188,3 +189,31 @@ def test_a_browser_goes_on_after_a_reconnect(peer: Peer, connection: jms.Connect
     finally:
         proxy.close()
     assert shown == [b"0", large, b"2", b"3", b"4", b"5"]
+
+
+def test_branches_and_a_broker_that_is_killed(peer: Peer) -> None:
+    """The same session goes on with the broker that was started again: prepared branches are there, all others are gone."""
+    queue, transaction = name("interop.xa"), uuid.uuid4().bytes
+    prepared, ended, begun = (Xid(1, transaction, part) for part in (b"prepared", b"ended", b"begun"))
+    factory = jms.XAConnectionFactory(peer.url, reconnect_attempts=-1, retry_interval=100, call_failover_timeout=60_000)
+    with factory, factory.create_xa_connection(instance.USER, instance.PASSWORD) as connection:
+        session = connection.create_xa_session()
+        resource, producer = session.xa_resource, session.create_producer(f"queue://{queue}")
+        for branch in (prepared, ended, begun):
+            resource.start(branch)
+            producer.send(branch.branch_qualifier)
+            if branch != begun:
+                resource.end(branch)
+        resource_of_another = connection.create_xa_session().xa_resource
+        resource_of_another.prepare(prepared)
+        kill_and_start(peer)
+        with pytest.raises(XAError) as refused:
+            resource.end(begun)
+        assert refused.value.error_code == XAER_RMFAIL
+        with pytest.raises(XAError) as refused:
+            resource_of_another.prepare(ended)
+        assert refused.value.error_code == XAER_NOTA
+        assert [branch for branch in resource.recover() if branch.global_transaction_id == transaction] == [prepared]
+        resource.commit(prepared)
+        with session.create_browser(f"queue://{queue}") as browser:
+            assert [message.body for message in browser] == [b"prepared"]
