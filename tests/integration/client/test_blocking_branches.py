@@ -55,8 +55,9 @@ class BranchTests(ThreadsTestCase):
             self.broker.answers[ProducerRequestCredits] = lambda packet: ProducerFailCredits(packet.credits, packet.address)
             message = session.create_message()
             message.body = bytes(3000)
-            producer._gate(None).allowed += 10_000
-            producer.send(message)
+            with self.held(runner):
+                producer._gate(None).allowed += 10_000
+                producer.send(message)
             error = self.assertRaises(XAError, resource.end, BRANCH, TMSUCCESS)
             found: list[Any] = [error.error_code, self.broker.got(XaEnd)[0].failed, resource.current]
             found.append(self.assertRaises(XAError, resource.prepare, BRANCH).error_code)
@@ -70,9 +71,10 @@ class BranchTests(ThreadsTestCase):
         def work(runner: Runner) -> int:
             locator, session, producer, resource = self.begin(runner)
             self.broker.answers[ProducerRequestCredits] = lambda packet: None
-            producer._gate(None).allowed += 100_000
-            for _ in range(50):
-                producer.send(session.create_message())
+            with self.held(runner):
+                producer._gate(None).allowed += 100_000
+                for _ in range(50):
+                    producer.send(session.create_message())
             resource.rollback(BRANCH)
             before = self.broker.sent
             self.broker.answers[ProducerRequestCredits] = lambda packet: ProducerCredits(packet.credits, packet.address)

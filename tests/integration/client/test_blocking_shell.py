@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from twisted.internet.threads import deferToThread
@@ -29,6 +30,16 @@ class ThreadsTestCase(ShellTestCase):
         session = runner.call(factory.create_session, auto_commit_sends=not transacted, auto_commit_acks=not transacted)
         runner.call(session.start)
         return locator, session
+
+    @contextlib.contextmanager
+    def held(self, runner: Runner) -> Iterator[None]:
+        """The reactor does nothing meanwhile: what is posted gathers, and how much may be posted does not change."""
+        released = threading.Event()
+        runner.post(released.wait, 10)
+        try:
+            yield
+        finally:
+            released.set()
 
     async def in_thread(self, function: Callable[[Runner], Any]) -> Any:
         return await deferToThread(function, Runner(None))
@@ -197,9 +208,10 @@ class PostedSendsTests(ThreadsTestCase):
             producer.send(session.create_message())
             self.broker.answers[ProducerRequestCredits] = lambda packet: None
             gate = producer._gate(None)
-            gate.allowed += 100_000  # more than there is: as if another producer had used the credits
-            for _ in range(50):
-                producer.send(session.create_message())
+            with self.held(runner):
+                gate.allowed += 100_000  # more than there is: as if another producer had used the credits
+                for _ in range(50):
+                    producer.send(session.create_message())
             done = threading.Event()
             thread = threading.Thread(target=lambda: (sender.commit(), done.set()))
             thread.start()
@@ -219,9 +231,10 @@ class PostedSendsTests(ThreadsTestCase):
             producer = sender.create_producer("q")
             producer.send(session.create_message())
             self.broker.answers[ProducerRequestCredits] = lambda packet: None
-            producer._gate(None).allowed += 100_000
-            for _ in range(50):
-                producer.send(session.create_message())
+            with self.held(runner):
+                producer._gate(None).allowed += 100_000
+                for _ in range(50):
+                    producer.send(session.create_message())
             sender.rollback()
             before = self.broker.sent
             runner.call(session.flow.granted, "q", 100_000)
@@ -238,11 +251,11 @@ class PostedSendsTests(ThreadsTestCase):
             producer = sender.create_producer("q")
             producer.send(session.create_message())
             self.broker.answers[ProducerRequestCredits] = lambda packet: ProducerFailCredits(packet.credits, packet.address)
-            producer._gate(None).allowed += 1_000
             message = session.create_message()
             message.body = bytes(3000)
-            producer._gate(None).allowed += 10_000
-            producer.send(message)
+            with self.held(runner):
+                producer._gate(None).allowed += 11_000
+                producer.send(message)
             self.assertRaises(AddressFullError, sender.commit)
             commits = self.broker.got(Commit)
             self.broker.answers[ProducerRequestCredits] = lambda packet: ProducerCredits(packet.credits, packet.address)
