@@ -256,9 +256,9 @@ class RecoveryTests(XaCase):
             probe = self.xa_connection().create_xa_session().xa_resource
             try:
                 probe.start(xid, TMJOIN)
+                probe.end(xid)
             except XAError:
                 return True
-            probe.end(xid)
             return False
 
         self.eventually(rolled_back)

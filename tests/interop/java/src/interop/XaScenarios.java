@@ -273,10 +273,10 @@ final class XaScenarios {
         Context.eventually(() -> {
             try {
                 probe.start(branch, XAResource.TMJOIN);
+                probe.end(branch, XAResource.TMSUCCESS);
             } catch (XAException gone) {
                 return true;
             }
-            probe.end(branch, XAResource.TMSUCCESS);
             return false;
         }, "the branch is rolled back");
         Context.refused(XAException.class, () -> resource.end(branch, XAResource.TMSUCCESS), "end of a branch whose time is over");
