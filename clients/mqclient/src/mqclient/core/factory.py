@@ -9,9 +9,10 @@ from mqclient.core import lifecycle
 from mqclient.core.api import FailoverEvent, FailoverEventListener, LocatorSettings, SessionFailureListener
 from mqclient.core.channel import closed_error
 from mqclient.core.connection import Connection, describe
+from mqclient.core.creation import SessionCreation
 from mqclient.core.listeners import ListenerMethods
 from mqclient.core.reconnect import Attempts
-from mqclient.core.runtime import Mutex, Runtime, Timer, new_uuid, sleep, starts, wait_at_most
+from mqclient.core.runtime import Runtime, Timer, new_uuid, sleep, starts, wait_at_most
 from mqclient.core.session import Session
 from mqclient.errors import (
     ConnectionTimedOutError,
@@ -28,8 +29,6 @@ from mqclient.wire.primitives import TransportConfiguration
 if TYPE_CHECKING:
     from mqclient.core.locator import Locator
 
-REDIRECTS_MAX = 16
-"""Redirects that one create_session follows before it gives up: routers that send a client in circles."""
 PAUSE_MIN = 0.01
 """Seconds between attempts also when retryInterval is 0."""
 _OF_THE_CONNECTION = (ConnectionTimedOutError, DisconnectedError, NotConnectedError, UnblockedError)
@@ -56,7 +55,7 @@ class SessionFactory(ListenerMethods):
         self._hasty = False
         self._failure: MQError | None = None
         self._finished: MQError | None = None
-        self._creating = Mutex(self.runtime)
+        self._creation = SessionCreation(self)
         self._usable: list[Any] = []
         self._machine = lifecycle.make_lifecycle(lifecycle.LifecycleData(self))
 
@@ -119,53 +118,7 @@ class SessionFactory(ListenerMethods):
             client_id=client_id if client_id is not None else settings.client_id,
         )
         batch = settings.ack_batch_size if ack_batch_size is None else ack_batch_size
-        # Outside of the turn too, so that each of several callers waits for a reconnect once only.
-        await self._usable_connection()
-        wanted = self.runtime.create_future()
-        made: list[Session] = []
-        # On its own, for who cancels the call must not leave a session on the broker whose answer is under way.
-        self.runtime.spawn(self._create(request, batch, wanted, made))
-        taken = False
-        try:
-            session: Session = await wanted
-            taken = True
-        finally:
-            if made and not taken:
-                made[0].close()
-        return session
-
-    async def _create(self, request: CreateSession, batch: int, wanted: Any, made: list[Session]) -> None:
-        async with self._creating:
-            if self.runtime.is_done(wanted):
-                return
-            try:
-                session = await self._create_session(request, batch)
-            except Exception as error:  # whatever it is, it belongs to the caller
-                self.runtime.reject(wanted, error)
-                return
-        if self.runtime.is_done(wanted):
-            await session.close()
-        else:
-            made.append(session)
-            self.runtime.resolve(wanted, session)
-
-    async def _create_session(self, request: CreateSession, batch: int) -> Session:
-        for _ in range(REDIRECTS_MAX):
-            connection = await self._usable_connection()
-            session = Session(self, request, batch)
-            try:
-                version = await connection.create_session(request, session, recreate=False)
-            except MQError:
-                if connection.error is None or self.closed:
-                    raise
-                # The connection failed, or the broker sends us elsewhere: once there is a new one, the call can be made again.
-                continue
-            if connection is not self.connection or connection.error is not None:
-                continue
-            session.opened(connection, version)
-            self._sessions.append(session)
-            return session
-        raise NotConnectedError(f"no session after {REDIRECTS_MAX} connections that failed or sent the client elsewhere")
+        return await self._creation.create(request, batch)
 
     @starts
     async def close(self) -> None:
@@ -176,6 +129,10 @@ class SessionFactory(ListenerMethods):
     def abandon(self) -> None:
         """Nobody wants the connection any more (for the locator)."""
         self._machine.close()
+
+    def session_opened(self, session: Session) -> None:
+        """The broker has created a session (from :class:`SessionCreation`)."""
+        self._sessions.append(session)
 
     def session_closed(self, session: Session) -> None:
         """A session has ended (from the session)."""
@@ -360,7 +317,8 @@ class SessionFactory(ListenerMethods):
         for listener in listeners:
             self._guarded(listener.connection_failed, error, False)
 
-    async def _usable_connection(self) -> Connection:
+    async def usable_connection(self) -> Connection:
+        """The connection, once it is there and its sessions are restored; raises why it will not come."""
         while True:
             if self._finished is not None:
                 raise self._finished if not isinstance(self._finished, DisconnectedError) else closed_error("connection")
