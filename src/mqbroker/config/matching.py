@@ -195,6 +195,7 @@ class AddressSettingsRepository(HierarchicalRepository[PartialSettings]):
         super().__init__(wildcards or Wildcards(), literal_markers)
         self._defaults = defaults or AddressSettings()
         self._resolved: dict[str, AddressSettings] = {}
+        self._merged: dict[tuple[int, ...], AddressSettings] = {}
         if settings:
             self.swap(settings)
 
@@ -217,7 +218,7 @@ class AddressSettingsRepository(HierarchicalRepository[PartialSettings]):
         """The settings of ``address``; of ``address::queue`` those of the address."""
         found = self._resolved.get(address)
         if found is None:
-            found = merge(self.candidates(address.partition("::")[0]), self._defaults)
+            found = self._merge(self.candidates(address.partition("::")[0]))
             if len(self._resolved) >= CACHED_NAMES_MAX:
                 self._resolved.clear()
             self._resolved[address] = found
@@ -225,6 +226,16 @@ class AddressSettingsRepository(HierarchicalRepository[PartialSettings]):
 
     def changed(self) -> None:
         self._resolved = {}
+        self._merged = {}
+
+    def _merge(self, partials: list[PartialSettings]) -> AddressSettings:
+        """One object for all addresses with the same matches: thousands of temporary queues share it."""
+        # the partials live, with their identities, until the next change
+        matches = tuple(map(id, partials))
+        found = self._merged.get(matches)
+        if found is None:
+            found = self._merged[matches] = merge(partials, self._defaults)
+        return found
 
 
 class SecurityRepository(HierarchicalRepository[Permissions]):
@@ -237,7 +248,7 @@ class SecurityRepository(HierarchicalRepository[Permissions]):
         settings: Mapping[str, Permissions] | None = None,
     ) -> None:
         super().__init__(wildcards or Wildcards(), literal_markers)
-        self._resolved: dict[str, dict[str, frozenset[str]]] = {}
+        self._resolved: dict[str, Permissions] = {}
         if settings:
             self.swap(settings)
 
@@ -258,20 +269,20 @@ class SecurityRepository(HierarchicalRepository[Permissions]):
     def changed(self) -> None:
         self._resolved = {}
 
-    def _find(self, address: str) -> dict[str, frozenset[str]]:
+    def _find(self, address: str) -> Permissions:
+        """As `lookup`; what is set comes as it is, not copied."""
         name, qualified, queue = address.partition("::")
         if not qualified:
             return self._most_specific(address)
         exact = self.get(address)
         if exact is not None:
-            return dict(exact)
+            return exact
         found = self._most_specific(name)
         older = self.get(f"{name}.{queue}")
-        if older is not None:
-            for permission in ("consume", "browse"):
-                found[permission] = older.get(permission, frozenset())
-        return found
+        if older is None:
+            return found
+        return {**found, **{permission: older.get(permission, frozenset()) for permission in ("consume", "browse")}}
 
-    def _most_specific(self, name: str) -> dict[str, frozenset[str]]:
+    def _most_specific(self, name: str) -> Permissions:
         candidates = self.candidates(name)
-        return dict(candidates[0]) if candidates else {}
+        return candidates[0] if candidates else {}

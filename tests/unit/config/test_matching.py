@@ -145,6 +145,15 @@ class AddressSettingsTests(SynchronousTestCase):
     def test_fully_qualified_names_use_the_address(self) -> None:
         self.assertEqual(self.repository(a=4).lookup("a::q").redelivery_delay, 4)
 
+    def test_addresses_with_the_same_matches_share_their_settings(self) -> None:
+        """Each temporary queue has a name of its own, and an object for each would fill the memory."""
+        repository = AddressSettingsRepository(settings={"#": {"redelivery_delay": 1}, "a.#": {"redelivery_delay": 2}})
+        self.assertIs(repository.lookup("temporary-1"), repository.lookup("temporary-2"))
+        self.assertIs(repository.lookup("a.1"), repository.lookup("a.2"))
+        self.assertEqual([repository.lookup(name).redelivery_delay for name in ("b", "a.1")], [1, 2])
+        repository.set("a.#", {"redelivery_delay": 3})
+        self.assertEqual([repository.lookup(name).redelivery_delay for name in ("b", "a.1", "a.2")], [1, 3, 3])
+
     def test_changes_take_effect_and_raise_the_version(self) -> None:
         repository = self.repository(a=1)
         versions = [repository.version]
