@@ -173,7 +173,9 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
         [
             f"Median [least–greatest] of {settings['rounds']} interleaved rounds of {settings['seconds']} s, "
             f"each after {settings['warm_load']} s of the same load; both brokers had {settings['warm_broker']} s of load before."
-        ],
+        ]
+        if settings["rounds"]
+        else [],
     ]
     if present(runs):
         parts.append(["### mqbroker divided by Artemis"])
