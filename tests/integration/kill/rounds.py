@@ -40,7 +40,7 @@ class Role:
     pace_ms: int = 0
 
 
-ROLES = (Role("producer", 3, 10), Role("transactor", 2), Role("consumer", 4))
+ROLES = (Role("producer", 3, 10), Role("transactor", 2), Role("xa", 2), Role("consumer", 4))
 
 
 class Clients:
