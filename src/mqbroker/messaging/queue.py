@@ -210,6 +210,8 @@ class Queue:
         reference.consumer = None
         reference.scheduled = time_ms
         self.scheduled.add(reference)
+        if not self.delivering and self.groups is not None:
+            self.turn.mark_queue(self)
 
     def leave_delivery(self, reference: Reference) -> None:
         """A reference in delivery is done with."""
