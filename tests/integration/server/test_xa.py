@@ -148,6 +148,7 @@ class KillTests(unittest.TestCase):
         self.assertEqual((client.ask(wire.XaEnd(xid("t"))), client.ask(wire.XaPrepare(xid("t")))), (0, 0))
         broker.kill()
         broker = self.start()
+        self.assertIn("1 XA branches are in doubt", (self.folder / "output.log").read_text())
         client = self.client(broker)
         client.send(wire.XaInDoubtXids())
         self.assertEqual(client.next(wire.XaInDoubtXidsResponse).xids, (xid("t"),))
