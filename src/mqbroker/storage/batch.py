@@ -64,17 +64,24 @@ class FileBatch(StoreBatch):
     """See :class:`mqbroker.messaging.ports.StoreBatch`.
 
     ``parts`` are ``size`` bytes of records for the journal of messages, ``bindings`` records for the other one.
+    ``acknowledged`` is how many of the ``changes`` are acknowledgements.
     """
 
-    __slots__ = ("_addresses", "bindings", "bodies", "changes", "parts", "size")
+    __slots__ = ("_addresses", "acknowledged", "bindings", "bodies", "changes", "parts", "size")
 
     def __init__(self, addresses: dict[str, bytes]) -> None:
         self._addresses = addresses
+        self.acknowledged = 0
         self.parts: list[bytes] = []
         self.size = 0
         self.bindings: list[bytes] | None = None
         self.bodies: list[FileLargeBody] | None = None
         self.changes: list[tuple[Change, Any, Any]] = []
+
+    @property
+    def urgent(self) -> bool:
+        """Is it written soon although nobody waits?  Not acknowledgements alone: without them a message comes twice at worst."""
+        return self.acknowledged < len(self.changes)
 
     def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
         buffer = message.buffer
@@ -96,6 +103,7 @@ class FileBatch(StoreBatch):
     def acknowledge(self, queue_id: int, message: Message) -> None:
         self.parts.append(_acknowledged(ACKNOWLEDGE, queue_id, message.message_id))
         self.size += _ACKNOWLEDGED_SIZE
+        self.acknowledged += 1
         self.changes.append((ACK, message, queue_id))
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from twisted.logger import Logger
 
@@ -169,9 +170,20 @@ class FileStore(Tickets):
         # The ticket first: a body that nobody names any more is removed once the work up to the last ticket is durable.
         group.ticket = self.last = ticket = self.last + 1
         self._index.apply(batch.changes, group.segment)
-        if not journal.busy:
-            journal.schedule()
+        if batch.urgent:
+            if journal.busy:
+                journal.urgent = True
+            else:
+                journal.schedule()
+        elif not journal.busy:
+            journal.schedule_late()
         return ticket
+
+    def when_synced(self, ticket: int, function: Callable[..., object], *args: Any) -> None:
+        """See :meth:`mqbroker.messaging.ports.Store.when_synced`."""
+        if ticket > self.synced and self._loaded and not self._journal.urgent:
+            self._journal.want()
+        super().when_synced(ticket, function, *args)
 
     def create_large_body(self, body_id: int) -> FileLargeBody:
         return self._bodies.create(body_id)

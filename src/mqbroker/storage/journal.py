@@ -35,6 +35,10 @@ FRAME_CONTENT = 64 * 1024
 """Bytes of content at which a frame is closed: what one damaged place can cost, and far above the cost of a frame."""
 
 
+LATE_WRITE_SECONDS = 0.005
+"""How long acknowledgements that nobody waits for may stay in memory, so that they share a write with what comes next."""
+
+
 class Group:
     """What will be written as a whole.
 
@@ -94,6 +98,8 @@ class Journal:
         """Called when a journal has begun a new segment."""
         self.closed = False
         self.busy = False
+        self.urgent = False
+        """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
         self._bodies = bodies
         self._tickets = tickets
         self._writer = writer
@@ -105,6 +111,7 @@ class Journal:
         self._sealed: list[Group] = []
         self._in_flight: list[Group] = []
         self._timer: Cancellable | None = None
+        self._late_timer: Cancellable | None = None
         self.group = self._open_group(0)
 
     @property
@@ -123,8 +130,7 @@ class Journal:
         group.bindings += bindings
         tickets = self._tickets
         tickets.last = group.ticket = tickets.last + 1
-        if not self.busy:
-            self.schedule()
+        self.want()
         return group
 
     def next_group(self, size: int) -> Group:
@@ -136,17 +142,30 @@ class Journal:
         self.group = self._open_group(size)
         return self.group
 
+    def want(self) -> None:
+        """What has gathered is needed: it is written at the end of this turn, or after the write that is under way."""
+        if self.busy:
+            self.urgent = True
+        else:
+            self.schedule()
+
     def schedule(self) -> None:
         """Write at the end of this turn."""
         self.busy = True
+        self.urgent = True
         self._timer = self._clock.call_later(0, self._due)
 
+    def schedule_late(self) -> None:
+        """Something has gathered that nobody waits for: write it with what comes next, but soon."""
+        if self._late_timer is None and not self.closed:
+            self._late_timer = self._clock.call_later(LATE_WRITE_SECONDS, self._late_due)
+
     def flush(self) -> None:
-        """Write what has gathered now, unless a write is under way: then all of it follows right after that."""
+        """Write what has gathered now, if anybody needs it, unless a write is under way: then all of it follows right after that."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._in_flight and not self.closed:
+        if self.urgent and not self._in_flight and not self.closed:
             self._write()
 
     def write_now(self) -> None:
@@ -173,20 +192,27 @@ class Journal:
         self._sealed = []
         self._in_flight = []
         self.group = Group(self.messages.current, -1)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._late_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._late_timer = None
         self.busy = True
 
     def _due(self) -> None:
         self._timer = None
         self.flush()
 
+    def _late_due(self) -> None:
+        self._late_timer = None
+        if not self._in_flight and not self.closed:
+            self._write()
+
     def _gather(self) -> None:
         """Make everything that was committed the content of the next write."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.urgent = False
         filled = self.group.ticket
         if filled:
             self._seal()
@@ -281,5 +307,10 @@ class Journal:
             if group.parts and synced:
                 group.segment.synced = group.offset + FRAME_HEADER_SIZE + group.size
         self._in_flight = []
-        self._write()
+        if self.urgent:
+            self._write()
+        else:
+            self.busy = False
+            if self.group.ticket or self._sealed:
+                self.schedule_late()
         self._tickets.reached(ticket)

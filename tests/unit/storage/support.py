@@ -11,6 +11,7 @@ from twisted.internet.task import Clock as TwistedClock
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import QueueRecord, Recovered, Store
 from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.journal import LATE_WRITE_SECONDS
 from mqbroker.storage.settings import StoreSettings
 from mqclient.wire.message import CoreMessage, encode_message
 from tests.simulation.disk import SimulatedDisk
@@ -87,8 +88,16 @@ class Rig:
 
     def settle(self) -> None:
         """Let everything happen that is due."""
-        while self.clock.turn() or self.writer.run_one():
+        while self.clock.turn() or self.writer.run_one() or self._late_write():
             pass
+
+    def _late_write(self) -> bool:
+        """Let the time pass until acknowledgements are written that nobody waits for; false when there are none."""
+        store = self.store
+        waiting = store.synced < store.ticket() and not store.failed and bool(self.clock.reactor.getDelayedCalls())
+        if waiting:
+            self.clock.reactor.advance(LATE_WRITE_SECONDS)
+        return waiting
 
     def stop(self) -> None:
         done: list[bool] = []

@@ -11,6 +11,7 @@ from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, RecoveredDuplicateId, RecoveredReference
 from mqbroker.storage.errors import ForeignJournalError, JournalDamagedError, StorageError, StoreLockedError
 from mqbroker.storage.filestore import ID_BLOCK
+from mqbroker.storage.journal import LATE_WRITE_SECONDS
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_PAUSED
 from mqclient.errors import IOFailureError
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
@@ -234,6 +235,58 @@ class GroupCommitTests(TestCase):
         rig.settle()
         self.assertEqual(called, [1])
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+
+    def test_acknowledgements_share_a_write_with_what_comes_next(self) -> None:
+        rig = self.rig
+        first, second = rig.add(self.queue), rig.add(self.queue)
+        rig.settle()
+        rig.acknowledge(self.queue, first)
+        rig.store.flush()
+        rig.clock.turn()
+        self.assertEqual((rig.writer.waiting, rig.store.synced), (0, rig.store.ticket() - 1))
+        third = rig.add(self.queue)
+        rig.store.flush()
+        self.assertEqual(rig.writer.waiting, 1)
+        rig.writer.run_one()
+        self.assertEqual(rig.store.synced, rig.store.ticket())
+        self.assertEqual(ids(rig.crash()), [second.message_id, third.message_id])
+
+    def test_acknowledgements_that_nobody_waits_for_are_written_soon(self) -> None:
+        rig = self.rig
+        message = rig.add(self.queue)
+        rig.settle()
+        rig.acknowledge(self.queue, message)
+        rig.clock.reactor.advance(LATE_WRITE_SECONDS / 2)
+        self.assertEqual(rig.writer.waiting, 0)
+        rig.clock.reactor.advance(LATE_WRITE_SECONDS)
+        self.assertEqual(rig.writer.waiting, 1)
+        rig.writer.run_one()
+        self.assertEqual(rig.store.synced, rig.store.ticket())
+
+    def test_acknowledgements_that_somebody_waits_for_are_written_at_once(self) -> None:
+        rig = self.rig
+        message = rig.add(self.queue)
+        rig.settle()
+        called: list[int] = []
+        rig.acknowledge(self.queue, message)
+        rig.store.when_synced(rig.store.ticket(), called.append, 1)
+        rig.clock.turn()
+        self.assertEqual(rig.writer.waiting, 1)
+        rig.writer.run_one()
+        self.assertEqual(called, [1])
+
+    def test_acknowledgements_during_a_write_are_written_soon_after_it(self) -> None:
+        rig = self.rig
+        message = rig.add(self.queue)
+        rig.settle()
+        rig.add(self.queue)
+        rig.store.flush()
+        rig.acknowledge(self.queue, message)
+        rig.writer.run_one()
+        self.assertEqual((rig.writer.waiting, rig.store.synced), (0, rig.store.ticket() - 1))
+        rig.clock.reactor.advance(LATE_WRITE_SECONDS)
+        rig.writer.run_one()
+        self.assertEqual(rig.store.synced, rig.store.ticket())
 
     def test_work_that_a_waiter_causes_is_written_too(self) -> None:
         rig = self.rig
