@@ -12,6 +12,7 @@ from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import QueueRecord, Recovered, Store
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.journal import LATE_WRITE_SECONDS
+from mqbroker.storage.segments import TEMPORARY
 from mqbroker.storage.settings import StoreSettings
 from mqclient.wire.message import CoreMessage, encode_message
 from tests.simulation.disk import SimulatedDisk
@@ -137,7 +138,7 @@ class Rig:
         self.store.commit(batch)
 
     def files(self, directory: str = JOURNAL) -> list[str]:
-        return [name for name in self.disk.list(directory) if name.startswith("mqbroker-")]
+        return [name for name in self.disk.list(directory) if name.startswith("mqbroker-") and not name.endswith(TEMPORARY)]
 
 
 def make_message(store: Store, body: bytes = b"body", address: str = "a") -> Message:

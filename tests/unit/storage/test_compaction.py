@@ -8,6 +8,7 @@ from unittest import TestCase
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import BranchRecord, BranchState, QueueRecord, RecoveredReference
 from mqbroker.storage.compaction import STEP_BYTES, STEP_RECORDS
+from mqbroker.storage.segments import SPARES_MAX, TEMPORARY
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.primitives import Xid
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig, ids, make_message
@@ -150,6 +151,29 @@ class TrimTests(TestCase):
         rig.disk.open(f"{JOURNAL}/{back}").write(0, old[back])
         self.assertEqual(ids(rig.start()), [])
         self.assertNotIn(back, rig.files())
+
+    def test_files_are_used_again(self) -> None:
+        """Old files become new ones, also across crashes, and an orderly stop leaves none of them over."""
+
+        def spare() -> int:
+            return len([name for name in rig.disk.list(JOURNAL) if name.endswith(TEMPORARY)])
+
+        rig, queue = started()
+        for _ in range(200):
+            rig.acknowledge(queue, rig.add(queue, body=bytes(300)))
+            rig.settle()
+        self.assertEqual(spare(), 1)
+        rig.acknowledge(queue, *[rig.add(queue, body=bytes(300)) for _ in range(100)])
+        kept = rig.add(queue)
+        rig.settle()
+        self.assertEqual(spare(), SPARES_MAX)
+        self.assertEqual(ids(rig.crash()), [kept.message_id])
+        for _ in range(20):
+            rig.acknowledge(queue, rig.add(queue, body=bytes(300)))
+            rig.settle()
+        self.assertEqual(ids(rig.crash()), [kept.message_id])
+        rig.stop()
+        self.assertEqual(spare(), 0)
 
     def test_restarts_do_not_pile_up_files(self) -> None:
         rig, queue = started()

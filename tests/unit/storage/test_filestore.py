@@ -13,6 +13,7 @@ from mqbroker.storage.errors import ForeignJournalError, JournalDamagedError, St
 from mqbroker.storage.filestore import ID_BLOCK
 from mqbroker.storage.journal import LATE_WRITE_SECONDS
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_PAUSED
+from mqbroker.storage.segments import TEMPORARY
 from mqclient.errors import IOFailureError
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
 from mqclient.wire.message import CoreMessage, encode_message
@@ -343,7 +344,7 @@ class OrderOfWritesTests(TestCase):
     def paths(rig: Rig) -> list[str]:
         found = []
         for directory in (JOURNAL, BINDINGS, rig.settings.large_messages_directory):
-            found += [f"{directory}/{name}" for name in rig.disk.list(directory) if "lock" not in name]
+            found += [f"{directory}/{name}" for name in rig.disk.list(directory) if "lock" not in name and not name.endswith(TEMPORARY)]
         return sorted(found)
 
 
