@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -96,6 +97,9 @@ class BrokerService(Service):
         except StartError as error:
             sys.stderr.flush()
             raise SystemExit(f"mqbroker: {error}") from error
+        # What is there now stays: a full collection need not look at it again each time.
+        gc.collect()
+        gc.freeze()
         self._announce(self.broker)
         if self._etc is not None:
             for name in ("STOP_ME", "KILL_ME"):

@@ -179,19 +179,21 @@ class Queue:
         if not self.marked:
             self.turn.mark_queue(self)
 
-    def add_arrived(self, references: Sequence[Reference]) -> None:
-        """Messages have come that count as arriving; none of them is scheduled, and the queue is not deleted."""
+    def add_arrived(self, references: Sequence[Reference], durable: bool, size: int) -> None:
+        """Messages have come that count as arriving, of ``size`` encoded bytes together, and all of them durable or none.
+
+        None of them is scheduled or large, and the queue is not deleted.
+        """
         count = len(references)
         self.arriving -= count
         self.messages_added += count
         append = self.references.append
+        if durable:
+            self._durable_messages += count
+            self._durable_bytes += size
+        else:
+            self._transient_bytes += size
         for reference in references:
-            message = reference.message
-            if message.durable:
-                self._durable_messages += 1
-                self._durable_bytes += message.stored_size
-            else:
-                self._transient_bytes += message.stored_size
             append(reference)
         if not self.marked:
             self.turn.mark_queue(self)
@@ -217,11 +219,12 @@ class Queue:
         """A reference in delivery is done with."""
         self.delivering -= 1
         message = reference.message
+        size = len(message.buffer) if message.large is None else message.stored_size
         if message.durable:
             self._durable_messages -= 1
-            self._durable_bytes -= message.stored_size
+            self._durable_bytes -= size
         else:
-            self._transient_bytes -= message.stored_size
+            self._transient_bytes -= size
         reference.consumer = None
         if not self.delivering and self.groups is not None:
             self.turn.mark_queue(self)

@@ -174,12 +174,13 @@ class SendRuns:
 
     def _arrive(self, queues: tuple[Queue, ...], messages: list[Message], answers: list[bytes | None], sizes: list[int]) -> None:
         """The messages are stored: on to their queues, and the sender is told."""
+        size = sum(sizes) - len(sizes) * (HEADER_SIZE + self._trailer)
         for queue in queues:
             references = [Reference(message, queue) for message in messages]
             if queue.deleted:
                 self._server.messaging.sending.deliver(references)
             else:
-                queue.add_arrived(references)
+                queue.add_arrived(references, messages[0].durable, size)
         self._session.finish_run(answers, sizes)
 
     # --- what is known of addresses
