@@ -1,0 +1,6 @@
+"""The tests.  What every one of them stands on, under pytest and trial alike: no property test is judged by how fast the machine is."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
