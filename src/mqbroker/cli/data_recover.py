@@ -51,7 +51,7 @@ class Salvage:
     missing_bodies: list[int] = field(default_factory=list)
     """Ids of large messages whose body is lost, and which are left out therefore."""
     without_queue: list[int] = field(default_factory=list)
-    """Ids of messages whose queue is not known any more, and which are left out therefore."""
+    """Ids of messages of which a queue is not known any more, and which are left out there therefore."""
     without_branch: list[int] = field(default_factory=list)
     """Ids of messages that were sent in a prepared XA branch which is not known any more, and which are left out therefore."""
 

@@ -67,7 +67,7 @@ class SalvagedState:
     """What the readable records add up to; ``losses`` are the places that cannot be read, ``node_id`` is raw.
 
     Left out and not among ``losses``: large messages whose body is missing or cut off (message id to body id), and messages whose
-    queues went with unreadable bindings, and messages of prepared branches whose record is lost.
+    queues went with unreadable bindings (of several queues the others keep them), and messages of prepared branches whose record is lost.
     """
 
     state: State
@@ -124,10 +124,9 @@ def salvage_state(file_system: FileSystem, settings: StoreSettings) -> SalvagedS
             losses.append(Loss(each.file, each.offset, 0, (), str(error)))
     saved = SalvagedState(state, losses, node_id=journal_node_id(file_system, settings))
     _drop_bodies_lost(file_system, settings, saved)
-    known = set(state.messages)
-    state.drop_unrouted()
+    without_queue = state.drop_unrouted()
     if not all(loss.file.startswith(settings.journal_directory) for loss in losses):
-        saved.without_queue = sorted(known - set(state.messages))
+        saved.without_queue = without_queue
     saved.without_branch = state.drop_unprepared()
     return saved
 

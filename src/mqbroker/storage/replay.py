@@ -285,21 +285,25 @@ class State:
         elif isinstance(record, IdLimit):
             self.id_limit = record.limit
 
-    def drop_unrouted(self) -> None:
-        """Forget references to queues that are gone, and messages that have none left."""
-        unrouted = []
+    def drop_unrouted(self) -> list[int]:
+        """Forget references to queues that are gone, and messages that have none left; returns the ids of both kinds of messages."""
+        unrouted, changed = [], []
         queues = {key[1] for key in self.bindings if key[0] == QUEUE_BINDING}
         for message_id, stored in self.messages.items():
             if isinstance(stored.references, int):
                 if stored.references not in queues:
                     unrouted.append(message_id)
                 continue
-            for queue_id in [each for each in stored.references if each not in queues]:
+            gone = [each for each in stored.references if each not in queues]
+            for queue_id in gone:
                 del stored.references[queue_id]
             if not stored.references:
                 unrouted.append(message_id)
+            elif gone:
+                changed.append(message_id)
         for message_id in unrouted:
             del self.messages[message_id]
+        return sorted(unrouted + changed)
 
     def drop_unprepared(self) -> list[int]:
         """Forget messages of branches of which nothing else is known (only damage can have that effect); returns their ids."""

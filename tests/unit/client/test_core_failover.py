@@ -37,6 +37,7 @@ from mqclient.wire.packets import (
     ReattachSessionResponse,
     SessionClose,
     SessionSend,
+    SessionStart,
 )
 from tests.unit.client.core_support import NODE_ID, ScriptedBroker, World, connector, message, pending
 
@@ -340,6 +341,21 @@ class ReattachTests(FailoverTestCase):
         self.world.finish(send)
         after = [packet for number, packet in self.broker.received_packets if number == CHANNEL]
         self.assertEqual(after, before[1:])
+
+    def test_session_whose_creation_was_not_answered_is_not_reattached_to(self) -> None:
+        """The broker may have made it, and it knows neither consumers nor that it was started."""
+        self.start()
+        self.world.finish(self.session.start())
+        self.broker.reattaches = ReattachSessionResponse(-1, False)
+        name = self.session.name
+        self.broker.silent.add(CreateSession)
+        self.cut()
+        self.broker.silent.clear()
+        self.assertEqual(len(self.broker.got(CreateSession)), 1)
+        self.cut()
+        self.world.advance(1.1)
+        self.assertEqual([packet.name for packet in self.broker.got(ReattachSession)][-1], name)
+        self.assertEqual(len(self.broker.got(SessionStart)), 1)
 
     def test_packets_of_the_broker_that_were_seen_are_told(self) -> None:
         self.start()

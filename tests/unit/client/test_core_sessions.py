@@ -288,7 +288,8 @@ class SendTests(SynchronousTestCase):
         self.assertEqual(handler.told, [(7, None)])
         self.assertFalse(self.broker.got(SessionSend)[0].requires_response)
 
-    def test_handler_with_window_is_told_once_by_answer_or_confirmation(self) -> None:
+    def test_handler_with_window_is_told_once_by_the_answer(self) -> None:
+        """A confirmation says that the packet was processed, also when the message was refused: it proves nothing."""
         self.start(confirmation_window_size=10_000)
         self.broker.silent.add(SessionSend)
         handler = Handler()
@@ -297,14 +298,26 @@ class SendTests(SynchronousTestCase):
             self.world.finish(producer.send(self.message(number), acknowledgement_handler=handler))
         self.assertEqual([(p.requires_response, p.correlation_id) for p in self.broker.got(SessionSend)], [(True, n) for n in (1, 2, 3, 4)])
         self.assertEqual(handler.told, [])
-        self.broker.deliver(CHANNEL, ExceptionResponse(210, "full", 2))
-        self.broker.deliver(CHANNEL, NullResponse(1))
         # Commands before the sends: the request for credits and the producer.
         sent_before = len(self.broker.names(CHANNEL)) - 4
         self.broker.deliver(CHANNEL, PacketsConfirmed(sent_before + 2))
-        self.assertEqual(handler.told, [(1, AddressFullError), (0, None), (2, None)])
+        self.assertEqual(handler.told, [])
+        self.broker.deliver(CHANNEL, ExceptionResponse(210, "full", 2))
+        self.broker.deliver(CHANNEL, NullResponse(1))
+        self.assertEqual(handler.told, [(1, AddressFullError), (0, None)])
         self.world.finish(self.session.close())
-        self.assertEqual(handler.told[3:], [(3, ObjectClosedError)])
+        self.assertEqual(handler.told[2:], [(2, ObjectClosedError), (3, ObjectClosedError)])
+
+    def test_handler_is_told_by_a_confirmation_where_answers_name_no_message(self) -> None:
+        self.broker = ScriptedBroker(128)
+        self.world = World(self.broker, confirmation_window_size=10_000)
+        self.session = self.world.session()
+        self.broker.silent.add(SessionSend)
+        handler = Handler()
+        producer = self.world.finish(self.session.create_producer("a"))
+        self.world.finish(producer.send(self.message(0), acknowledgement_handler=handler))
+        self.broker.deliver(CHANNEL, PacketsConfirmed(len(self.broker.names(CHANNEL)) - 1))
+        self.assertEqual(handler.told, [(0, None)])
 
     def test_received_packets_are_confirmed(self) -> None:
         self.start(confirmation_window_size=0)

@@ -8,7 +8,7 @@ from unittest import TestCase
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import AddressRecord, RecoveredReference
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.recover import JournalRecord, Loss, journal_records, read_folder, refill, salvage
+from mqbroker.storage.recover import JournalRecord, Loss, journal_records, read_folder, refill, salvage, salvage_state
 from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, decode_segment_header, read_frames
 from mqclient.storageformat.records import AcknowledgeRecord, BindingRecord, MessageRecord
 from mqclient.wire.message import CoreMessage
@@ -196,6 +196,30 @@ class SalvageTests(TestCase):
             self.rig.disk.open(path).write(offset, rng.randbytes(rng.choice((1, 4, 100, 1000))))
             for message, _ in salvage(self.rig.disk, self.rig.settings).recovered.messages:
                 self.assertEqual(message.buffer, contents[message.message_id])
+
+
+class LostQueueTests(TestCase):
+    def test_a_message_that_keeps_another_queue_is_named_too(self) -> None:
+        rig = Rig()
+        rig.start()
+        kept = rig.queue("kept")
+        rig.settle()
+        lost = rig.queue("lost")
+        rig.settle()
+        message = rig.add(kept, lost)
+        rig.settle()
+        other = rig.add(kept)
+        rig.settle()
+        rig.restart()
+        rig.stop()
+        for name in rig.files(BINDINGS):
+            path = f"{BINDINGS}/{name}"
+            if b'"lost"' in (data := rig.disk.read(path)):
+                rig.disk.flip_bit(path, data.index(b'"lost"') + 2)
+        rig.disk.crash()
+        saved = salvage_state(rig.disk, rig.settings)
+        self.assertEqual(saved.without_queue, [message.message_id])
+        self.assertEqual(sorted(saved.state.messages), [message.message_id, other.message_id])
 
 
 class PrintTests(TestCase):

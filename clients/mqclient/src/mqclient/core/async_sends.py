@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core.api import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.errors import MQError
+from mqclient.wire.hot import VERSION_CORRELATION
 
 if TYPE_CHECKING:
     from mqclient.core.session import Session
@@ -21,7 +22,11 @@ UNANSWERED_MAX = 16 * 1024 * 1024
 
 
 class AsyncSends:
-    """An answer with the send's correlation settles it, and so does a confirmation that covers its packet: whichever comes first."""
+    """An answer with the send's correlation settles it.
+
+    Where answers have none (older versions), the confirmation that covers its packet does.  Elsewhere that one proves nothing: a broker
+    confirms also what it refuses, and says so in the answer that follows.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -50,6 +55,11 @@ class AsyncSends:
         self._pending[correlation] = (message, handler, size)
         self._bytes += size
         return correlation
+
+    def confirmed(self, correlations: Iterable[int]) -> None:
+        """The broker has processed the packets of these sends, one way or the other."""
+        if self._session.version < VERSION_CORRELATION:
+            self.acknowledged(correlations)
 
     def acknowledged(self, correlations: Iterable[int]) -> None:
         for correlation in correlations:

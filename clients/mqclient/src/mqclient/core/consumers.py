@@ -38,6 +38,8 @@ class Consumer:
         self._info: QueueQueryResult | None = None
         self._arrival: list[Any] = []
         self._pump: HandlerPump | None = None
+        self._dropped = 0
+        """How many messages had expired when they were taken."""
         self._paused = False
         self._closed = False
         self._closing = False
@@ -127,6 +129,7 @@ class Consumer:
     def consumed(self, message: ClientMessage, expired: bool | None = None) -> bool:
         self.arrivals.taken(message)
         if expired if expired is not None else self._expired(message):
+            self._dropped += 1
             if message.large is not None:
                 message.large.discard()
             if not self.browse_only and message.incarnation == self.incarnation:
@@ -239,11 +242,17 @@ class Consumer:
             return None
         if timeout and self.session.channel.locked:
             return None  # it has waited for as long as it was asked to
-        try:
-            await self.arrivals.forced.ask()
-        except ObjectClosedError:
-            return None
-        return await self.take_paced()
+        while True:
+            dropped = self._dropped
+            try:
+                await self.arrivals.forced.ask()
+            except ObjectClosedError:
+                return None
+            message = await self.take_paced()
+            if message is not None or self._dropped == dropped or self._closed:
+                return message
+            # Only what had expired has come: there may be more.
+            self.prepare_receive()
 
     def take(self) -> ClientMessage | None:
         """The next message that has not expired."""

@@ -68,7 +68,7 @@ class Incoming:
     def _dispatch(self, packet: Packet, size: int) -> None:
         session = self._session
         if isinstance(packet, PacketsConfirmed):
-            session.async_sends.acknowledged(session.channel.protocol.confirmed(packet.command_id))
+            session.async_sends.confirmed(session.channel.protocol.confirmed(packet.command_id))
         elif isinstance(packet, ProducerCredits):
             session.flow.granted(packet.address, packet.credits)
         elif isinstance(packet, ProducerFailCredits):

@@ -34,7 +34,7 @@ class Restoration:
         answer = await connection.reattach_session(session.name, session.channel_id, protocol.last_confirmed, session)
         session.channel.attach(connection.write_frame, connection.paused)
         if answer.reattached:
-            session.async_sends.acknowledged(protocol.confirmed(answer.last_confirmed_command_id))
+            session.async_sends.confirmed(protocol.confirmed(answer.last_confirmed_command_id))
             session.channel.replay()
         else:
             await self._recreate(connection)
@@ -51,8 +51,10 @@ class Restoration:
 
     async def _recreate(self, connection: Connection) -> None:
         session = self._session
-        session.request = replace(session.request, name=new_uuid(session.runtime), session_channel_id=session.channel_id)
-        version = await connection.create_session(session.request, session, recreate=True)
+        request = replace(session.request, name=new_uuid(session.runtime), session_channel_id=session.channel_id)
+        version = await connection.create_session(request, session, recreate=True)
+        # Not before: if the answer is lost, the broker has a session of that name which knows nothing, and must not be reattached to.
+        session.request = request
         channel = session.channel
         session.transaction.session_recreated()
         about_branch = session.branches.session_recreated()
