@@ -5,7 +5,9 @@ It lives on while its processes come and go: the disk and the network are the wo
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -34,13 +36,15 @@ from tests.simulation.network import BrokerTransport, Network
 from tests.simulation.world import Process, World
 
 ANYCAST, MULTICAST = 1, 0
-DEAD_LETTERS = "dead.letters"
+DEAD_LETTERS, EXPIRED = "dead.letters", "expired"
 QUEUES: dict[str, tuple[str, ...]] = {
     "orders": ("orders",),
     "jobs": ("jobs",),
     "shipped": ("shipped",),
+    "stock": ("stock",),
     "news": ("news.archive", "news.mail"),
     DEAD_LETTERS: (DEAD_LETTERS,),
+    EXPIRED: (EXPIRED,),
 }
 """The queues of each address."""
 MULTICAST_ADDRESSES = ("news",)
@@ -49,15 +53,29 @@ STORE = StoreSettings(
     "/data/journal",
     "/data/bindings",
     "/data/large-messages",
-    journal_file_size=8 * 1024,
-    bindings_file_size=4 * 1024,
-    journal_compact_min_files=3,
-    journal_compact_percentage=50,
+    journal_file_size=4 * 1024,
+    bindings_file_size=2 * 1024,
+    journal_compact_min_files=2,
+    journal_compact_percentage=70,
 )
 """Small files, so that a short run begins many and compacts them."""
 
 
-def configuration() -> Configuration:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Settings in which the brokers of different runs differ; ``full_policy`` holds for the address stock, which takes little."""
+
+    full_policy: str
+    stock_bytes: int
+    redelivery_delay: int
+    count_before_delivery: bool
+
+    @staticmethod
+    def draw(rng: random.Random) -> Plan:
+        return Plan(rng.choice(("BLOCK", "PAGE", "FAIL")), rng.choice((2000, 6000)), rng.choice((0, 0, 200)), rng.random() < 0.2)
+
+
+def configuration(plan: Plan) -> Configuration:
     addresses = []
     for address, queues in QUEUES.items():
         kind = MULTICAST if address in MULTICAST_ADDRESSES else ANYCAST
@@ -67,9 +85,13 @@ def configuration() -> Configuration:
         security_enabled=False,
         addresses=addresses,
         address_settings={
-            "#": {"max_delivery_attempts": -1},
-            "jobs": {"max_delivery_attempts": 3, "dead_letter_address": DEAD_LETTERS},
+            "#": {"max_delivery_attempts": -1, "expiry_address": EXPIRED},
+            "jobs": {"max_delivery_attempts": 3, "dead_letter_address": DEAD_LETTERS, "redelivery_delay": plan.redelivery_delay},
+            "stock": {"address_full_policy": plan.full_policy, "max_size_bytes": plan.stock_bytes, "page_size_bytes": 1500},
         },
+        message_expiry_scan_period=500,
+        address_queue_scan_period=1000,
+        persist_delivery_count_before_delivery=plan.count_before_delivery,
     )
 
 
@@ -91,7 +113,9 @@ class BrokerNode:
         self.world = world
         self.network = network
         self.ledger = ledger
+        self.plan = Plan.draw(world.generator("plan"))
         self.damage_due = False
+        self.was_damaged = False
         self.damage: Damage | None = None
         """What was done to the files since the last start that succeeded."""
         self.slow_disk = 1.0
@@ -148,6 +172,7 @@ class BrokerNode:
         self.disk.end_process()
         if isinstance(error, JournalDamagedError) and self.damage is not None:
             found, self.damage = self.damage, None
+            self.was_damaged = True
             found.recover(error, self.ledger)
         elif self.disk.failures == self._failures_known:
             self.world.violation(f"the broker does not start: {error}")
@@ -163,7 +188,7 @@ class BrokerNode:
         if self.node_id not in ("", self.store.node_id):
             self.world.violation(f"the node id was {self.node_id} and is {self.store.node_id} now")
         self.node_id = self.store.node_id
-        settings = configuration()
+        settings = configuration(self.plan)
         self.messaging = Messaging(
             self.store, process, settings.address_settings_repository(), settings.wildcards, _options(settings), self._entropy.random
         )
@@ -230,6 +255,7 @@ class BrokerNode:
     def heal(self) -> None:
         """No more faults from now on."""
         self.slow_disk = 1.0
+        self.process.wall_offset_ms = 0
         self.disk.crash_after = None
         self.disk.capacity = None
         self.disk.forget_failures()
@@ -286,6 +312,10 @@ class BrokerNode:
 
     # --- what the checks look at
 
+    @property
+    def nothing_scheduled(self) -> bool:
+        return self.running and not any(queue.scheduled.count for queue in self.messaging.core.queues.values())
+
     def idle_problems(self) -> list[str]:
         """What is not back to nothing although no client is connected and every queue is empty."""
         found = []
@@ -299,6 +329,7 @@ class BrokerNode:
                 found.append(f"address {name} accounts for {address.memory.size} bytes, {address.memory.messages} messages")
         if core.global_memory.size or core.global_memory.messages:
             found.append(f"all addresses account for {core.global_memory.size} bytes, {core.global_memory.messages} messages")
+        found += [f"temporary queue {name} is left" for name, queue in core.queues.items() if queue.definition.temporary]
         if self.server.connections or self.server.sessions.by_name:
             found.append(f"{len(self.server.connections)} connections and {len(self.server.sessions.by_name)} sessions are left")
         files = self.disk.list(STORE.large_messages_directory)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 from mqbroker.cli.data_recover import Loss, Salvage, salvage, write_journal
 from mqbroker.cli.journal_folder import DataFolders
@@ -64,18 +65,29 @@ class Damage:
         """Check what the refused start says, put the recovered journal in place, and excuse what is lost."""
         if error.file != self.path or error.offset > self.offset:
             self.world.violation(f"{self}, but the start is refused for offset {error.offset} of {error.file}")
-        found = self._salvage()
-        named = {*found.missing_bodies, *found.without_queue, *(message_id for loss in found.losses for message_id in self._ids_in(loss))}
-        self.world.note(f"recovered; lost: {[str(loss) for loss in found.losses]}, in all {sorted(named)}")
-        if not any(loss.file == self.path and loss.start <= self.offset for loss in found.losses):
-            self.world.violation(f"{self}, but the recovery names {[str(loss) for loss in found.losses]}")
+        salvaged = self._salvage()
+        named = {
+            *salvaged.missing_bodies,
+            *salvaged.without_queue,
+            *salvaged.without_branch,
+            *(message_id for loss in salvaged.losses for message_id in self._ids_in(loss)),
+        }
+        self.world.note(f"recovered; lost: {[str(loss) for loss in salvaged.losses]}, in all {sorted(named)}")
+        if not any(loss.file == self.path and loss.start <= self.offset for loss in salvaged.losses):
+            self.world.violation(f"{self}, but the recovery names {[str(loss) for loss in salvaged.losses]}")
         after = read_folder(self.disk, self.settings)
         old, new = _state(self.before), _state(after)
         changed = {message_id for message_id in old.keys() | new.keys() if old.get(message_id) != new.get(message_id)}
         if not changed <= named:
             self.world.violation(f"{self}; messages {sorted(changed - named)} are not as they were, and the recovery does not name them")
         ledger.excuse((old.get(message_id) or new[message_id])[0] for message_id in changed)
+        old_branches, new_branches = _branches(self.before), _branches(after)
+        for xid in old_branches.keys() | new_branches.keys():
+            if old_branches.get(xid) != new_branches.get(xid):
+                touched = {*old_branches.get(xid, ()), *new_branches.get(xid, ())}
+                ledger.excuse(found[0] for number in touched if (found := old.get(number) or new.get(number)) is not None)
         ledger.excuse(_duplicates(self.before) ^ _duplicates(after))
+        ledger.queues_lost({queue.name for queue in self.before.queues} - {queue.name for queue in after.queues}, self.world.now)
 
     def _ids_in(self, loss: Loss) -> set[int]:
         """The ids of what stood in a place that is named as lost; those that can be read there now may be damaged themselves."""
@@ -96,7 +108,8 @@ class Damage:
             source, target = self._folders(root), self._folders(root / "new")
             source.large_messages.mkdir(exist_ok=True)
             found = salvage(source)
-            write_journal(found, source, target, self.rng.getrandbits(56))
+            with mock.patch("os.urandom", self.rng.randbytes):
+                write_journal(found, source, target)
             for loss in found.losses:
                 object.__setattr__(loss, "file", loss.file.removeprefix(name))
             self.disk.replace(dict(_files(root / "new")))
@@ -117,12 +130,24 @@ def _files(root: Path) -> Iterator[tuple[str, bytes]]:
 
 def _state(recovered: Recovered) -> State:
     names = {queue.queue_id: queue.name for queue in recovered.queues}
+    every = [*recovered.messages, *(entry for branch in recovered.branches for entry in branch.messages)]
     return {
         message.message_id: (
             str(message.property(IDENTITY)),
             tuple(sorted((names[reference.queue_id], reference.scheduled) for reference in references)),
         )
-        for message, references in recovered.messages
+        for message, references in every
+    }
+
+
+def _branches(recovered: Recovered) -> dict[object, tuple[int, ...]]:
+    """The ids of the messages that each branch has sent or acknowledged."""
+    return {
+        branch.record.xid: (
+            *(message.message_id for message, _ in branch.messages),
+            *(message_id for _, message_id in branch.record.acknowledged),
+        )
+        for branch in recovered.branches
     }
 
 

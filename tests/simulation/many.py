@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tests.simulation.coverage import Coverage
 from tests.simulation.plants import PLANTS, planted, put
 from tests.simulation.run import Result, simulate
 
@@ -138,7 +139,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--verbose", action="store_true", help="with --seed: print the whole event log")
     parser.add_argument("--jobs", type=int, default=0, metavar="J", help="processes at a time (default: one per core)")
     parser.add_argument("--plant", default="", choices=sorted(PLANTS), help="put this fault into the code first")
+    parser.add_argument("--coverage", action="store_true", help="run in this process, and tell which lines of storage and messaging ran")
     options = parser.parse_args(arguments)
+    if options.coverage:
+        return _coverage(range(options.first, options.first + options.seeds))
     if options.seed is not None:
         with planted(options.plant):
             return _one(options.seed, options.verbose, options.plant)
@@ -154,6 +158,15 @@ def main(arguments: Sequence[str]) -> int:
 
     summary = run_many(range(options.first, options.first + options.seeds), options.jobs, options.plant, on_outcome=progress)
     print(", ".join(f"{name} {count}" for name, count in sorted(summary.faults.items())))
+    print(summary)
+    return 1 if summary.failed else 0
+
+
+def _coverage(seeds: Sequence[int]) -> int:
+    coverage = Coverage()
+    with coverage.watching():
+        summary = run_many(seeds, jobs=1)
+    print(coverage)
     print(summary)
     return 1 if summary.failed else 0
 

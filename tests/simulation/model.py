@@ -29,7 +29,10 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class Sent:
-    """A message; ``number`` ascends per producer."""
+    """A message; ``number`` ascends per producer.
+
+    ``queues`` are those that always get it; ``ordered``: it is to be delivered at once; ``asked`` is when it was sent first.
+    """
 
     identity: str
     producer: str
@@ -38,6 +41,31 @@ class Sent:
     durable: bool
     queues: tuple[str, ...]
     outcome: Outcome = Outcome.UNKNOWN
+    address: str = ""
+    color: str = ""
+    ordered: bool = True
+    asked: float = 0.0
+    done: float = float("inf")
+    """When the broker had said so."""
+
+
+@dataclass(slots=True)
+class Subscription:
+    """One life of a queue that a client creates and deletes; ``color`` is what its selector asks for, "" = everything.
+
+    It is there for sure from ``created`` to ``deleting``, and may be from ``asked`` on.
+    """
+
+    queue: str
+    key: str
+    address: str
+    color: str
+    asked: float
+    created: float = float("inf")
+    deleting: float = float("inf")
+
+    def takes(self, message: Sent) -> bool:
+        return message.address == self.address and self.color in ("", message.color)
 
 
 @dataclass(slots=True)
@@ -84,31 +112,55 @@ class Ledger:
         self.lost_memory = False
         self._done_with: dict[Copy, Unit] = {}
         self._excused: set[str] = set()
+        self.subscriptions: dict[str, Subscription] = {}
+        """By key."""
+        self._lives: dict[str, list[Subscription]] = defaultdict(list)
+        """By name of the queue."""
 
     # --- while the run goes on
 
     def send(self, message: Sent) -> None:
         self.sent.setdefault(message.identity, message)
 
+    def subscribe(self, queue: str, address: str, color: str, now: float) -> Subscription:
+        """A queue is about to be created."""
+        lives = self._lives[queue]
+        subscription = Subscription(queue, f"{queue}, life {len(lives) + 1}", address, color, now)
+        lives.append(subscription)
+        self.subscriptions[subscription.key] = subscription
+        return subscription
+
+    def queues_lost(self, names: Iterable[str], now: float) -> None:
+        """The operator was told that these queues are gone."""
+        for name in names:
+            for subscription in self._lives.get(name, ()):
+                subscription.deleting = min(subscription.deleting, now)
+
+    def key(self, queue: str) -> str:
+        """What a copy on this queue is known by now: lives of a queue have nothing to do with each other."""
+        lives = self._lives.get(queue)
+        return lives[-1].key if lives else queue
+
     def unit(self, name: str) -> Unit:
         unit = Unit(name)
         self.units.append(unit)
         return unit
 
-    def finish(self, unit: Unit, outcome: Outcome) -> None:
+    def finish(self, unit: Unit, outcome: Outcome, now: float = 0.0) -> None:
         """The broker has said what became of it."""
         unit.outcome = outcome
         for identity in unit.sends:
-            self.decide(identity, outcome)
+            self.decide(identity, outcome, now)
         if outcome is Outcome.DONE:
             for copy in unit.acknowledged:
                 self._done_with[copy] = unit
 
-    def decide(self, identity: str, outcome: Outcome) -> None:
+    def decide(self, identity: str, outcome: Outcome, now: float = 0.0) -> None:
         """What became of a send; a success is never taken back by a later attempt."""
         message = self.sent[identity]
         if message.outcome is Outcome.UNKNOWN:
             message.outcome = outcome
+            message.done = now
 
     def excuse(self, identities: Iterable[str]) -> None:
         """Damaged files have cost something of these messages, and the operator was told so: nothing is promised of them."""
@@ -120,8 +172,11 @@ class Ledger:
         self.by_copy[receipt.copy].append(receipt)
         queue, identity = receipt.copy
         message = self.sent.get(identity)
-        if message is None or queue not in message.queues:
+        subscription = self.subscriptions.get(queue)
+        if message is None or (queue not in message.queues and (subscription is None or not subscription.takes(message))):
             return f"{receipt.copy} was never sent"
+        if subscription is not None and message.done < subscription.asked and identity not in self._excused:
+            return f"{receipt.copy} was sent before this life of the queue began"
         unit = self._done_with.get(receipt.copy)
         return None if unit is None or identity in self._excused else _came_again(receipt, unit)
 
@@ -134,6 +189,10 @@ class Ledger:
         for message in self.sent.values():
             for queue in message.queues if message.identity not in self._excused else ():
                 found += self._check_copy(message, (queue, message.identity), asked)
+        for subscription in self.subscriptions.values():
+            for message in self.sent.values():
+                if subscription.takes(message) and message.identity not in self._excused:
+                    found += self._check_copy(message, (subscription.key, message.identity), asked, subscription)
         for unit in self.units:
             found += self._check_unit(unit)
         found += self._check_ids()
@@ -154,9 +213,10 @@ class Ledger:
         return unit.outcome is Outcome.UNKNOWN and bool(unit.sends) and not any(self._seen(identity) for identity in unit.sends)
 
     def _seen(self, identity: str) -> bool:
-        return identity in self._excused or any((queue, identity) in self.by_copy for queue in self.sent[identity].queues)
+        queues = (*self.sent[identity].queues, *self.subscriptions)
+        return identity in self._excused or any((queue, identity) in self.by_copy for queue in queues)
 
-    def _check_copy(self, message: Sent, copy: Copy, asked: dict[Copy, list[Unit]]) -> list[str]:
+    def _check_copy(self, message: Sent, copy: Copy, asked: dict[Copy, list[Unit]], subscription: Subscription | None = None) -> list[str]:
         receipts = self.by_copy.get(copy, [])
         drained = [receipt for receipt in receipts if receipt.who == DRAIN]
         found = []
@@ -168,8 +228,9 @@ class Ledger:
         if units:
             done = [unit for unit in units if unit.outcome is Outcome.DONE]
             found += [text for unit in done for receipt in receipts if (text := _came_again(receipt, unit)) is not None]
-        elif not drained:
-            if message.outcome is Outcome.DONE and (message.durable or not self.lost_memory):
+        elif not drained and (subscription is None or subscription.deleting == float("inf")):
+            routed = subscription is None or message.asked >= subscription.created
+            if routed and message.outcome is Outcome.DONE and (message.durable or not self.lost_memory):
                 found.append(f"{copy} is lost: it was confirmed to {message.producer}, and nobody acknowledged it")
             elif receipts and (message.durable or not self.lost_memory):
                 found.append(f"{copy} is lost: {receipts[0].who} has received it, and nobody acknowledged it")
@@ -219,7 +280,7 @@ class Ledger:
         last: dict[tuple[str, int], Sent] = {}
         for identity in identities:
             message = self.sent.get(identity)
-            if message is None or message.outcome is not Outcome.DONE or identity in self._excused:
+            if message is None or message.outcome is not Outcome.DONE or not message.ordered or identity in self._excused:
                 continue
             before = last.get((message.producer, message.priority))
             if before is not None and before.number >= message.number:

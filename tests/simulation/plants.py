@@ -42,6 +42,18 @@ PLANTS = {
         "records = list(decode_records(frame.content))\nfor record in records[: len(records) // 2] if len(records) > 3 else records:",
         LOST,
     ),
+    "credit-leak": Plant(
+        "mqbroker.server.consumers:ServerConsumer.grant",
+        "self.credits += credits",
+        "self.credits += credits // 2",
+        ("does not get message", "does not end", "does not answer"),
+    ),
+    "compaction-loses-a-record": Plant(
+        "mqbroker.storage.compaction:Compactor._move_messages",
+        "parts += _moved(key, references, self._addresses, self._index.branch_of(key))",
+        "parts += _moved(key, references, self._addresses, self._index.branch_of(key)) if key.message_id % 2 else [b'']",
+        LOST,
+    ),
     "duplicate-ids-forgotten": Plant(
         "mqbroker.messaging.messaging:Messaging.restore",
         "for known in recovered.duplicate_ids:",

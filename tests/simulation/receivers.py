@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core.api import ClientMessage
 from mqclient.core.consumers import Consumer
 from mqclient.core.session import Session
-from mqclient.errors import MQError, TransactionRolledBackError
+from mqclient.errors import MQError, QueueDoesNotExistError, TransactionRolledBackError
 from mqclient.wire.message import KEY_ORIGINAL_QUEUE
 from tests.simulation.broker import QUEUES
-from tests.simulation.model import DRAIN, Copy, Outcome, Receipt, Sent, Unit
-from tests.simulation.workload import IDENTITY, Actor, body_of
+from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent, Unit
+from tests.simulation.workload import IDENTITY, Actor, Sender, body_of
 
 if TYPE_CHECKING:
     from tests.simulation.run import Simulation
@@ -21,14 +21,14 @@ REFUSED_MAX = 3
 """Receives in a row that may come too early for the same message."""
 
 
-def copy_of(message: ClientMessage, queue: str) -> Copy:
+def copy_of(message: ClientMessage, queue: str, ledger: Ledger) -> Copy:
     """Which copy this is, also as a dead letter."""
-    return str(message.get(KEY_ORIGINAL_QUEUE) or queue), str(message.get(IDENTITY))
+    return ledger.key(str(message.get(KEY_ORIGINAL_QUEUE) or queue)), str(message.get(IDENTITY))
 
 
 async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy:
     """Read the body, check it and enter the receipt; raises MQError when the rest of a large body does not come."""
-    copy = copy_of(message, consumer.queue_name)
+    copy = copy_of(message, consumer.queue_name, actor.ledger)
     if message.large is not None:
         large = message.large
         body = await actor.call(f"read the body of {copy[1]}", large.read)
@@ -68,7 +68,7 @@ class Receiver(Actor):
         """Id of the message that waited although nothing was received, and how often that was seen."""
 
     async def work(self) -> None:
-        while self.world.now < self.stop_at:
+        while not self.is_over():
             try:
                 session = await self.session()
                 consumer = await self._open(session)
@@ -80,6 +80,11 @@ class Receiver(Actor):
             except MQError:
                 await self.pause(0.05)
 
+    def is_over(self) -> bool:
+        """On the address that takes little, others wait for this one."""
+        senders = [actor for actor in self.simulation.actors if isinstance(actor, Sender) and actor.address == self.queue == "stock"]
+        return self.world.now >= self.stop_at and all(sender.finished for sender in senders)
+
     async def receive(self, session: Session, consumer: Consumer) -> None:
         """One piece of work."""
         raise NotImplementedError
@@ -90,7 +95,8 @@ class Receiver(Actor):
             self._end_sequence()
             consumer = self._consumer = await self.consume(session, self.queue)
             broker = self.simulation.broker
-            self._sole = self._alone and broker.running and broker.messaging.core.queues[self.queue].consumer_count == 1
+            found = broker.messaging.core.queues.get(self.queue) if broker.running else None
+            self._sole = self._alone and found is not None and found.consumer_count == 1
             self.begin_sequence()
             await self.call("start", session.start)
         return consumer
@@ -122,14 +128,15 @@ class Receiver(Actor):
             self._check_fed()
             return None
         self._refused = (0, 0)
-        if self._sequence is not None:
+        if self._sequence is not None and not (self.queue == "jobs" and self.simulation.broker.plan.redelivery_delay):
             self._sequence.append(str(message.get(IDENTITY)))
         return message, await read(self, consumer, message)
 
     def _check_fed(self) -> None:
         """Who is alone on a queue and gets nothing, again and again, although a message waits there, has lost its credits."""
         broker = self.simulation.broker
-        head = broker.messaging.core.queues[self.queue].references.head() if broker.running else None
+        queue = broker.messaging.core.queues.get(self.queue) if broker.running else None
+        head = None if queue is None or queue.paused else queue.references.head()
         if not self._sole or head is None:
             self._refused = (0, 0)
             return
@@ -180,7 +187,7 @@ class AcknowledgingReceiver(Receiver):
         unit.asked = self.world.now
         acknowledge = message.individual_acknowledge if self._individually else message.acknowledge
         await self.call(f"acknowledge {[copy[1] for copy in unit.acknowledged]}", acknowledge)
-        self.ledger.finish(unit, Outcome.DONE)
+        self.ledger.finish(unit, Outcome.DONE, self.world.now)
 
 
 class TransactedReceiver(Receiver):
@@ -223,7 +230,7 @@ class TransactedReceiver(Receiver):
         except TransactionRolledBackError:
             self.ledger.finish(unit, Outcome.NEVER)
         else:
-            self.ledger.finish(unit, Outcome.DONE)
+            self.ledger.finish(unit, Outcome.DONE, self.world.now)
 
     async def _roll_back(self, session: Session) -> None:
         try:
@@ -236,7 +243,7 @@ class TransactedReceiver(Receiver):
     async def _forward(self, session: Session, unit: Unit, address: str) -> None:
         self._number += 1
         identity = f"{self.name}-{self._number}"
-        self.ledger.send(Sent(identity, self.name, self._number, 4, True, QUEUES[address]))
+        self.ledger.send(Sent(identity, self.name, self._number, 4, True, QUEUES[address], asked=self.world.now, address=address))
         unit.sends.append(identity)
         message = ClientMessage(durable=True, body=body_of(identity, 50))
         message.put(IDENTITY, identity)
@@ -253,13 +260,39 @@ class Drain(Actor):
         )
         self.left = [queue for queues in QUEUES.values() for queue in queues]
 
+    @property
+    def _delayed(self) -> bool:
+        return self.simulation.broker.plan.redelivery_delay > 0
+
+    async def _end_branches(self) -> None:
+        """Only damaged files leave branches that their transaction manager has not ended."""
+        self.session_options = {"xa": True}
+        resource = (await self.session()).xa_resource
+        for xid in await self.call("recover", resource.recover):
+            if not self.simulation.broker.was_damaged:
+                self.world.violation(f"branch {xid} is still in doubt")
+            await (resource.commit(xid) if self.simulation.decisions[xid] else resource.rollback(xid))
+        await self.leave()
+        self.session_options = {}
+
     async def work(self) -> None:
+        await self._end_branches()
         session = await self.session()
         for queue in self.left:
-            consumer = await self.consume(session, queue)
-            await session.start()
-            await self._drain(queue, consumer)
-            await consumer.close()
+            await self._take(session, queue)
+        for queue in dict.fromkeys(subscription.queue for subscription in self.ledger.subscriptions.values()):
+            try:
+                await self._take(session, queue)
+            except QueueDoesNotExistError:
+                subscription = self.ledger.subscriptions[self.ledger.key(queue)]
+                if subscription.created < float("inf") and subscription.deleting == float("inf"):
+                    self.world.violation(f"{queue} is gone, which was created and not deleted")
+
+    async def _take(self, session: Session, queue: str) -> None:
+        consumer = await self.consume(session, queue)
+        await session.start()
+        await self._drain(queue, consumer)
+        await consumer.close()
 
     async def _drain(self, queue: str, consumer: Consumer) -> None:
         identities: list[str] = []
@@ -274,5 +307,5 @@ class Drain(Actor):
             priority = message.priority
             identities.append(copy[1])
             await message.individual_acknowledge()
-        if queue in ("orders", "jobs", "shipped", *QUEUES["news"]):
+        if queue in ("orders", "jobs", "shipped", "stock", *QUEUES["news"]) and not (queue == "jobs" and self._delayed):
             self.ledger.sequences.append((f"the drain of {queue}", identities))

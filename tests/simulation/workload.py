@@ -15,6 +15,7 @@ from mqclient.core.factory import SessionFactory
 from mqclient.core.locator import Locator
 from mqclient.core.session import Session
 from mqclient.errors import (
+    AddressFullError,
     ConnectionTimedOutError,
     DuplicateIdRejectedError,
     InternalError,
@@ -23,7 +24,8 @@ from mqclient.errors import (
     ProtocolError,
     TransactionRolledBackError,
 )
-from mqclient.wire.message import KEY_DUPLICATE_ID
+from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_SCHEDULED_DELIVERY
+from mqclient.wire.properties import LONG
 from tests.simulation.broker import QUEUES
 from tests.simulation.client import CONNECTOR, SimulatedRuntime
 from tests.simulation.model import Outcome, Sent, Unit
@@ -38,6 +40,7 @@ T = TypeVar("T")
 CHUNK = 1024
 """Bytes: a larger body is a large message."""
 IDENTITY = "identity"
+COLOR = "color"
 NEVER_RIGHT = (InternalError, ProtocolError, LargeMessageBodyError)
 """Errors that no fault of network, disk or process explains."""
 
@@ -147,7 +150,9 @@ class Actor:
 
     def before_reconnect(self, error: MQError) -> None:
         self.world.note(f"{self.name}: connection failed: {type(error).__name__}: {error}")
-        paused = self.process.paused_until or self.simulation.broker.process.paused_until
+        broker = self.simulation.broker
+        # A consumer whose queue is gone for damage of the files has nobody to answer it.
+        paused = self.process.paused_until or broker.process.paused_until or broker.was_damaged
         if isinstance(error, ConnectionTimedOutError) and "callTimeout" in str(error) and not paused:
             # A connection that carries nothing is given up earlier, for its time to live.
             self.world.violation(f"{self.name}: the broker does not answer, although it is there: {error}")
@@ -205,11 +210,21 @@ class Sender(Actor):
         large = rng.random() < self.large
         body = body_of(identity, rng.randrange(CHUNK, 6 * CHUNK) if large else rng.randrange(200))
         message = ClientMessage(durable=durable, priority=priority, body=body)
+        color = rng.choice(("red", "green", "blue"))
         message.put(IDENTITY, identity)
+        message.put(COLOR, color)
         if self.duplicates:
             message.put(KEY_DUPLICATE_ID, identity)
+        if self.address == "jobs" and rng.random() < 0.3:
+            message.put(KEY_GROUP_ID, f"group {rng.randrange(3)}")
+        late = self.address in ("orders", "jobs", "stock") and rng.random() < 0.05
+        if late:
+            message.put(KEY_SCHEDULED_DELIVERY, self.runtime.wall_clock_ms() + rng.randrange(50, 2000), LONG)
+        if self.address in ("orders", "jobs") and rng.random() < 0.07:
+            message.expiration = self.runtime.wall_clock_ms() + rng.randrange(50, 3000)
         number = int(identity.rpartition("-")[2])
-        self.ledger.send(Sent(identity, self.name, number, priority, durable, QUEUES[self.address]))
+        queues, now = QUEUES[self.address], self.world.now
+        self.ledger.send(Sent(identity, self.name, number, priority, durable, queues, Outcome.UNKNOWN, self.address, color, not late, now))
         return message
 
     async def send(self, session: Session, message: ClientMessage, identity: str) -> None:
@@ -241,7 +256,7 @@ class BlockingSender(Sender):
             await self.pause(0.02)
             return False
         if message.durable:  # the client does not wait for the answer to others
-            self.ledger.decide(identity, Outcome.DONE)
+            self.ledger.decide(identity, Outcome.DONE, self.world.now)
         return True
 
 
@@ -279,7 +294,7 @@ class AsynchronousSender(Sender):
         identity = str(message.get(IDENTITY))
         self.world.note(f"{self.name}: {identity} is acknowledged")
         self._open.discard(identity)
-        self.ledger.decide(identity, Outcome.DONE)
+        self.ledger.decide(identity, Outcome.DONE, self.world.now)
 
     def send_failed(self, message: ClientMessage, error: MQError) -> None:
         identity = str(message.get(IDENTITY))
@@ -315,9 +330,9 @@ class TransactedSender(Sender):
                 if identity not in unit.sends:
                     unit.sends.append(identity)
                 await self.send(session, message, identity)
-        except MQError:
+        except MQError as error:
             await self._roll_back(session, unit)
-            return self._not_done(unit, in_doubt)
+            return self._not_done(unit, in_doubt, error)
         if not commit:
             await self._roll_back(session, unit)
             self.ledger.finish(unit, Outcome.NEVER)
@@ -325,23 +340,24 @@ class TransactedSender(Sender):
         unit.asked = min(unit.asked, self.world.now)
         try:
             await self.call(f"commit {unit.name}", session.commit)
-        except TransactionRolledBackError:
-            return self._not_done(unit, in_doubt)
+        except (TransactionRolledBackError, AddressFullError) as error:
+            return self._not_done(unit, in_doubt, error)
         except DuplicateIdRejectedError:
             if not in_doubt:
                 self.world.violation(f"{unit.name} is refused as known, although it was never committed")
         except MQError:
             return not self.duplicates
-        self.ledger.finish(unit, Outcome.DONE)
+        self.ledger.finish(unit, Outcome.DONE, self.world.now)
         return True
 
-    def _not_done(self, unit: Unit, in_doubt: bool) -> bool:
-        """This attempt has not taken effect.  An earlier one may have; without one it is tried again when ids make that safe."""
+    def _not_done(self, unit: Unit, in_doubt: bool, error: MQError) -> bool:
+        """This attempt has not taken effect.  An earlier one may have; it is tried again when ids make that safe, and there is room."""
+        over = not self.duplicates or isinstance(error, AddressFullError)
         if not in_doubt:
             unit.asked = float("inf")
-            if not self.duplicates:
+            if over:
                 self.ledger.finish(unit, Outcome.NEVER)
-        return not self.duplicates
+        return over
 
     async def _roll_back(self, session: Session, unit: Unit) -> None:
         try:
