@@ -213,7 +213,7 @@ class Broker:
             lambda name: log.info("AMQ224113: {name} was not in use and has been removed", name=name),
         )
         if isinstance(self.store, FileStore):
-            self.messaging.core.turn.at_end = self.store.flush
+            self.store.write_at_end_of(self.messaging.core.turn)
         count = self.messaging.restore(recovered)
         if count:
             log.info("{count} messages were read from the journal", count=count)

@@ -207,7 +207,7 @@ class Bench:
         recovered = store.load()
         everybody = {permission: frozenset({"all"}) for permission in PERMISSIONS}
         self.world = World(Configuration(security_settings={"#": everybody}), store=store, clock=self.clock, recovered=recovered)
-        self.world.messaging.core.turn.at_end = store.flush
+        store.write_at_end_of(self.world.messaging.core.turn)
         self.store = store
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self.deliveries = 0

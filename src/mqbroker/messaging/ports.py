@@ -148,6 +148,9 @@ class StoreBatch(Protocol):
     def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
         """A message and its references on durable queues."""
 
+    def add_messages(self, messages: Sequence[Message], queue_ids: Sequence[int]) -> None:
+        """As :meth:`add_message` for each of them."""
+
     def acknowledge(self, queue_id: int, message: Message) -> None:
         """The reference is done with; a message without references is forgotten."""
 

@@ -81,7 +81,8 @@ class Turn:
         self._outputs: list[Output] = []
         self._unfinished: list[Deliverable] = []
         self._starved: list[Deliverable] = []
-        self._active = False
+        self.active = False
+        """Is there a turn now, and so an end of it to come?"""
         self._scheduled = False
         self.now_ms = clock.wall_ms()
         """When the turn began, by the wall clock: near enough for "last delivered at" and the like."""
@@ -94,10 +95,10 @@ class Turn:
 
     def run(self, function: Callable[..., object], *args: Any) -> None:
         """Call ``function`` and end the turn, also when it raises."""
-        if self._active:
+        if self.active:
             function(*args)
             return
-        self._active = True
+        self.active = True
         self.now_ms = self._clock.wall_ms()
         try:
             function(*args)
@@ -108,7 +109,7 @@ class Turn:
         if not queue.marked:
             queue.marked = True
             self._queues.append(queue)
-            if not self._active:
+            if not self.active:
                 self._schedule()
 
     def go_on_later(self, queue: Deliverable, *, begun: bool) -> None:
@@ -132,12 +133,12 @@ class Turn:
         if not output.flush_due:
             output.flush_due = True
             self._outputs.append(output)
-            if not self._active:
+            if not self.active:
                 self._schedule()
 
     def end(self) -> None:
         """Deliver and write.  Deliveries may mark further queues; those are served too."""
-        self._active = True
+        self.active = True
         failure: Exception | None = None
         try:
             while self._queues or self._outputs:
@@ -159,7 +160,7 @@ class Turn:
                         failure = failure or error
             self.at_end()
         finally:
-            self._active = False
+            self.active = False
             if self.scan.left < SCANNED_MAX:
                 self.scan.renew()
         if failure is not None:

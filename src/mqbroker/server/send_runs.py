@@ -164,9 +164,7 @@ class SendRuns:
         ticket = 0
         if plain.durable_ids and messages[0].durable:
             batch = core.store.begin()
-            durable_ids = plain.durable_ids
-            for message in messages:
-                batch.add_message(message, durable_ids)
+            batch.add_messages(messages, plain.durable_ids)
             ticket = core.store.commit(batch)
             if not core.options.journal_sync_non_transactional:
                 ticket = 0

@@ -100,6 +100,29 @@ class FileBatch(StoreBatch):
         self._message(message, message_head(message, queue_ids, self._addresses))
         self.changes.append((ADD, message, tuple(queue_ids)))
 
+    def add_messages(self, messages: Sequence[Message], queue_ids: Sequence[int]) -> None:
+        known = self._addresses.get(messages[0].address) if messages else None
+        if known is None or len(queue_ids) != 1:
+            for message in messages:
+                self.add_message(message, queue_ids)
+            return
+        queue_id = queue_ids[0]
+        address = messages[0].address
+        parts, changes = self.parts, self.changes
+        size = 0
+        for message in messages:
+            buffer = message.buffer
+            headers = message.headers
+            if message.address != address or message.large is not None or not buffer.startswith(known, headers + 8):
+                self.add_message(message, queue_ids)
+                continue
+            length = len(buffer)
+            parts.append(_single_reference(MESSAGE, 0, headers, length, 1, queue_id))
+            parts.append(buffer)
+            size += _SINGLE_SIZE + length
+            changes.append((ADD, message, queue_id))
+        self.size += size
+
     def acknowledge(self, queue_id: int, message: Message) -> None:
         self.parts.append(_acknowledged(ACKNOWLEDGE, queue_id, message.message_id))
         self.size += _ACKNOWLEDGED_SIZE

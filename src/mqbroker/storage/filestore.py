@@ -15,6 +15,7 @@ from twisted.logger import Logger
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import Clock, Recovered, StoreBatch
+from mqbroker.messaging.turn import Turn
 from mqbroker.storage.batch import FileBatch
 from mqbroker.storage.compaction import Compactor, Sweeper
 from mqbroker.storage.diskwriter import DiskWriter, Step
@@ -189,6 +190,11 @@ class FileStore(Tickets):
         return self._bodies.create(body_id)
 
     # Beyond the contract.
+
+    def write_at_end_of(self, turn: Turn) -> None:
+        """Write what a turn has caused at its end."""
+        turn.at_end = self.flush
+        self._journal.turn = turn
 
     def flush(self) -> None:
         """Write what was committed now; without this call it is written at the end of the turn."""

@@ -23,6 +23,7 @@ from functools import partial
 from twisted.logger import Logger
 
 from mqbroker.messaging.ports import Cancellable, Clock
+from mqbroker.messaging.turn import Turn
 from mqbroker.storage.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.filesystem import WriteObserver
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
@@ -100,6 +101,8 @@ class Journal:
         self.busy = False
         self.urgent = False
         """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
+        self.turn: Turn | None = None
+        """The turn that calls :meth:`flush` at its end; while there is none, a timer does."""
         self._bodies = bodies
         self._tickets = tickets
         self._writer = writer
@@ -153,7 +156,8 @@ class Journal:
         """Write at the end of this turn."""
         self.busy = True
         self.urgent = True
-        self._timer = self._clock.call_later(0, self._due)
+        if self.turn is None or not self.turn.active:
+            self._timer = self._clock.call_later(0, self._due)
 
     def schedule_late(self) -> None:
         """Something has gathered that nobody waits for: write it with what comes next, but soon."""

@@ -24,6 +24,9 @@ class MemoryBatch:
     def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
         self.work = True
 
+    def add_messages(self, messages: Sequence[Message], queue_ids: Sequence[int]) -> None:
+        self.work = True
+
     def acknowledge(self, queue_id: int, message: Message) -> None:
         self.work = True
 

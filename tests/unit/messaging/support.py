@@ -75,6 +75,10 @@ class RecordedBatch:
     def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
         self.entries.append(("message", message.message_id, tuple(queue_ids)))
 
+    def add_messages(self, messages: Sequence[Message], queue_ids: Sequence[int]) -> None:
+        for message in messages:
+            self.add_message(message, queue_ids)
+
     def acknowledge(self, queue_id: int, message: Message) -> None:
         self.entries.append(("ack", queue_id, message.message_id))
 
