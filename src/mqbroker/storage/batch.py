@@ -98,7 +98,8 @@ class FileBatch(StoreBatch):
         if not queue_ids:
             return
         self._message(message, message_head(message, queue_ids, self._addresses))
-        self.changes.append((ADD, message, tuple(queue_ids)))
+        plain = message.large is None and len(queue_ids) == 1
+        self.changes.append((ADD, message, queue_ids[0] if plain else tuple(queue_ids)))
 
     def add_messages(self, messages: Sequence[Message], queue_ids: Sequence[int]) -> None:
         known = self._addresses.get(messages[0].address) if messages else None
