@@ -15,9 +15,9 @@ class BatchTests(TestCase):
         rig.start()
         messages = [make_message(rig.store, bytes(size), address) for size, address in ((3, "a"), (4, "a"), (5, "b"), (0, "a"))]
         for queue_ids in ([7], [7, 8], []):
-            addresses: dict[str, bytes] = {}
-            for _ in range(2):  # the second time the encoded address is known
-                together, one_by_one = FileBatch(addresses), FileBatch(addresses)
+            known: tuple[dict[str, bytes], dict[str, bytes]] = {}, {}
+            for _ in range(2):  # the second time the encoded addresses are known
+                together, one_by_one = FileBatch(known[0]), FileBatch(known[1])
                 together.add_messages(messages, queue_ids)
                 for message in messages:
                     one_by_one.add_message(message, queue_ids)
