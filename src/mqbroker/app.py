@@ -25,6 +25,7 @@ from mqbroker.loop_watch import WatchThread
 from mqbroker.memory_limits import default_global_max_size
 from mqbroker.messaging.branches import xid_text
 from mqbroker.messaging.core import MessagingOptions
+from mqbroker.messaging.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Recovered, Store
 from mqbroker.server.acceptor import Acceptor
@@ -190,6 +191,9 @@ class Broker:
             journal_directory=str(self._path(configuration.journal_directory)),
             bindings_directory=str(self._path(configuration.bindings_directory)),
             large_messages_directory=str(self._path(configuration.large_messages_directory)),
+            paging_directory=str(self._path(configuration.paging_directory)),
+            purge_page_folders=configuration.purge_page_folders,
+            compress_pages=configuration.compress_pages,
             lock_directory=None if lock is None else str(self._path(lock)),
             create_journal_directory=configuration.create_journal_dir,
             create_bindings_directory=configuration.create_bindings_dir,
@@ -211,6 +215,7 @@ class Broker:
             self._messaging_options(),
             random.random,
             lambda name: log.info("AMQ224113: {name} was not in use and has been removed", name=name),
+            self._disk_spaces if configuration.persistence_enabled else None,
         )
         if isinstance(self.store, FileStore):
             self.store.write_at_end_of(self.messaging.core.turn)
@@ -393,6 +398,18 @@ class Broker:
             function(*args)
         else:
             messaging.core.turn.run(function, *args)
+
+    def _disk_spaces(self) -> list[DiskSpace]:
+        """The disks below the folders that the broker writes to."""
+        configuration = self.configuration
+        folders = (
+            configuration.journal_directory,
+            configuration.paging_directory,
+            configuration.large_messages_directory,
+            configuration.bindings_directory,
+        )
+        usages = [(str(self._path(folder)), shutil.disk_usage(self._path(folder))) for folder in folders]
+        return [DiskSpace(path, usage.free, usage.total) for path, usage in usages]
 
     def _disk_usage(self) -> float:
         directory = self.data_directory or self.settings.base

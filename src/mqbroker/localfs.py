@@ -105,6 +105,9 @@ class LocalFileSystem:
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
 
+    def remove_directory(self, path: str) -> None:
+        os.rmdir(path)
+
     def rename(self, old: str, new: str) -> None:
         os.replace(old, new)
 

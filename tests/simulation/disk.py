@@ -140,13 +140,19 @@ class SimulatedDisk:
 
     def list(self, directory: str) -> list[str]:
         prefix = directory.rstrip("/") + "/"
-        return sorted(path.removeprefix(prefix) for path in self._names if path.startswith(prefix) and "/" not in path.removeprefix(prefix))
+        inside = (path.removeprefix(prefix) for path in (*self._names, *self._directories) if path.startswith(prefix))
+        return sorted({name for name in inside if "/" not in name})
 
     def exists(self, path: str) -> bool:
         return path in self._names or path in self._directories
 
     def make_directory(self, path: str) -> None:
         self._directories.add(path)
+
+    def remove_directory(self, path: str) -> None:
+        if self.list(path):
+            raise OSError(errno.ENOTEMPTY, "directory not empty", path)
+        self._directories.discard(path)
 
     def rename(self, old: str, new: str) -> None:
         self._may_fail("rename")

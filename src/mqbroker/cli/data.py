@@ -35,12 +35,13 @@ def _data_options(command: Callable[..., R]) -> Callable[..., R]:
         click.argument("configuration", required=False),
         instance_option,
         verbose_option,
-        without_effect("--reclaimed", values=("--paging",)),
+        without_effect("--reclaimed"),
         click.option("--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml that names the folders."),
-        _folder("--data", "Folder with journal, bindings and large-messages in it."),
+        _folder("--data", "Folder with journal, bindings, large-messages and paging in it."),
         _folder("--journal", "Folder of the messages. Default: as in broker.xml."),
         _folder("--bindings", "Folder of the bindings. Default: as in broker.xml."),
         _folder("--large-messages", "Folder of the large messages. Default: as in broker.xml."),
+        _folder("--paging", "Folder of the pages. Default: as in broker.xml."),
         click.option("--f", "ignore_lock", is_flag=True, help="Read although a broker uses the folder. What is read may be inconsistent."),
     ):
         decorated = option(decorated)
@@ -54,7 +55,8 @@ def _folders(options: dict[str, Any]) -> DataFolders:
     instance = options["instance"]
     if options["configuration"] is not None:
         instance = instance_folder(options["configuration"], None)
-    return find_folders(instance, options["broker"], options["data"], options["journal"], options["bindings"], options["large_messages"])
+    names = ("broker", "data", "journal", "bindings", "large_messages", "paging")
+    return find_folders(instance, *(options[name] for name in names))
 
 
 def _output(stack: ExitStack, file: Path | None) -> TextIO:
@@ -164,7 +166,10 @@ def _queue_id(asked: Management, queue: str) -> int:
 @click.command(epilog="Example: mqbroker data recover --instance /var/lib/mybroker --target /var/lib/mybroker/recovered")
 @_data_options
 @click.option(
-    "--target", required=True, type=click.Path(path_type=Path, file_okay=False), help="New folder for journal, bindings and large-messages."
+    "--target",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="New folder for all that is saved.",
 )
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the list to this file instead of the terminal.")
 @JSON

@@ -22,7 +22,6 @@ from mqbroker.storage.errors import StorageError
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.recover import recovered_of, refill, salvage_state
 from mqbroker.storage.replay import State
-from mqbroker.storage.settings import StoreSettings
 
 WRITE_SIZE: Final = 8 * 1024 * 1024
 
@@ -58,7 +57,7 @@ class Salvage:
 
 def salvage(folders: DataFolders) -> Salvage:
     """Read what can be read of both journals.  Changes nothing."""
-    saved = salvage_state(LocalFileSystem(), _settings(folders))
+    saved = salvage_state(LocalFileSystem(), folders.settings())
     return Salvage(
         saved.state,
         [Loss(loss.file, loss.offset, loss.offset + loss.size, loss.message_ids) for loss in saved.losses],
@@ -78,13 +77,13 @@ def write_journal(found: Salvage, source: DataFolders, target: DataFolders, unwr
     file_system = LocalFileSystem()
     here = _Here()
     failures: list[str] = []
-    store = FileStore(_settings(target), file_system, here, here, os.urandom, failures.append)
+    store = FileStore(target.settings(), file_system, here, here, os.urandom, failures.append)
     try:
         store.open(str(uuid.UUID(bytes=found.node_id)) if any(found.node_id) else None)
         store.load(max(found.state.id_limit, 1))
     except (StorageError, OSError) as error:
         raise CommandError(f"{target.journal}: {error}") from error
-    recovered = recovered_of(file_system, _settings(source), found.state)
+    recovered = recovered_of(file_system, source.settings(), found.state)
     refill(recovered, store, lambda: here.run() if store.backlog > unwritten_max else None)
     store.stop(lambda: None)
     here.run()
@@ -127,7 +126,3 @@ class _Call:
     def run(self) -> None:
         if self._function is not None:
             self._function()
-
-
-def _settings(folders: DataFolders) -> StoreSettings:
-    return StoreSettings(str(folders.journal), str(folders.bindings), str(folders.large_messages))

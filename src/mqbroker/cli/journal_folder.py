@@ -12,24 +12,37 @@ from mqbroker.localfs import LocalFileSystem
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.folders import check_folders
 from mqbroker.storage.nodelock import NodeLock
-from mqbroker.storage.replay import LogImage, State, find_images, replay
+from mqbroker.storage.recover import read_state
+from mqbroker.storage.replay import LogImage, State, find_images
 from mqbroker.storage.settings import StoreSettings
 
 
 @dataclass(slots=True)
 class DataFolders:
-    """The three folders of a store."""
+    """The folders of a store; ``paging`` is beside the journal unless it is given."""
 
     journal: Path
     bindings: Path
     large_messages: Path
+    paging: Path | None = None
+
+    def settings(self) -> StoreSettings:
+        """As the store takes them."""
+        paging = self.paging or self.journal.parent / "paging"
+        return StoreSettings(str(self.journal), str(self.bindings), str(self.large_messages), str(paging))
 
     def large_body(self, body_id: int) -> Path:
         return self.large_messages / f"{body_id}.msg"
 
 
 def find_folders(
-    instance: Path | None, broker: Path | None, data: Path | None, journal: Path | None, bindings: Path | None, large_messages: Path | None
+    instance: Path | None,
+    broker: Path | None,
+    data: Path | None,
+    journal: Path | None,
+    bindings: Path | None,
+    large_messages: Path | None,
+    paging: Path | None = None,
 ) -> DataFolders:
     """The folders that the options name; what they leave open is read from broker.xml.  Raises :class:`BadUsage`."""
     if data is not None:
@@ -43,6 +56,7 @@ def find_folders(
     found.journal = journal or found.journal
     found.bindings = bindings or found.bindings
     found.large_messages = large_messages or found.large_messages
+    found.paging = paging or found.paging
     for name, folder in (("journal", found.journal), ("bindings", found.bindings)):
         if not folder.is_dir():
             raise BadUsage(f"there is no folder {folder} for the {name}")
@@ -67,7 +81,10 @@ def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
     except (ConfigurationError, OSError) as error:
         raise CommandError(str(error)) from error
     return DataFolders(
-        *map(Path, (configuration.journal_directory, configuration.bindings_directory, configuration.large_messages_directory))
+        Path(configuration.journal_directory),
+        Path(configuration.bindings_directory),
+        Path(configuration.large_messages_directory),
+        Path(configuration.paging_directory),
     )
 
 
@@ -76,7 +93,7 @@ def exclusive(folders: DataFolders, ignore_lock: bool) -> Iterator[None]:
     """Hold the lock of the store meanwhile, unless ``ignore_lock``.  Errors of the store become :class:`CommandError`."""
     file_system = LocalFileSystem()
     try:
-        check_folders(file_system, StoreSettings(str(folders.journal), str(folders.bindings), str(folders.large_messages)))
+        check_folders(file_system, folders.settings())
         if ignore_lock:
             yield
             return
@@ -98,6 +115,5 @@ def images(folders: DataFolders) -> tuple[LogImage, LogImage]:
 
 
 def load_state(folders: DataFolders) -> State:
-    """What the journals hold.  Raises ``JournalDamagedError``."""
-    file_system = LocalFileSystem()
-    return replay(find_images(file_system, str(folders.journal), str(folders.bindings)))
+    """What the journals and the pages hold.  Raises ``JournalDamagedError``."""
+    return read_state(LocalFileSystem(), folders.settings())

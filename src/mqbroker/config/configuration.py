@@ -208,6 +208,7 @@ class Configuration:
     page_max_concurrent_io: int = 5
     read_whole_page: bool = False
     purge_page_folders: bool = False
+    compress_pages: bool = False
 
     # Limits
     global_max_size: int = -1

@@ -93,7 +93,7 @@ def _assemble(root: Node | None, name: str, substitutions: Mapping[str, str], en
     place = (overridden.file, overridden.line) if overridden else content.lines.get("cluster_password", (name, 0))
     configuration.cluster_password = secrets.plain(configuration.cluster_password, *place)
     findings.check()
-    _warn_about_full_addresses(configuration, content, name, findings)
+    _warn_about_paging(configuration, content, name, findings)
     return Loaded(configuration, sorted_by_place(findings.warnings), findings.filters)
 
 
@@ -161,15 +161,24 @@ class _Secrets:
             return ""
 
 
-def _warn_about_full_addresses(configuration: Configuration, content: Content, name: str, findings: Findings) -> None:
-    """PAGE is the default, so only whoever set a limit has asked for pages."""
-    text = "paging is not there yet: when the limit is reached, producers are blocked until there is room"
+def _warn_about_paging(configuration: Configuration, content: Content, name: str, findings: Findings) -> None:
+    """What somebody who reads the file would believe of paging, and what is not so."""
     repository = configuration.address_settings_repository()
-    limited = [match for match, partial in configuration.address_settings.items() if _has_limit(partial)]
-    limited = [match for match in limited if repository.lookup(match).address_full_policy == "PAGE"]
-    if limited:
-        line = next((node.line for node in content.blocks.get("address-settings", ())), 0)
-        findings.warn(name, line, f"address-full-policy PAGE with a limit ({', '.join(limited)}): {text}")
+    line = next((node.line for node in content.blocks.get("address-settings", ())), 0)
+    for match, partial in configuration.address_settings.items():
+        limited = any(partial.get(field_name) is not None for field_name in ("page_limit_bytes", "page_limit_messages"))
+        settings = repository.lookup(match)
+        if limited and settings.page_full_policy is None:
+            findings.warn(name, line, f"AMQ224124: address-setting {match}: a page limit holds only together with page-full-policy")
+        elif partial.get("page_full_policy") and settings.page_limit_bytes is None and settings.page_limit_messages is None:
+            findings.warn(name, line, f"AMQ224125: address-setting {match}: page-full-policy holds only together with a page limit")
+    if configuration.persistence_enabled:
+        return
+    text = "without persistence nothing is paged: when the limit is reached, producers are blocked until there is room"
+    paged = [match for match, partial in configuration.address_settings.items() if _has_limit(partial)]
+    paged = [match for match in paged if repository.lookup(match).address_full_policy == "PAGE"]
+    if paged:
+        findings.warn(name, line, f"address-full-policy PAGE with a limit ({', '.join(paged)}): {text}")
     for field_name, element in (("global_max_size", "global-max-size"), ("global_max_messages", "global-max-messages")):
         if getattr(configuration, field_name) > 0 and repository.lookup("").address_full_policy == "PAGE":
             findings.warn(*content.lines.get(field_name, (name, 0)), f"<{element}> with address-full-policy PAGE: {text}")

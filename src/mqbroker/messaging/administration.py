@@ -61,7 +61,7 @@ class Administration:
             name,
             types,
             settings,
-            core.new_memory(settings),
+            core.new_memory(name, settings),
             auto_created=auto_created,
             temporary=temporary,
             internal=internal,
@@ -194,7 +194,8 @@ class Administration:
         """Remove every message that waits or is scheduled.  Returns how many."""
         references = [*queue.references, *queue.scheduled]
         self.discard(references)
-        return len(references)
+        paged = 0 if queue.pages is None else queue.pages.purge()
+        return len(references) + paged
 
     def discard(self, references: list[Reference]) -> None:
         """Remove waiting or scheduled references for good, as if acknowledged."""
@@ -307,6 +308,8 @@ class Administration:
         for reference in [*queue.scheduled]:
             core.let_go(reference)
         queue.scheduled.clear()
+        if queue.pages is not None:
+            queue.pages.close()
 
     def _after_unbind(self, address: Address, keep_address: bool) -> None:
         core = self._core

@@ -12,7 +12,8 @@ from mqbroker.config.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.duplicates import DuplicateIdCache
 from mqbroker.messaging.memory import AddressMemory, GlobalMemory
-from mqbroker.messaging.ports import Clock, Store
+from mqbroker.messaging.paging import Paging
+from mqbroker.messaging.ports import Clock, PagePlace, Store
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import MEMORY_PER_REFERENCE, Reference
 from mqbroker.messaging.routing import RoutingTable
@@ -57,6 +58,11 @@ class MessagingOptions:
     address_queue_scan_period: int = 30000
     global_max_size: int = -1
     global_max_messages: int = -1
+    max_disk_usage: int = -1
+    """Percent of the disk; -1 = the disk is not looked at."""
+    min_disk_free: int = -1
+    """Bytes; -1 = ``max_disk_usage`` holds."""
+    disk_scan_period: int = 5000
     journal_sync_transactional: bool = True
     journal_sync_non_transactional: bool = True
     temporary_queue_namespace: str = ""
@@ -92,9 +98,9 @@ class MessagingCore:
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
         self.routing = RoutingTable(wildcards)
-        self.global_memory = GlobalMemory(options.global_max_size, options.global_max_messages)
+        self.global_memory = GlobalMemory(options.global_max_size, options.global_max_messages, store.pager)
+        self.paging = Paging(self)
         self.observers: list[Observer] = []
-        self.paging_warned = False
         self.stamps_arrival = False
         """Does any address ask for ingress timestamps?"""
         self._caches: dict[str, DuplicateIdCache] = {}
@@ -118,8 +124,10 @@ class MessagingCore:
         self.stamps_arrival = any(partial.get("enable_ingress_timestamp") for partial in self.settings.values().values())
         self.routing.changed()
 
-    def new_memory(self, settings: AddressSettings) -> AddressMemory:
-        return AddressMemory(settings, self.global_memory)
+    def new_memory(self, name: str, settings: AddressSettings) -> AddressMemory:
+        """The account of an address that comes into being; it may still page from an earlier life."""
+        paging = self.paging.addresses.get(name)
+        return AddressMemory(name, settings, self.global_memory) if paging is None else paging.memory
 
     def duplicate_ids(self, name: str) -> DuplicateIdCache | None:
         """The duplicate id cache of an address (or of a fully qualified queue name); None when detection is off there."""
@@ -174,6 +182,8 @@ class MessagingCore:
         message = reference.message
         message.references = left = message.references - 1
         account = message.account
+        if reference.queue.pages is not None:
+            reference.queue.pages.let_go(reference)
         if left:
             if account is not None:
                 account.remove_reference(MEMORY_PER_REFERENCE)
@@ -190,5 +200,6 @@ class MessagingCore:
 
 
 def is_stored(reference: Reference) -> bool:
-    """Does the store know this reference?"""
-    return reference.message.durable and reference.queue.definition.durable
+    """Does the store know this reference?  All that come from pages it knows."""
+    message = reference.message
+    return (message.durable and reference.queue.definition.durable) or message.store_state.__class__ is PagePlace

@@ -12,22 +12,46 @@ from mqbroker.messaging.references import MEMORY_PER_REFERENCE
 if TYPE_CHECKING:
     from mqbroker.messaging.message import Message
 
+if TYPE_CHECKING:
+    from mqbroker.messaging.paging import AddressPaging
+    from mqbroker.messaging.ports import Pager
+
+
+PAGE_BACKLOG_MAX = 16 * 1024 * 1024
+"""Bytes on their way to pages beyond which producers of paging addresses get no further credits: the disk is slower than they are."""
+
 
 class GlobalMemory:
-    """The sum over all addresses.  Limits: bytes and messages, -1 = none."""
+    """The sum over all addresses.  Limits: bytes and messages, -1 = none.
 
-    __slots__ = ("accounts_waiting", "max_bytes", "max_messages", "messages", "size")
+    ``pager`` is the store's, None where nothing can be paged.  While ``disk_full`` is set every address is full.
+    """
 
-    def __init__(self, max_bytes: int = -1, max_messages: int = -1) -> None:
+    __slots__ = ("accounts_waiting", "disk_full", "max_bytes", "max_messages", "messages", "pager", "size")
+
+    def __init__(self, max_bytes: int = -1, max_messages: int = -1, pager: Pager | None = None) -> None:
         self.max_bytes = max_bytes
         self.max_messages = max_messages
         self.size = 0
         self.messages = 0
+        self.pager = pager
+        self.disk_full = False
         self.accounts_waiting: list[AddressMemory] = []
 
     @property
     def full(self) -> bool:
         return (0 < self.max_bytes <= self.size) or (0 <= self.max_messages <= self.messages)
+
+    @property
+    def congested(self) -> bool:
+        """Do pages come in faster than the disk takes them?"""
+        return self.pager is not None and self.pager.backlog >= PAGE_BACKLOG_MAX
+
+    def release(self) -> None:
+        """Something that made producers wait may have ended: grant what can be granted."""
+        accounts, self.accounts_waiting = self.accounts_waiting, []
+        for account in accounts:
+            account.release()
 
 
 class AddressMemory:
@@ -36,20 +60,28 @@ class AddressMemory:
     Full means size >= limit; free means size < limit.  Producers that ask for credits while the address is full wait here, in order.
     """
 
-    __slots__ = ("_global", "_settings", "_waiting", "blocked", "messages", "size")
+    __slots__ = ("_global", "_waiting", "blocked", "messages", "name", "paging", "settings", "size")
 
-    def __init__(self, settings: AddressSettings, global_memory: GlobalMemory) -> None:
-        self._settings = settings
+    def __init__(self, name: str, settings: AddressSettings, global_memory: GlobalMemory) -> None:
+        self.name = name
+        self.settings = settings
         self._global = global_memory
         self._waiting: OrderedDict[Callable[[], None], None] = OrderedDict()
         self.size = 0
         self.messages = 0
+        self.paging: AddressPaging | None = None
+        """Set while the address pages."""
         self.blocked = False
         """Set by management: credits are withheld whatever the size."""
 
     @property
     def policy(self) -> str:
-        return self._settings.address_full_policy
+        """What happens when the address is full: disk-full-policy while it is the disk that is."""
+        return self.settings.disk_full_policy if self._global.disk_full else self.settings.address_full_policy
+
+    @property
+    def page_count(self) -> int:
+        return 0 if self.paging is None else self.paging.folder.page_count
 
     @property
     def waiting(self) -> int:
@@ -58,13 +90,41 @@ class AddressMemory:
 
     def apply(self, settings: AddressSettings) -> None:
         """Live by other settings from now on."""
-        self._settings = settings
-        self._release()
+        self.settings = settings
+        self.release()
 
     @property
     def full(self) -> bool:
-        settings = self._settings
-        return 0 <= settings.max_size_bytes <= self.size or 0 <= settings.max_size_messages <= self.messages or self._global.full
+        settings = self.settings
+        overall = self._global
+        return (
+            0 <= settings.max_size_bytes <= self.size
+            or 0 <= settings.max_size_messages <= self.messages
+            or overall.full
+            or overall.disk_full
+        )
+
+    @property
+    def must_page(self) -> bool:
+        """Is the address full, does it page then, and is there something to page to?"""
+        settings, overall = self.settings, self._global
+        return (
+            settings.address_full_policy == "PAGE"
+            and overall.pager is not None
+            and (0 <= settings.max_size_bytes <= self.size or 0 <= settings.max_size_messages <= self.messages or overall.full)
+        )
+
+    @property
+    def grants(self) -> bool:
+        """May producers have credits?"""
+        if self.blocked:
+            return False
+        overall, policy = self._global, self.policy
+        if policy == "DROP":
+            return True
+        if policy == "PAGE" and overall.pager is not None:
+            return self.paging is None or not overall.congested
+        return not self.full
 
     def add(self, size: int) -> None:
         """A message came."""
@@ -108,23 +168,20 @@ class AddressMemory:
     def _more_room(self) -> None:
         overall = self._global
         if self._waiting:
-            self._release()
+            self.release()
         if overall.accounts_waiting and not overall.full:
-            accounts, overall.accounts_waiting = overall.accounts_waiting, []
-            for account in accounts:
-                account._release()
+            overall.release()
 
     def when_free(self, grant: Callable[[], None]) -> bool:
         """Call ``grant`` once the address takes messages.  Returns whether that was at once.
 
-        A full address with policy DROP or FAIL never makes anybody wait here: the caller decides what FAIL means.
+        Nobody waits for a full address with policy DROP, or with PAGE as long as the disk keeps up.  The caller decides what FAIL means.
         """
-        if not self._waiting and not self.blocked and (self.policy == "DROP" or not self.full):
+        if not self._waiting and self.grants:
             grant()
             return True
         self._waiting[grant] = None
-        if self._global.full and self not in self._global.accounts_waiting:
-            self._global.accounts_waiting.append(self)
+        self._wait_for_others()
         return False
 
     def forget(self, grant: Callable[[], None]) -> None:
@@ -133,10 +190,16 @@ class AddressMemory:
 
     def unblock(self) -> None:
         self.blocked = False
-        self._release()
+        self.release()
 
-    def _release(self) -> None:
-        while self._waiting and not self.blocked and (self.policy == "DROP" or not self.full):
+    def release(self) -> None:
+        while self._waiting and self.grants:
             self._waiting.popitem(last=False)[0]()
-        if self._waiting and self._global.full and self not in self._global.accounts_waiting:
-            self._global.accounts_waiting.append(self)
+        if self._waiting:
+            self._wait_for_others()
+
+    def _wait_for_others(self) -> None:
+        """Be told when it is not this address alone that producers wait for."""
+        overall = self._global
+        if (overall.full or overall.disk_full or overall.congested) and self not in overall.accounts_waiting:
+            overall.accounts_waiting.append(self)

@@ -10,6 +10,7 @@ from mqbroker.messaging.administration import Administration
 from mqbroker.messaging.branches import Branches
 from mqbroker.messaging.core import MessagingCore, MessagingOptions
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
+from mqbroker.messaging.disk_guard import DiskGuard, DiskSpace
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.ports import Clock, Recovered, Store
@@ -23,7 +24,8 @@ from mqbroker.messaging.settlement import Settlement
 class Messaging:
     """Addresses, queues, routing, settlement and periodic work over one store.
 
-    ``removed`` is told the names of queues and addresses that were removed because nobody used them.
+    ``removed`` is told the names of queues and addresses that were removed because nobody used them.  ``disk_space`` gives the disks below
+    the store's folders, for the disk guard; None = there is none to guard.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Messaging:
         options: MessagingOptions,
         random: Callable[[], float],
         removed: Callable[[str], None] = lambda name: None,
+        disk_space: Callable[[], Iterable[DiskSpace]] | None = None,
     ) -> None:
         self.core = MessagingCore(store, clock, settings, wildcards, options, random)
         self.sending = Sending(self.core)
@@ -44,6 +47,7 @@ class Messaging:
         self.branches = Branches(self.core, self.settlement)
         self.expiry_reaper = ExpiryReaper(self.core, self.settlement)
         self.usage_reaper = UsageReaper(self.core, self.administration, removed)
+        self.disk_guard = None if disk_space is None else DiskGuard(self.core, disk_space)
 
     def restore(self, recovered: Recovered) -> int:
         """Take over what the store has kept; called once, before anything else.  Returns the number of messages."""
@@ -71,6 +75,11 @@ class Messaging:
                 queue.add(reference)
                 if to_hold and (place := (entry.queue_id, message.message_id)) in to_hold:
                     held[place] = reference
+        core.paging.restore(queues)
+        for queue in queues.values():
+            wanted = {message_id for queue_id, message_id in to_hold if queue_id == queue.queue_id}
+            for reference in () if queue.pages is None or not wanted else queue.pages.take(message_ids=wanted):
+                held[queue.queue_id, reference.message.message_id] = reference
         for queue in queues.values():
             queue.messages_added = 0
         for known in recovered.duplicate_ids:
@@ -105,12 +114,16 @@ class Messaging:
         self.usage_reaper.sweep_at_start()
         self.expiry_reaper.start()
         self.usage_reaper.start()
+        if self.disk_guard is not None:
+            self.disk_guard.start()
 
     def stop(self) -> None:
         """End the periodic work and every timer."""
         self.expiry_reaper.stop()
         self.usage_reaper.stop()
         self.branches.stop()
+        if self.disk_guard is not None:
+            self.disk_guard.stop()
         for queue in self.core.queues.values():
             queue.stop()
 

@@ -6,10 +6,10 @@ and all work up to a ticket is durable once the store's ``synced`` has reached i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mqbroker.messaging.message import Message
 from mqclient.wire.primitives import Xid
@@ -55,6 +55,93 @@ class LargeBody(Protocol):
 
     def release(self) -> None:
         """A message stopped using it; the last one removes it."""
+
+
+class PagePlace:
+    """The ``store_state`` of a message that was read from a page: which page, and its index there."""
+
+    __slots__ = ("index", "page")
+
+    def __init__(self, page: Any, index: int) -> None:
+        self.page = page
+        self.index = index
+
+
+class PagedMessage(NamedTuple):
+    """A message as a page has it for one queue.  ``scheduled`` is None unless the store was told something else than the message says."""
+
+    message: Message
+    delivery_count: int
+    scheduled: int | None
+
+
+class PageReader(Protocol):
+    """How far a queue has read in the pages of an address; each message is read once."""
+
+    def read(self) -> list[PagedMessage] | None:
+        """What the queue has in the next piece of the pages, a bounded one; None at the end.  The queue is to settle what it gets.
+
+        Settled messages are left out.  ``store_state`` of a message is its :class:`PagePlace`.  A large message that nobody else holds is
+        held once.
+        """
+
+    def look(self, other: PageReader | None = None) -> PageReader:
+        """One that takes nothing of what it reads: ``other`` if that has come further, else a new one that stands at the same place."""
+
+    def take(self, message: Message) -> None:
+        """The queue takes a message that was looked at and that it has not read yet; it will not be read again."""
+
+    def passed(self, place: PagePlace) -> bool:
+        """Was this place read before now?"""
+
+
+class PageListener(Protocol):
+    """Whom a :class:`PageFolder` tells."""
+
+    def arrived(self, queue_id: int, messages: int) -> None:
+        """So many messages of a queue are durable in the pages, and can be read."""
+
+    def emptied(self) -> None:
+        """The last page is gone."""
+
+
+class PageFolder(Protocol):
+    """The pages of one address.  ``messages`` counts those in pages that are not gone, also settled ones."""
+
+    address: str
+    messages: int
+    listener: PageListener | None
+
+    @property
+    def page_count(self) -> int: ...
+
+    def queue_ids(self) -> Iterable[int]:
+        """The queues that something is left for."""
+
+    def remaining(self, queue_id: int, durable: bool = False) -> int:
+        """Messages that a queue has not read or settled; with ``durable`` those that survive a restart."""
+
+    def reader(self, queue_id: int) -> PageReader:
+        """A reader at the beginning of what is left."""
+
+    def forget(self, queue_id: int) -> None:
+        """The queue is gone."""
+
+
+class Pager(Protocol):
+    """Where messages of full addresses wait on the disk.  ``backlog`` are bytes handed over that are not durable yet.
+
+    ``on_drained`` is called whenever the backlog has become less.
+    """
+
+    backlog: int
+    on_drained: Callable[[], object]
+
+    def folder(self, address: str) -> PageFolder:
+        """The folder of an address; it gets files with its first message."""
+
+    def folders(self) -> Sequence[PageFolder]:
+        """Those that have pages."""
 
 
 @dataclass(slots=True)
@@ -154,6 +241,15 @@ class StoreBatch(Protocol):
     def acknowledge(self, queue_id: int, message: Message) -> None:
         """The reference is done with; a message without references is forgotten."""
 
+    def add_paged(self, folder: PageFolder, message: Message, queue_ids: Sequence[int], durable_ids: Sequence[int], page_size: int) -> None:
+        """A message for the pages of its address, for all of ``queue_ids``; a restart is survived on ``durable_ids`` alone.
+
+        A page that would exceed ``page_size`` bytes is left.  The listener of ``folder`` hears of it once it is durable.
+        """
+
+    def acknowledge_unread(self, reader: PageReader) -> int:
+        """Everything that ``reader`` has still to read is done with, as far as it is durable.  Returns the number of messages."""
+
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None: ...
 
     def schedule(self, queue_id: int, message: Message, time_ms: int) -> None:
@@ -196,6 +292,10 @@ class Store(Protocol):
     failed: bool
     synced: int
     """The highest ticket whose work is durable."""
+
+    @property
+    def pager(self) -> Pager | None:
+        """None: this store has no pages, and messages of full addresses stay in memory."""
 
     def next_id(self) -> int:
         """A number for a message, queue, address or record; ascends strictly, also across restarts, and is never used twice."""

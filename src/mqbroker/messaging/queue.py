@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.address import Address
     from mqbroker.messaging.consumer import QueueConsumer
     from mqbroker.messaging.definitions import QueueDefinition
+    from mqbroker.messaging.paging import QueuePages
     from mqbroker.messaging.ports import Cancellable, Clock
     from mqbroker.messaging.turn import Turn
 
@@ -63,6 +64,8 @@ class Queue:
         "messages_killed",
         "name",
         "on_expired",
+        "paged",
+        "pages",
         "paused",
         "queue_id",
         "references",
@@ -98,6 +101,9 @@ class Queue:
         self._transient_bytes = 0
         self.arriving = 0
         """References of open transactions and of messages that wait for the disk."""
+        self.paged = 0
+        """Messages in pages that were not read yet."""
+        self.pages: QueuePages | None = None
         self.paused = False
         self.deleted = False
         self.marked = False
@@ -125,22 +131,24 @@ class Queue:
 
     @property
     def message_count(self) -> int:
-        """Messages waiting, scheduled and in delivery."""
-        return self.references.count + self.scheduled.count + self.delivering
+        """Messages waiting (also in pages), scheduled and in delivery."""
+        return self.references.count + self.scheduled.count + self.delivering + self.paged
 
     @property
     def durable_message_count(self) -> int:
         """Those of ``message_count`` that survive a restart."""
-        return self._durable_messages if self.definition.durable else 0
+        if not self.definition.durable:
+            return 0
+        return self._durable_messages + (0 if self.pages is None else self.pages.durable_count)
 
     @property
     def durable_size(self) -> int:
-        """Encoded bytes of the messages that survive a restart, with their large bodies."""
+        """Encoded bytes of the messages in memory that survive a restart, with their large bodies."""
         return self._durable_bytes if self.definition.durable else 0
 
     @property
     def persistent_size(self) -> int:
-        """Encoded bytes of all messages of ``message_count``, with their large bodies."""
+        """Encoded bytes of all messages in memory, with their large bodies."""
         return self._durable_bytes + self._transient_bytes
 
     def consumers(self) -> Iterator[QueueConsumer]:
@@ -162,8 +170,11 @@ class Queue:
     def add(self, reference: Reference) -> None:
         """A message has come (and is stored, if it has to be)."""
         self.messages_added += 1
-        if self.deleted:
-            return
+        if not self.deleted:
+            self.add_read(reference)
+
+    def add_read(self, reference: Reference) -> None:
+        """As :meth:`add`, for a message that was counted when it went to a page."""
         message = reference.message
         if message.durable:
             self._durable_messages += 1
@@ -214,6 +225,8 @@ class Queue:
         self.scheduled.add(reference)
         if not self.delivering and self.groups is not None:
             self.turn.mark_queue(self)
+        if self.pages is not None:
+            self.pages.room_again()
 
     def leave_delivery(self, reference: Reference) -> None:
         """A reference in delivery is done with."""
@@ -318,7 +331,11 @@ class Queue:
 
     def deliver(self) -> None:
         """Hand messages to ready consumers: highest consumer priority first, round robin among equals."""
-        if self.paused or self.address.paused or not self.dispatch_allowed or not self.references.count:
+        if self.paused or self.address.paused or not self.dispatch_allowed:
+            return
+        if self.pages is not None:
+            self.pages.refill()
+        if not self.references.count:
             return
         if self.groups is not None:
             self.groups.deliver()

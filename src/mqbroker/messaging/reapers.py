@@ -16,7 +16,7 @@ REFERENCES_PER_STEP = 5000
 """References that the expiry scan looks at before it lets others run."""
 
 
-class _Periodic:
+class Periodic:
     """Calls :meth:`scan` every ``period_ms``, the next time counted from the end of the scan."""
 
     def __init__(self, core: MessagingCore, period_ms: int) -> None:
@@ -44,7 +44,7 @@ class _Periodic:
             self.start()
 
 
-class ExpiryReaper(_Periodic):
+class ExpiryReaper(Periodic):
     """Expires messages that wait in queues, every ``message-expiry-scan-period``.  Long queues are scanned in steps."""
 
     def __init__(self, core: MessagingCore, settlement: Settlement) -> None:
@@ -72,6 +72,9 @@ class ExpiryReaper(_Periodic):
             while not queue.deleted:
                 reference = queue.references.search(cursor, lambda reference: True)
                 if reference is None:
+                    if queue.pages is not None and not queue.consumer_count and queue.pages.expire_ahead():
+                        looked_at += REFERENCES_PER_STEP // 10
+                        continue
                     break
                 looked_at += 1
                 if reference.message.expiration:
@@ -93,7 +96,7 @@ class ExpiryReaper(_Periodic):
                 self._settlement.expire(reference)
 
 
-class UsageReaper(_Periodic):
+class UsageReaper(Periodic):
     """Removes auto-delete queues and auto-created addresses out of use, every ``address-queue-scan-period``.
 
     What is found unused is marked by one scan and removed by the next, if it still is.  ``removed`` is told each queue's name.

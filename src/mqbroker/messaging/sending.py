@@ -9,17 +9,17 @@ from mqbroker.messaging.address import Address
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.copies import make_copy
 from mqbroker.messaging.core import MessagingCore
-from mqbroker.messaging.duplicates import remembered
+from mqbroker.messaging.duplicates import DuplicateIdCache, remembered
 from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
+from mqbroker.messaging.scheduled import scheduled_time_of
 from mqbroker.messaging.transaction import Transaction
 from mqclient.errors import AddressFullError
-from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_SCHEDULED_DELIVERY
+from mqclient.wire.message import KEY_DUPLICATE_ID
 
-_SCHEDULED_KEY = KEY_SCHEDULED_DELIVERY.encode("utf-16-le")
 _DUPLICATE_KEY = KEY_DUPLICATE_ID.encode("utf-16-le")
 
 
@@ -31,14 +31,6 @@ def duplicate_id_of(message: Message) -> bytes | None:
     if isinstance(value, str):
         return remembered(value.encode("utf-16-le", "surrogatepass"))
     return remembered(value) if isinstance(value, bytes) else None
-
-
-def scheduled_time_of(message: Message) -> int:
-    """When the message is to be delivered (ms since the epoch), 0 = at once."""
-    if message.buffer.find(_SCHEDULED_KEY, message.properties_offset) < 0:
-        return 0
-    value = message.raw_property(_SCHEDULED_KEY)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def expiration_at_routing(expiration: int, settings: AddressSettings, now: int) -> int:
@@ -89,7 +81,8 @@ class Sending:
             cache = core.duplicate_ids(address_name if queue_name is None else f"{address_name}::{queue_name}")
             if cache is not None and duplicate_id in cache:
                 return self._known_duplicate(message, address_name, transaction)
-        if address is not None and address.memory.full and not self._may_store(address, message):
+        full = address is None or address.memory.full or address.memory.paging is not None
+        if full and address is not None and not self._may_store(address, message):
             return core.store.ticket() if transaction is None else 0
         references = self._route(message, address, address_name, queue_name, routing_type, queues)
         if transaction is not None:
@@ -100,6 +93,9 @@ class Sending:
         if not references and cache is None:
             self._drop_unrouted(message)
             return 0
+        account = message.account
+        if full and account is not None and core.paging.wanted(account):
+            return self._page(message, references, None if cache is None or duplicate_id is None else (cache, duplicate_id), context)
         batch: StoreBatch | None = None
         durable = [reference.queue.queue_id for reference in references if reference.queue.definition.durable] if message.durable else ()
         ticket = 0
@@ -120,6 +116,20 @@ class Sending:
         else:
             self._drop_unrouted(message)
         return ticket
+
+    def _page(
+        self, message: Message, references: list[Reference], duplicate: tuple[DuplicateIdCache, bytes] | None, context: OperationContext
+    ) -> int:
+        """The address pages: the queues read the message from there."""
+        core = self._core
+        batch = core.store.begin()
+        core.paging.page(batch, message, references)
+        if duplicate is not None:
+            duplicate[0].add(duplicate[1], batch)
+        ticket = core.store.commit(batch)
+        # What this session asks for afterwards comes after the message can be read.
+        context.run(ticket, _nothing)
+        return ticket if message.durable and core.options.journal_sync_non_transactional else 0
 
     def deliver(self, references: Sequence[Reference]) -> None:
         """Put stored references on their queues."""
@@ -186,18 +196,17 @@ class Sending:
 
     def _may_store(self, address: Address, message: Message) -> bool:
         """What the policy of a full address says: store, or drop (False), or fail."""
-        policy = address.memory.policy
+        memory = address.memory
+        policy = memory.policy
+        reason = "is full"
+        if policy == "PAGE" and memory.paging is not None and memory.paging.full:
+            policy, reason = memory.settings.page_full_policy or policy, "is full, and so are its pages,"
         if policy == "FAIL":
-            raise AddressFullError(f'AMQ229102: Address "{address.name}" is full. Message encode size = {message.encode_size}B')
+            raise AddressFullError(f'AMQ229102: Address "{address.name}" {reason}. Message encode size = {message.encode_size}B')
         if policy == "DROP":
-            self._core.report("AMQ222039", f"address {address.name} is full and its policy is DROP: messages are dropped")
+            self._core.report("AMQ222039", f"address {address.name} {reason} and its policy is DROP: messages are dropped")
             self._drop_unrouted(message)
             return False
-        if policy == "PAGE" and not self._core.paging_warned:
-            self._core.paging_warned = True
-            self._core.report(
-                "AMQ222038", f"address {address.name} is full; this broker does not page yet: its producers are blocked until there is room"
-            )
         return True
 
     def _known_duplicate(self, message: Message, address_name: str, transaction: Transaction | None) -> int:
@@ -215,3 +224,7 @@ class Sending:
     def _drop_unrouted(message: Message) -> None:
         if message.large is not None and not message.references:
             message.large.release()
+
+
+def _nothing() -> None:
+    pass

@@ -10,7 +10,7 @@ from mqbroker.messaging.administration import Administration
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.copies import make_copy
 from mqbroker.messaging.core import MessagingCore, is_stored
-from mqbroker.messaging.ports import StoreBatch
+from mqbroker.messaging.ports import PagePlace, StoreBatch
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.sending import Sending, expiration_at_routing
 from mqbroker.messaging.transaction import Transaction
@@ -41,7 +41,8 @@ class Settlement:
         for reference in references:
             queue = reference.queue
             message = reference.message
-            if message.durable and queue.definition.durable and not queue.deleted:
+            stored = (message.durable and queue.definition.durable) or message.store_state.__class__ is PagePlace
+            if stored and not queue.deleted:
                 if batch is None:
                     batch = core.store.begin()
                 batch.acknowledge(queue.queue_id, message)
@@ -260,14 +261,12 @@ class Settlement:
                 copy.set_expiration(expiration)
             queues = core.routing.route(target, None, queue_name).select(copy)
             arrived = self._sending.references_for(copy, queues, address)
-            durable = [entry.queue.queue_id for entry in arrived if entry.queue.definition.durable] if copy.durable else []
-            if durable:
-                batch.add_message(copy, durable)
-                stored = True
             if not arrived and copy.large is not None:
                 copy.large.release()
             if not arrived and must_arrive:
                 return False
+            kept, arrived = core.paging.store(batch, copy, arrived)
+            stored = stored or kept
         ticket = core.store.commit(batch) if stored else 0
         queue.leave_delivery(reference)
         core.let_go(reference)

@@ -62,14 +62,20 @@ class Transaction:
         """Hand everything to the store as one batch; returns its ticket, 0 when there was nothing to store."""
         batch = core.store.begin()
         stored = False
+        visible: list[tuple[Message, list[Reference]]] = []
         if self.prepared is not None:
             self._end_branch(batch, commit=True)
             stored = True
-        else:
-            for message, durable in self._stored_sends():
-                batch.add_message(message, [reference.queue.queue_id for reference in durable])
-                _schedule(batch, message, durable)
-                stored = True
+        for message, references in self.sends:
+            if self.prepared is None:
+                kept, waiting = core.paging.store(batch, message, references)
+                stored = stored or kept
+            else:
+                waiting = self._page_prepared(core, batch, message, references)
+            if waiting or not references:
+                visible.append((message, waiting))
+        self.sends = visible
+        if self.prepared is None:
             for cache, duplicate_id in self.duplicate_ids:
                 cache.add(duplicate_id, batch)
                 stored = True
@@ -119,6 +125,16 @@ class Transaction:
         if self.heuristic:
             outcome = BranchState.COMMITTED if commit else BranchState.ROLLED_BACK
             batch.put_branch(BranchRecord(record.branch_id, record.xid, outcome, record.time_ms))
+
+    @staticmethod
+    def _page_prepared(core: MessagingCore, batch: StoreBatch, message: Message, references: list[Reference]) -> list[Reference]:
+        """A message that the preparation has stored goes to the pages of its address, if that pages.  Returns what is to be delivered."""
+        if not core.paging.page(batch, message, references):
+            return references
+        for reference in references:
+            if is_stored(reference) and not reference.queue.deleted:
+                batch.acknowledge(reference.queue.queue_id, message)
+        return []
 
     def _stored_sends(self) -> Iterator[tuple[Message, list[Reference]]]:
         """The messages that the store is to keep, with their references there."""

@@ -67,7 +67,7 @@ def _of_address(address: Address) -> Figures:
         "routed.message.count": address.routed_messages,
         "unrouted.message.count": address.unrouted_messages,
         "address.size": address.memory.size,
-        "number.of.pages": 0,
+        "number.of.pages": address.memory.page_count,
         "limit.percent": int(100 * address.memory.size / limit) if limit > 0 else 0,
     }
 

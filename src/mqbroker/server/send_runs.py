@@ -122,7 +122,7 @@ class SendRuns:
                 if messages:
                     break  # what needs no disk does not wait for what comes after it
                 run_durable = durable
-            if memory.full:
+            if memory.full or memory.paging is not None:
                 break
             try:
                 message_id = next_id()

@@ -7,10 +7,12 @@ from enum import IntEnum
 from typing import Any
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import AddressRecord, BranchRecord, QueueRecord, StoreBatch
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, PageFolder, PagePlace, PageReader, QueueRecord, StoreBatch
 from mqbroker.storage.bindings import address_key, address_value, queue_key, queue_value, setting_key, setting_value
 from mqbroker.storage.branches import encode_record
 from mqbroker.storage.largebodies import FileLargeBody
+from mqbroker.storage.pages import PageQueue, has_bit
+from mqclient.storageformat.page_records import encode_page_count, encode_page_schedule
 from mqclient.storageformat.records import (
     ACKNOWLEDGE,
     ACKNOWLEDGED,
@@ -60,6 +62,38 @@ ADD = Change.ADD
 ACK = Change.ACKNOWLEDGE
 
 
+class PageWork:
+    """What a batch has to do with pages.
+
+    ``messages`` are (folder, message, queue ids, those that survive a restart, page size); ``acknowledged`` ranges as (a queue's part of a
+    page, first index, indexes, messages, durable ones); ``details`` (part, index, delivery count or None, scheduled ms or None).
+    """
+
+    __slots__ = ("acknowledged", "details", "messages")
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[Any, Message, tuple[int, ...], tuple[int, ...], int]] = []
+        self.acknowledged: list[tuple[PageQueue, int, int, int, int]] = []
+        self.details: list[tuple[PageQueue, int, int | None, int | None]] = []
+
+    def acknowledge(self, queue_id: int, message: Message) -> None:
+        """Settle one message that was taken; neighbours become one range."""
+        place: Any = message.store_state
+        queue: PageQueue | None = place.page.queues.get(queue_id)
+        index: int = place.index
+        if queue is None or has_bit(queue.bits, index):
+            return
+        durable = int(message.durable and queue.durable_messages > 0)
+        queue.taken -= 1
+        queue.durable_taken -= durable
+        if self.acknowledged:
+            last, first, indexes, messages, durables = self.acknowledged[-1]
+            if last is queue and first + indexes == index and bool(durables) == bool(durable):
+                self.acknowledged[-1] = (queue, first, indexes + 1, messages + 1, durables + durable)
+                return
+        self.acknowledged.append((queue, index, 1, 1, durable))
+
+
 class FileBatch(StoreBatch):
     """See :class:`mqbroker.messaging.ports.StoreBatch`.
 
@@ -67,7 +101,7 @@ class FileBatch(StoreBatch):
     ``acknowledged`` is how many of the ``changes`` are acknowledgements.
     """
 
-    __slots__ = ("_addresses", "acknowledged", "bindings", "bodies", "changes", "parts", "size")
+    __slots__ = ("_addresses", "acknowledged", "bindings", "bodies", "changes", "pages", "parts", "size")
 
     def __init__(self, addresses: dict[str, bytes]) -> None:
         self._addresses = addresses
@@ -77,11 +111,13 @@ class FileBatch(StoreBatch):
         self.bindings: list[bytes] | None = None
         self.bodies: list[FileLargeBody] | None = None
         self.changes: list[tuple[Change, Any, Any]] = []
+        self.pages: PageWork | None = None
 
     @property
     def urgent(self) -> bool:
         """Is it written soon although nobody waits?  Not acknowledgements alone: without them a message comes twice at worst."""
-        return self.acknowledged < len(self.changes)
+        pages = self.pages
+        return self.acknowledged < len(self.changes) or (pages is not None and bool(pages.messages or pages.details))
 
     def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
         buffer = message.buffer
@@ -125,15 +161,34 @@ class FileBatch(StoreBatch):
         self.size += size
 
     def acknowledge(self, queue_id: int, message: Message) -> None:
+        if message.store_state.__class__ is PagePlace:
+            self._page_work().acknowledge(queue_id, message)
+            return
         self.parts.append(_acknowledged(ACKNOWLEDGE, queue_id, message.message_id))
         self.size += _ACKNOWLEDGED_SIZE
         self.acknowledged += 1
         self.changes.append((ACK, message, queue_id))
 
+    def add_paged(self, folder: PageFolder, message: Message, queue_ids: Sequence[int], durable_ids: Sequence[int], page_size: int) -> None:
+        if message.large is not None:
+            message.large.hold()
+        self._page_work().messages.append((folder, message, tuple(queue_ids), tuple(durable_ids), page_size))
+
+    def acknowledge_unread(self, reader: PageReader) -> int:
+        ranges = list(reader.unread())  # type: ignore[attr-defined]
+        self._page_work().acknowledged.extend(ranges)
+        return sum(messages for _, _, _, messages, _ in ranges)
+
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
+        if message.store_state.__class__ is PagePlace:
+            self._page_detail(queue_id, message, count, None)
+            return
         self._record(encode_delivery_count(queue_id, message.message_id, count), Change.COUNT, message, (queue_id, count))
 
     def schedule(self, queue_id: int, message: Message, time_ms: int) -> None:
+        if message.store_state.__class__ is PagePlace:
+            self._page_detail(queue_id, message, None, time_ms)
+            return
         self._record(encode_schedule(queue_id, message.message_id, time_ms), Change.SCHEDULE, message, (queue_id, time_ms))
 
     def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None:
@@ -180,6 +235,26 @@ class FileBatch(StoreBatch):
             self.bodies = [body] if self.bodies is None else [*self.bodies, body]
         self.parts += (head, message.buffer)
         self.size += len(head) + len(message.buffer)
+
+    def _page_work(self) -> PageWork:
+        if self.pages is None:
+            self.pages = PageWork()
+        return self.pages
+
+    def _page_detail(self, queue_id: int, message: Message, count: int | None, time_ms: int | None) -> None:
+        """A delivery count or a schedule; there is nothing to say of messages that do not outlive the broker."""
+        place: Any = message.store_state
+        queue = place.page.queues.get(queue_id)
+        if queue is None or not message.durable or not queue.durable_messages:
+            return
+        number = place.page.number
+        if count is not None:
+            record = encode_page_count(queue_id, number, place.index, count)
+        else:
+            record = encode_page_schedule(queue_id, number, place.index, time_ms or 0)
+        self.parts.append(record)
+        self.size += len(record)
+        self._page_work().details.append((queue, place.index, count, time_ms))
 
     def _record(self, record: bytes, change: Change, subject: object, value: object) -> None:
         self.parts.append(record)

@@ -17,6 +17,7 @@ from mqbroker.storage.batch import message_head
 from mqbroker.storage.journal import Journal
 from mqbroker.storage.live import LiveIndex, References
 from mqbroker.storage.maintenance import Maintenance
+from mqbroker.storage.pages import Kept
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqbroker.storage.settings import StoreSettings
 from mqbroker.storage.tickets import Tickets
@@ -95,6 +96,7 @@ class Compactor:
         parts: list[bytes] = []
         moved: list[tuple[Message, References]] = []
         numbered: list[tuple[int, bytes]] = []
+        kept: list[tuple[Kept, int]] = []
         size = 0
         for key in list(islice(oldest.live, STEP_RECORDS)):
             if size >= STEP_BYTES:
@@ -105,6 +107,9 @@ class Compactor:
                 if references:
                     moved.append((key, references))
                     parts += _moved(key, references, self._addresses, self._index.branch_of(key))
+            elif isinstance(key, Kept):
+                parts.append(key.record())
+                kept.append((key, len(parts[-1])))
             else:
                 record: bytes = oldest.live[key]
                 numbered.append((key, record))
@@ -117,6 +122,8 @@ class Compactor:
             self._index.move(message, references, group.segment)
         for number, record in numbered:
             self._index.put_numbered(number, record, group.segment)
+        for key, length in kept:
+            self._index.keep(key, group.segment, length)
         return group.ticket
 
     def _move_bindings(self, oldest: Segment) -> int:

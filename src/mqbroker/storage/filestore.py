@@ -19,7 +19,7 @@ from mqbroker.messaging.turn import Turn
 from mqbroker.storage.batch import FileBatch
 from mqbroker.storage.compaction import Compactor, Sweeper
 from mqbroker.storage.diskwriter import DiskWriter, Step
-from mqbroker.storage.errors import JournalDamagedError
+from mqbroker.storage.errors import JournalDamagedError, StorageError
 from mqbroker.storage.filesystem import FileSystem, WriteObserver
 from mqbroker.storage.folders import check_folders, journal_node_id, make_folders
 from mqbroker.storage.journal import Journal
@@ -27,6 +27,8 @@ from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.live import LiveIndex
 from mqbroker.storage.maintenance import Maintenance
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock, new_node_id
+from mqbroker.storage.page_recovery import adopt_pages
+from mqbroker.storage.pager import FilePager
 from mqbroker.storage.replay import Images, LogSegment, State, StoredMessage, find_images, replay
 from mqbroker.storage.restore import to_recovered
 from mqbroker.storage.segments import Segment, SegmentLog
@@ -69,7 +71,10 @@ class FileStore(Tickets):
         self._clock = clock
         self._entropy = entropy
         self._lock = NodeLock(file_system, settings.node_directory)
-        self._addresses: dict[str, bytes] = {}
+        self.encoded_addresses: dict[str, bytes] = {}
+        self.pager: FilePager | None = None
+        if settings.paging_directory is not None:
+            self.pager = FilePager(self, file_system, settings, disk_writer, clock, entropy)
         self._bodies = LargeBodies(
             file_system,
             settings.large_messages_directory,
@@ -150,15 +155,22 @@ class FileStore(Tickets):
         return number
 
     def begin(self) -> FileBatch:
-        return FileBatch(self._addresses)
+        return FileBatch(self.encoded_addresses)
 
     def commit(self, batch: StoreBatch) -> int:
         assert isinstance(batch, FileBatch)
         journal = self._journal
+        pages = batch.pages
+        if pages is not None and self.pager is not None:
+            self.pager.prepare(pages, batch)
         size = batch.size
         bindings = batch.bindings
         if not size and bindings is None:
-            return self.last
+            if pages is None or self.pager is None:
+                return self.last
+            if not pages.messages:
+                self.pager.apply(pages, None)
+                return self.last
         group = journal.group
         if group.size + size > group.limit:
             group = journal.next_group(size)
@@ -171,6 +183,8 @@ class FileStore(Tickets):
         # The ticket first: a body that nobody names any more is removed once the work up to the last ticket is durable.
         group.ticket = self.last = ticket = self.last + 1
         self._index.apply(batch.changes, group.segment)
+        if pages is not None and self.pager is not None:
+            self.pager.apply(pages, group)
         if batch.urgent:
             if journal.busy:
                 journal.urgent = True
@@ -203,7 +217,8 @@ class FileStore(Tickets):
     @property
     def backlog(self) -> int:
         """Bytes handed over that are not durable yet."""
-        return self._journal.backlog + self._bodies.in_flight
+        pages = 0 if self.pager is None else self.pager.backlog
+        return self._journal.backlog + self._bodies.in_flight + pages
 
     def observe(self, observer: WriteObserver | None) -> None:
         """Tell ``observer`` of every write from now on, in order."""
@@ -219,7 +234,7 @@ class FileStore(Tickets):
             self._file_system, settings.bindings_directory, KIND_BINDINGS, settings.bindings_file_size, node, self._entropy
         )
         self._index = LiveIndex(messages, bindings)
-        named = {stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None}
+        named = {stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None} | state.pages.bodies()
         recovered = self._adopt(images, state, messages, bindings)
         messages.roll(images.mark)
         bindings.roll(images.mark)
@@ -229,10 +244,12 @@ class FileStore(Tickets):
         for path in images.messages.stale + images.bindings.stale:
             self._file_system.remove(path)
         self._bodies.remove_orphans(named)
+        if self.pager is not None:
+            self.pager.start(self._journal, self._index, node)
         self._begin_writing(max(state.id_limit, first_id))
         maintenance = Maintenance(self._journal, self._index, self, self._writer, self._clock)
         Sweeper(self._journal, self._index, self._clock)
-        Compactor(self._journal, self._index, self, maintenance, self._clock, settings, self._addresses)
+        Compactor(self._journal, self._index, self, maintenance, self._clock, settings, self.encoded_addresses)
         maintenance.trim()
         return recovered
 
@@ -272,13 +289,21 @@ class FileStore(Tickets):
             if stored.record.branch_id:
                 index.put_prepared(stored.record.branch_id, message)
 
-        return to_recovered(state, self._bodies, placed)
+        bodies = state.pages.open_bodies(self._bodies)
+        if self.pager is not None:
+            adopt_pages(self.pager, state.pages, bodies, segments, index, self._settings.journal_datasync)
+        elif state.pages:
+            raise StorageError("the journal names pages, and no paging-directory is set")
+        return to_recovered(state, self._bodies, placed, bodies)
 
     def _begin_writing(self, first_id: int) -> None:
         """Begin the new segments, which settles where the old ones end, and reserve the first ids; all on the disk when this returns."""
         self._next_id = self._ids_asked = first_id
-        self._journal.commit([encode_trim(self._journal.messages.first)], self._id_block())
+        gone = [] if self.pager is None else self.pager.gone_records()
+        self._journal.commit([encode_trim(self._journal.messages.first), *gone], self._id_block())
         self._journal.write_now()
+        if self.pager is not None:
+            self.pager.remove_orphans()
         self._ids_reserved(self._ids_asked)
         self._lock.write_state(STATE_ACTIVE)
 
@@ -325,6 +350,8 @@ class FileStore(Tickets):
         self._stopped = None
         self._bodies.close()
         closing: list[Step] = [self._bodies.close_files]
+        if self.pager is not None:
+            closing.append(self.pager.close_files)
         if self._loaded:
             self._journal.close()
             closing += [self._journal.messages.close, self._journal.bindings.close]

@@ -47,6 +47,9 @@ class FileSystem(Protocol):
     def make_directory(self, path: str) -> None:
         """Create it, and those above it, unless it exists."""
 
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty one."""
+
     def rename(self, old: str, new: str) -> None:
         """Atomic; replaces ``new``."""
 

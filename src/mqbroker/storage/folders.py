@@ -30,9 +30,10 @@ def make_folders(file_system: FileSystem, settings: StoreSettings) -> None:
         (settings.journal_directory, settings.create_journal_directory, "create-journal-dir"),
         (settings.bindings_directory, settings.create_bindings_directory, "create-bindings-dir"),
         (settings.large_messages_directory, True, ""),
+        (settings.paging_directory, True, ""),
         (settings.node_directory, True, ""),
     ):
-        if file_system.exists(directory):
+        if directory is None or file_system.exists(directory):
             continue
         if not allowed:
             raise StorageError(f"{directory} does not exist, and {name} is false")

@@ -3,8 +3,8 @@
 What is committed gathers in a *group*; while one write runs the next groups gather.  A group becomes one frame in the journal of messages,
 one in that of bindings, or one in each.  Tickets count commits over both.  Waiters of all groups of one write are released together.
 
-**Order on the disk.**  One write syncs, in this order: bindings; bodies of large messages that the new records name; messages.  So a
-message never exists without its queue or its body.
+**Order on the disk.**  One write syncs, in this order: bindings; bodies of large messages that the new records name; pages; messages.  So a
+message never exists without its queue or its body, and no page record without the page (see ``pager``).
 
 **A group in both journals** must not be seen by half.  Both its frames begin with the same mark, an ascending number.  Bindings reach
 the disk first; when a crash then keeps the frame of messages from it, recovery finds a mark in the bindings that is higher than any in the
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
@@ -31,6 +32,11 @@ from mqbroker.storage.segments import Segment, SegmentLog
 from mqbroker.storage.tickets import Tickets
 from mqclient.storageformat.frames import FRAME_HEADER_SIZE, encode_frame
 from mqclient.storageformat.records import encode_mark
+
+if TYPE_CHECKING:
+    from mqbroker.storage.page_disk import PageWrite
+    from mqbroker.storage.pager import FilePager
+    from mqbroker.storage.pages import Page
 
 FRAME_CONTENT = 64 * 1024
 """Bytes of content at which a frame is closed: what one damaged place can cost, and far above the cost of a frame."""
@@ -55,6 +61,7 @@ class Group:
         "bodies",
         "limit",
         "offset",
+        "pages",
         "parts",
         "segment",
         "size",
@@ -69,6 +76,7 @@ class Group:
         self.bindings: list[bytes] = []
         self.binding_segment: Segment | None = None
         self.bodies: list[FileLargeBody] = []
+        self.pages: dict[Page, PageWrite] | None = None
         self.ticket = 0
         self.offset = 0
         self.binding_offset = 0
@@ -103,6 +111,7 @@ class Journal:
         """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
         self.turn: Turn | None = None
         """The turn that calls :meth:`flush` at its end; while there is none, a timer does."""
+        self.pager: FilePager | None = None
         self._bodies = bodies
         self._tickets = tickets
         self._writer = writer
@@ -247,6 +256,8 @@ class Journal:
     def _seal(self) -> None:
         """Close the open group and fix the places of its frames."""
         group = self.group
+        if group.pages is not None and self.pager is not None:
+            self.pager.seal(group)
         if group.bindings:
             size = sum(map(len, group.bindings))
             segment = group.binding_segment = self.bindings.current
@@ -271,6 +282,8 @@ class Journal:
         bodies = {body.body_id: body for group in groups for body in group.bodies}
         for body in bodies.values():
             steps += self._bodies.sync_steps(body)
+        if self.pager is not None:
+            steps += self.pager.write_steps(groups, self._syncs(groups))
         messages = [(group.segment, group.offset, group.parts) for group in groups if group.parts]
         return steps + self._write_steps(self.messages, messages, self._syncs(groups))
 
@@ -310,6 +323,8 @@ class Journal:
                 group.binding_segment.synced = group.binding_end
             if group.parts and synced:
                 group.segment.synced = group.offset + FRAME_HEADER_SIZE + group.size
+        if self.pager is not None:
+            self.pager.written(self._in_flight)
         self._in_flight = []
         if self.urgent:
             self._write()

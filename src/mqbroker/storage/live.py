@@ -2,7 +2,8 @@
 
 ``Message.store_state`` is the segment with the message's record, None while it is not stored.  The segment's ``live`` has the message
 with its references: a queue id where there is one and nothing more to say of it (the usual case costs no object), else a dict of
-queue id to (delivery count, scheduled ms).  Duplicate ids, branches and bindings are there under their keys, with their encoded records.
+queue id to (delivery count, scheduled ms).  Duplicate ids, branches and bindings are there under their keys, with their encoded records,
+and what is kept of pages (see ``pages.Kept``) under itself.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from mqbroker.messaging.message import Message
 from mqbroker.storage.batch import Change
+from mqbroker.storage.pages import Kept
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqclient.storageformat.records import QUEUE_BINDING
 
@@ -97,6 +99,24 @@ class LiveIndex:
 
     def put_binding(self, key: object, record: bytes, segment: Segment) -> None:
         self._put(self._bound, key, record, segment)
+
+    def keep(self, kept: Kept, segment: Segment, size: int) -> None:
+        """What the journal says of a page begins in ``segment`` now, where it counts ``size`` bytes."""
+        self.drop(kept)
+        kept.segment = segment
+        kept.kept_size = size
+        segment.live[kept] = None
+        segment.live_bytes += size
+
+    def drop(self, kept: Kept) -> None:
+        """The journal need not say it any more."""
+        owner = kept.segment
+        if owner is not None:
+            kept.segment = None
+            del owner.live[kept]
+            owner.live_bytes -= kept.kept_size
+            if not owner.live:
+                self._emptied(owner)
 
     def has_queue(self, queue_id: int) -> bool:
         return (QUEUE_BINDING, queue_id) in self._bound

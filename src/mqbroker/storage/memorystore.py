@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import AddressRecord, BranchRecord, LargeBody, QueueRecord, StoreBatch
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, LargeBody, PageFolder, Pager, PageReader, QueueRecord, StoreBatch
 from mqbroker.storage.diskwriter import DiskWriter
 from mqbroker.storage.filesystem import FileSystem
 from mqbroker.storage.largebodies import LargeBodies
@@ -29,6 +29,12 @@ class MemoryBatch:
 
     def acknowledge(self, queue_id: int, message: Message) -> None:
         self.work = True
+
+    def add_paged(self, folder: PageFolder, message: Message, queue_ids: Sequence[int], durable_ids: Sequence[int], page_size: int) -> None:
+        raise NotImplementedError("this store has no pages")
+
+    def acknowledge_unread(self, reader: PageReader) -> int:
+        raise NotImplementedError("this store has no pages")
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
         self.work = True
@@ -113,6 +119,7 @@ class MemoryStore(Tickets):
         super().__init__()
         self.node_id = new_node_id(entropy)
         self.on_failure = on_failure
+        self.pager: Pager | None = None
         self._next_id = 1
         self._bodies: LargeBodies | None = None
         if large_messages is not None:

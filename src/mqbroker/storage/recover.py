@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import Recovered, RecoveredReference, StoreBatch
 from mqbroker.storage.diskwriter import Done, Step
+from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.filesystem import FileSystem, join
 from mqbroker.storage.folders import journal_node_id
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
+from mqbroker.storage.page_unfold import unfold_pages
 from mqbroker.storage.replay import MARK_MISSING, State, find_images, record_ids, replay
 from mqbroker.storage.restore import to_recovered
 from mqbroker.storage.segments import segment_name, segment_sequence
@@ -90,8 +92,16 @@ class Salvage:
 
 def read_folder(file_system: FileSystem, settings: StoreSettings) -> Recovered:
     """What a start would recover.  Raises :class:`mqbroker.storage.errors.JournalDamagedError`."""
-    images = find_images(file_system, settings.journal_directory, settings.bindings_directory)
-    return to_recovered(replay(images), _reader(file_system, settings))
+    return to_recovered(read_state(file_system, settings), _reader(file_system, settings))
+
+
+def read_state(file_system: FileSystem, settings: StoreSettings) -> State:
+    """What the journals hold, with what is in pages among the messages.  Raises :class:`mqbroker.storage.errors.JournalDamagedError`."""
+    state = replay(find_images(file_system, settings.journal_directory, settings.bindings_directory))
+    if settings.paging_directory is not None:
+        for loss in unfold_pages(file_system, settings.paging_directory, state):
+            raise JournalDamagedError(loss.file, loss.offset, (), loss.reason)
+    return state
 
 
 def journal_records(file_system: FileSystem, directory: str, kind: int) -> Iterator[JournalRecord | Loss]:
@@ -123,6 +133,10 @@ def salvage_state(file_system: FileSystem, settings: StoreSettings) -> SalvagedS
         except StorageFormatError as error:
             losses.append(Loss(each.file, each.offset, 0, (), str(error)))
     saved = SalvagedState(state, losses, node_id=journal_node_id(file_system, settings))
+    if settings.paging_directory is not None:
+        state.pages.drop_unrouted(lambda queue_id: True)
+        found_in_pages = unfold_pages(file_system, settings.paging_directory, state)
+        losses += (Loss(loss.file, loss.offset, loss.size, (), loss.reason) for loss in found_in_pages)
     _drop_bodies_lost(file_system, settings, saved)
     without_queue = state.drop_unrouted()
     if not all(loss.file.startswith(settings.journal_directory) for loss in losses):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from mqbroker.storage.bindings import JsonObject, key_of
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filesystem import FileSystem, join
+from mqbroker.storage.page_state import StoredPages
 from mqbroker.storage.segments import SUFFIX, TEMPORARY, segment_name, segment_sequence
 from mqclient.storageformat.frames import (
     HEADER_SIZE,
@@ -25,6 +26,7 @@ from mqclient.storageformat.frames import (
     find_frames,
     read_frames,
 )
+from mqclient.storageformat.page_records import PageBodyRecord, PageJournalRecord, PageRecord
 from mqclient.storageformat.records import (
     QUEUE_BINDING,
     AcknowledgeRecord,
@@ -245,6 +247,7 @@ class State:
     bindings: dict[tuple[object, ...], StoredBinding] = field(default_factory=dict)
     id_limit: int = 1
     """No id from here on was used, as far as the journal says."""
+    pages: StoredPages = field(default_factory=StoredPages)
     _undecided: dict[int, list[int]] = field(default_factory=dict)
     """The messages of each branch that has not ended.  They may come before the branch: compaction moves them one by one."""
 
@@ -284,6 +287,12 @@ class State:
             self.bindings.pop(key_of(record.what, record.value), None)
         elif isinstance(record, IdLimit):
             self.id_limit = record.limit
+        elif isinstance(record, PageJournalRecord):
+            self.pages.apply(sequence, record)
+            if isinstance(record, PageRecord):
+                self._used(record.page)
+            elif isinstance(record, PageBodyRecord):
+                self._used(record.body_id)
 
     def drop_unrouted(self) -> list[int]:
         """Forget references to queues that are gone, and messages that have none left; returns the ids of both kinds of messages."""
@@ -303,6 +312,7 @@ class State:
                 changed.append(message_id)
         for message_id in unrouted:
             del self.messages[message_id]
+        self.pages.drop_unrouted(queues.__contains__)
         return sorted(unrouted + changed)
 
     def drop_unprepared(self) -> list[int]:

@@ -12,7 +12,7 @@ from mqbroker.storage.bindings import to_address, to_queue, to_setting
 from mqbroker.storage.branches import to_branch
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.replay import State, StoredMessage
-from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING
+from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, MessageRecord
 from mqclient.wire.primitives import decode_utf_16
 
 _I32 = struct.Struct(">i")
@@ -20,10 +20,13 @@ _I32 = struct.Struct(">i")
 Placed = Callable[[Message, StoredMessage], object]
 
 
-def to_recovered(state: State, bodies: LargeBodies, placed: Placed | None = None) -> Recovered:
+def to_recovered(
+    state: State, bodies: LargeBodies, placed: Placed | None = None, opened: dict[int, FileLargeBody] | None = None
+) -> Recovered:
     """Messages ascend by id, duplicate ids by record id (the oldest first).  A large message holds its body.
 
-    ``placed`` is told of each message.  The messages are taken out of ``state`` on the way: there may be millions.
+    ``placed`` is told of each message; ``opened`` are bodies that messages in pages name, too.  The messages are taken out of ``state`` on
+    the way: there may be millions.
     """
     recovered = Recovered()
     for key, binding in state.bindings.items():
@@ -41,20 +44,21 @@ def to_recovered(state: State, bodies: LargeBodies, placed: Placed | None = None
     ]
     branches = {branch_id: RecoveredBranch(to_branch(stored.record)) for branch_id, stored in sorted(state.branches.items())}
     recovered.branches = list(branches.values())
-    for branch_id, entry in _messages(state, bodies, placed):
+    for branch_id, entry in _messages(state, bodies, placed, opened or {}):
         (branches[branch_id] if branch_id else recovered).messages.append(entry)
     return recovered
 
 
-def _messages(state: State, bodies: LargeBodies, placed: Placed | None) -> Iterator[tuple[int, tuple[Message, list[RecoveredReference]]]]:
+def _messages(
+    state: State, bodies: LargeBodies, placed: Placed | None, made: dict[int, FileLargeBody]
+) -> Iterator[tuple[int, tuple[Message, list[RecoveredReference]]]]:
     """Each message after the id of its branch (0 = none)."""
     shared = Counter(stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None)
-    made: dict[int, FileLargeBody] = {}
     addresses: dict[bytes, str] = {}
     for message_id in sorted(state.messages):
         stored = state.messages.pop(message_id)
         body = _body(stored, bodies, shared, made)
-        message = Message(stored.record.buffer, stored.record.headers, _address(stored, addresses), body)
+        message = Message(stored.record.buffer, stored.record.headers, address_of(stored.record, addresses), body)
         references = stored.references
         if isinstance(references, int):
             listed = [RecoveredReference(references)]
@@ -70,14 +74,16 @@ def _body(stored: StoredMessage, bodies: LargeBodies, shared: Counter[int], made
     if record.body_id is None:
         return None
     body = made.get(record.body_id)
-    if body is None:
+    if body is not None and not body.holders:
+        body.holders = shared[record.body_id]
+        body.records += body.holders
+    elif body is None:
         body = made[record.body_id] = bodies.recovered(record.body_id, record.body_size, shared[record.body_id])
     return body
 
 
-def _address(stored: StoredMessage, known: dict[bytes, str]) -> str | None:
+def address_of(record: MessageRecord, known: dict[bytes, str]) -> str | None:
     """The address of a message: one string for all messages of one address, which saves its decoding and its memory."""
-    record = stored.record
     if record.address is not None:
         return record.address
     buffer = record.buffer

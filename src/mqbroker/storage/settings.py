@@ -16,6 +16,12 @@ class StoreSettings:
     journal_directory: str
     bindings_directory: str
     large_messages_directory: str
+    paging_directory: str | None = None
+    """None = no pages: messages of full addresses stay in memory."""
+    compress_pages: bool = False
+    """Messages are compressed before they go to a page."""
+    purge_page_folders: bool = False
+    """The folder of an address goes when its last page has gone."""
     lock_directory: str | None = None
     """``node-manager-lock-directory``; None = the journal's."""
     create_journal_directory: bool = True

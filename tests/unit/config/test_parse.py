@@ -303,7 +303,6 @@ class HonestyTests(ConfigurationTestCase):
         for asking, silent in (
             ("<network-check-list>10.0.0.1</network-check-list>", "<network-check-list/>"),
             ("<jmx-management-enabled>true</jmx-management-enabled>", "<jmx-management-enabled>false</jmx-management-enabled>"),
-            ("<min-disk-free>1G</min-disk-free>", "<journal-type>MAPPED</journal-type>"),
             (
                 "<configuration-file-refresh-period>1000</configuration-file-refresh-period>",
                 "<configuration-file-refresh-period>-1</configuration-file-refresh-period>",
@@ -315,19 +314,27 @@ class HonestyTests(ConfigurationTestCase):
                 self.assertEqual(len(self.warnings(asking)), 1)
                 self.assertEqual(self.warnings(silent), [])
 
-    def test_paging_is_told_when_there_is_a_limit(self) -> None:
+    def test_what_does_not_page_is_told(self) -> None:
         settings = '<address-settings><address-setting match="{}">{}</address-setting></address-settings>'
         limit, policy = "<max-size-bytes>1M</max-size-bytes>", "<address-full-policy>{}</address-full-policy>"
-        self.assert_warning(settings.format("a", limit), "paging is not there yet", "(a)")
-        self.assert_warning(settings.format("a", limit + policy.format("PAGE")), "producers are blocked")
-        self.assert_warning("<global-max-size>10M</global-max-size>", "<global-max-size>", "paging is not there yet")
+        volatile = "<persistence-enabled>false</persistence-enabled>"
+        self.assert_warning(volatile + settings.format("a", limit), "without persistence nothing is paged", "(a)")
+        self.assert_warning(volatile + "<global-max-size>10M</global-max-size>", "<global-max-size>", "producers are blocked")
         for quiet in (
-            settings.format("a", policy.format("PAGE")),
-            settings.format("a", limit + policy.format("BLOCK")),
-            settings.format("a", "<max-size-bytes>-1</max-size-bytes>"),
-            settings.format("#", policy.format("BLOCK")) + "<global-max-size>10M</global-max-size>",
+            settings.format("a", limit),
+            settings.format("a", limit + policy.format("PAGE")) + "<global-max-size>10M</global-max-size>",
+            volatile + settings.format("a", policy.format("PAGE")),
+            volatile + settings.format("a", limit + policy.format("BLOCK")),
+            volatile + settings.format("#", policy.format("BLOCK")) + "<global-max-size>10M</global-max-size>",
         ):
             self.assertEqual(self.warnings(quiet), [])
+
+    def test_page_limits_and_their_policy_hold_together_only(self) -> None:
+        settings = '<address-settings><address-setting match="a">{}</address-setting></address-settings>'
+        limit, policy = "<page-limit-messages>5</page-limit-messages>", "<page-full-policy>FAIL</page-full-policy>"
+        self.assert_warning(settings.format(limit), "AMQ224124", "address-setting a")
+        self.assert_warning(settings.format(policy), "AMQ224125", "address-setting a")
+        self.assertEqual(self.warnings(settings.format(limit + policy)), [])
 
     def test_a_pattern_that_is_none(self) -> None:
         self.assert_warning('<address-settings><address-setting match="(a|b).#"/></address-settings>', "no regular expression")

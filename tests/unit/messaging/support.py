@@ -127,6 +127,7 @@ class HeldStore:
 
     node_id = "node"
     failed = False
+    pager = None
 
     def __init__(self) -> None:
         self.synced = 0

@@ -9,14 +9,15 @@ import pathlib
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, BranchState, QueueRecord
+from mqbroker.storage.pages import folder_name
 from mqclient.storageformat.frames import FORMAT_VERSION
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import STRING
-from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig
+from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, PAGING, Rig, settings
 
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
-FOLDERS = {"journal": JOURNAL, "bindings": BINDINGS, "large-messages": LARGE}
+FOLDERS = {"journal": JOURNAL, "bindings": BINDINGS, "large-messages": LARGE, "pages": f"{PAGING}/{folder_name('paged')}"}
 
 
 def fill(rig: Rig) -> None:
@@ -79,9 +80,50 @@ def fill_branches(rig: Rig, queue: int) -> None:
     rig.settle()
 
 
+def fill_pages(rig: Rig, compress: bool) -> None:
+    """What came with format 3: pages, plain and packed, of which something was acknowledged, tried and delayed."""
+    store = rig.store
+    assert store.pager is not None
+    queue, other = (store.next_id() for _ in range(2))
+    batch = store.begin()
+    batch.put_queue(QueueRecord(queue, f"p{compress:d}", "paged", 0))
+    batch.put_queue(QueueRecord(other, f"o{compress:d}", "paged", 0))
+    store.commit(batch)
+    folder = store.pager.folder("paged")
+    batch = store.begin()
+    for number in range(30):
+        message = Message.received(encode_message(CoreMessage(address="paged", durable=True, body=b"%d" % number * 50)), store.next_id())
+        batch.add_paged(folder, message, [queue, other], [queue, other], 2000)
+    large = store.create_large_body(store.next_id())
+    large.append(b"large" * 100)
+    large.complete()
+    message = Message.of(CoreMessage(message_id=store.next_id(), address="paged", durable=True), large)
+    batch.add_paged(folder, message, [queue], [queue], 2000)
+    store.commit(batch)
+    large.release()
+    rig.settle()
+    reader = folder.reader(queue)
+    first, second, third, *_ = reader.read() or []
+    batch = store.begin()
+    batch.acknowledge(queue, first.message)
+    batch.acknowledge(queue, third.message)
+    batch.delivery_count(queue, second.message, 4)
+    batch.schedule(queue, second.message, 1_900_000_000_000)
+    store.commit(batch)
+    batch = store.begin()
+    batch.acknowledge_unread(folder.reader(other))
+    store.commit(batch)
+    rig.settle()
+
+
 def main() -> None:
     rig = Rig(seed=1)
     fill(rig)
+    fill_pages(rig, compress=False)
+    rig.stop()
+    rig.settings = settings(compress_pages=True)
+    rig.start()
+    fill_pages(rig, compress=True)
     rig.stop()
     for name, folder in FOLDERS.items():
         target = FIXTURES / f"version-{FORMAT_VERSION}" / name

@@ -21,6 +21,7 @@ from tests.simulation.diskwriter import SimulatedDiskWriter
 JOURNAL = "/data/journal"
 BINDINGS = "/data/bindings"
 LARGE = "/data/large-messages"
+PAGING = "/data/paging"
 
 
 class Call:
@@ -55,7 +56,7 @@ class ManualClock:
 
 
 def settings(**changes: Any) -> StoreSettings:
-    values: dict[str, Any] = {"journal_file_size": 4096, "bindings_file_size": 4096, **changes}
+    values: dict[str, Any] = {"journal_file_size": 4096, "bindings_file_size": 4096, "paging_directory": PAGING, **changes}
     return StoreSettings(JOURNAL, BINDINGS, LARGE, **values)
 
 

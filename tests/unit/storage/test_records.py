@@ -8,6 +8,7 @@ from unittest import TestCase
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqclient.storageformat import page_records as pages
 from mqclient.storageformat import records
 from mqclient.storageformat.frames import StorageFormatError
 
@@ -60,6 +61,22 @@ every_record: st.SearchStrategy[records.Record] = st.one_of(
     st.builds(records.BindingRecord, whats, json_objects),
     st.builds(records.BindingGoneRecord, whats, json_objects),
     st.builds(records.IdLimit, numbers),
+    st.builds(pages.PageRecord, numbers, counts, counts, texts, st.lists(st.tuples(numbers, counts), max_size=3).map(tuple)),
+    st.builds(pages.PageAcknowledgeRecord, numbers, numbers, counts, counts, counts),
+    st.builds(
+        pages.PageQueueRecord,
+        numbers,
+        numbers,
+        counts,
+        st.binary(max_size=9),
+        st.lists(st.tuples(counts, counts, numbers), max_size=3).map(tuple),
+    ),
+    st.builds(pages.PageCountRecord, numbers, numbers, counts, counts),
+    st.builds(pages.PageScheduleRecord, numbers, numbers, counts, numbers),
+    st.builds(pages.PageBodyRecord, numbers, counts, numbers, numbers, st.lists(numbers, max_size=3).map(tuple)),
+    st.builds(pages.PageGoneRecord, numbers),
+    st.builds(pages.PagePosition, counts),
+    st.builds(pages.PageCompressed, counts, st.binary(max_size=30)),
 )
 
 
@@ -92,6 +109,30 @@ def encode(record: records.Record) -> bytes:
             return records.encode_binding_gone(what, value)
         case records.IdLimit(limit):
             return records.encode_id_limit(limit)
+        case _:
+            return encode_of_pages(record)
+
+
+def encode_of_pages(record: pages.PageJournalRecord | pages.PageFileRecord) -> bytes:
+    match record:
+        case pages.PageRecord(page, end, messages, address, queues):
+            return pages.encode_page(page, end, messages, address, queues)
+        case pages.PageAcknowledgeRecord(queue_id, page, first, indexes, messages):
+            return pages.encode_page_acknowledge(queue_id, page, first, indexes, messages)
+        case pages.PageQueueRecord(queue_id, page, acknowledged, bits, details):
+            return pages.encode_page_queue(queue_id, page, acknowledged, bits, details)
+        case pages.PageCountRecord(queue_id, page, index, count):
+            return pages.encode_page_count(queue_id, page, index, count)
+        case pages.PageScheduleRecord(queue_id, page, index, time_ms):
+            return pages.encode_page_schedule(queue_id, page, index, time_ms)
+        case pages.PageBodyRecord(page, index, body_id, body_size, queue_ids):
+            return pages.encode_page_body(page, index, body_id, body_size, queue_ids)
+        case pages.PageGoneRecord(page):
+            return pages.encode_page_gone(page)
+        case pages.PagePosition(index):
+            return pages.encode_page_position(index)
+        case pages.PageCompressed(size, data):
+            return pages.encode_page_compressed(size, data)
 
 
 class RecordTests(TestCase):

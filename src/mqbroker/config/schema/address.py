@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mqbroker.config import values as kinds
 from mqbroker.config.schema.model import Item, flag, honoured, quiet, refused, warned
-from mqbroker.config.schema.storage import NO_PAGING
 
 NO_FIRST_KEY = "the first message of a group is not marked yet"
 NO_SPECIAL = "this kind of queue is not there yet"
@@ -33,18 +32,22 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     honoured("redelivery-collision-avoidance-factor", kinds.decimal(0, 1), "Part of the pause that varies at random."),
     honoured("max-redelivery-delay", kinds.NOT_NEGATIVE, "Longest pause, ms; ten times redelivery-delay unless set."),
     flag("send-to-dla-on-no-route", "A message that no queue takes goes to the dead letter address."),
-    honoured("address-full-policy", kinds.choice("PAGE", "DROP", "BLOCK", "FAIL"), "What happens when the address is full; PAGE blocks."),
+    honoured("address-full-policy", kinds.choice("PAGE", "DROP", "BLOCK", "FAIL"), "What happens when the address is full."),
     honoured("max-size-bytes", kinds.BYTES_OR_NONE, "Bytes of messages at which the address is full; -1 no limit."),
     honoured("max-size-messages", kinds.integer(0, kinds.INT_MAX, -1), "Messages at which the address is full; -1 no limit."),
     quiet("max-size-bytes-reject-threshold", kinds.BYTES_OR_NONE, "AMQP only.", "only clients of the CORE protocol are served"),
-    quiet("page-size-bytes", kinds.POSITIVE_BYTES, "Size of a page file, bytes.", NO_PAGING),
-    quiet("max-read-page-bytes", kinds.BYTES_OR_NONE, "Bytes read ahead from pages.", NO_PAGING),
-    quiet("max-read-page-messages", kinds.COUNT_OR_NONE, "Messages read ahead from pages.", NO_PAGING),
-    quiet("prefetch-page-bytes", kinds.BYTES_OR_NONE, "Bytes read before there is a consumer.", NO_PAGING),
-    quiet("prefetch-page-messages", kinds.COUNT_OR_NONE, "Messages read before there is a consumer.", NO_PAGING),
-    warned("page-limit-bytes", kinds.UNSET_BYTES, "Bytes at which the pages are full.", NO_PAGING, (None,)),
-    warned("page-limit-messages", kinds.UNSET_LONG, "Messages at which the pages are full.", NO_PAGING, (None,)),
-    quiet("page-full-policy", kinds.choice("DROP", "FAIL"), "What happens then.", NO_PAGING),
+    honoured("page-size-bytes", kinds.POSITIVE_BYTES, "Size of a page file, bytes."),
+    honoured(
+        "max-read-page-bytes",
+        kinds.BYTES_OR_NONE,
+        "Bytes of waiting and unacknowledged messages at which a queue reads no further from pages; -1 no limit.",
+    ),
+    honoured("max-read-page-messages", kinds.COUNT_OR_NONE, "The same in messages."),
+    honoured("prefetch-page-bytes", kinds.BYTES_OR_NONE, "Bytes of waiting messages at which it reads no further; -1 no limit."),
+    honoured("prefetch-page-messages", kinds.COUNT_OR_NONE, "The same in messages."),
+    honoured("page-limit-bytes", kinds.UNSET_BYTES, "Bytes at which the pages are full; holds only with page-full-policy."),
+    honoured("page-limit-messages", kinds.UNSET_LONG, "Messages at which the pages are full; holds only with page-full-policy."),
+    honoured("page-full-policy", kinds.choice("DROP", "FAIL"), "What happens then; holds only with a limit."),
     quiet("page-max-cache-size", kinds.INT, "Pages held in memory.", "without effect in current Artemis too"),
     honoured("default-address-routing-type", kinds.ROUTING_TYPE, "Routing type of an address whose creator names none."),
     honoured("default-queue-routing-type", kinds.ROUTING_TYPE, "Routing type of a queue whose creator names none."),
@@ -99,13 +102,7 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     quiet("message-counter-history-day-limit", kinds.INT, "Days in the history of message counts.", "no history is kept"),
     flag("enable-metrics", "Show metrics of the address and its queues."),
     flag("enable-ingress-timestamp", "Note in each message when the broker got it."),
-    warned(
-        "disk-full-policy",
-        kinds.choice("BLOCK", "FAIL", "DROP"),
-        "What happens to messages sent while the disk is full.",
-        "the disk is not watched yet",
-        ("BLOCK",),
-    ),
+    honoured("disk-full-policy", kinds.choice("BLOCK", "FAIL", "DROP"), "What happens to messages sent while the disk is nearly full."),
     refused(
         "last-value-queue",
         kinds.BOOLEAN,

@@ -7,8 +7,7 @@ from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, q
 
 NO_POOL = "the journal makes files when it needs them, and removes them"
 OWN_JOURNAL = "the journal has its own format and writes in its own way"
-NO_PAGING = "paging is not there yet"
-NO_DISK_GUARD = "the disk is not watched yet: producers go on until it is full"
+OWN_PAGING = "pages are written with the journal, and read in pieces of 64 KiB"
 
 STORAGE: tuple[Item, ...] = (
     flag("persistence-enabled", "false: nothing is written, and nothing survives a restart."),
@@ -16,7 +15,7 @@ STORAGE: tuple[Item, ...] = (
     flag("create-bindings-dir", "Make that folder when it is missing."),
     honoured("journal-directory", kinds.FILLED_TEXT, "Folder of the messages."),
     flag("create-journal-dir", "Make that folder when it is missing."),
-    quiet("paging-directory", kinds.FILLED_TEXT, "Folder of the pages.", NO_PAGING),
+    honoured("paging-directory", kinds.FILLED_TEXT, "Folder of the pages."),
     honoured("large-messages-directory", kinds.FILLED_TEXT, "Folder of the bodies of large messages."),
     honoured("node-manager-lock-directory", kinds.FILLED_TEXT, "Folder of server.lock; the journal's unless set."),
     quiet("journal-type", kinds.choice("ASYNCIO", "NIO", "MAPPED"), "How the journal writes.", OWN_JOURNAL),
@@ -42,10 +41,16 @@ STORAGE: tuple[Item, ...] = (
         (-1, 0),
     ),
     warned("log-journal-write-rate", kinds.BOOLEAN, "Write the journal's speed to the log.", "read the metrics instead"),
-    quiet("page-sync-timeout", kinds.NOT_NEGATIVE, "When pages are written, ns.", NO_PAGING),
-    quiet("page-max-concurrent-io", kinds.POSITIVE_INT_OR_NONE, "Reads of pages under way.", NO_PAGING),
-    quiet("read-whole-page", kinds.BOOLEAN, "Read a page in one go.", NO_PAGING),
-    quiet("purge-page-folders", kinds.BOOLEAN, "Remove the folder of an address that stops paging.", NO_PAGING),
+    quiet("page-sync-timeout", kinds.NOT_NEGATIVE, "When pages are written, ns.", OWN_PAGING),
+    quiet("page-max-concurrent-io", kinds.POSITIVE_INT_OR_NONE, "Reads of pages under way.", OWN_PAGING),
+    quiet("read-whole-page", kinds.BOOLEAN, "Read a page in one go.", OWN_PAGING),
+    flag("purge-page-folders", "Remove the folder of an address that stops paging."),
+    honoured(
+        "mqbroker-compress-pages",
+        kinds.BOOLEAN,
+        "Pack the messages in pages with lz4. An element of mqbroker's own: Artemis refuses a file that has it.",
+        field="compress_pages",
+    ),
 )
 
 LIMITS: tuple[Item, ...] = (
@@ -60,15 +65,9 @@ LIMITS: tuple[Item, ...] = (
         (),
     ),
     honoured("global-max-messages", kinds.LONG_OR_NONE, "Messages in memory, over all addresses; -1 no limit."),
-    quiet("max-disk-usage", kinds.PERCENT_OR_NONE, "Percent of the disk in use at which producers are stopped; -1 off.", NO_DISK_GUARD),
-    warned(
-        "min-disk-free",
-        kinds.BYTES_OR_NONE,
-        "Free bytes on the disk below which they are stopped; replaces max-disk-usage.",
-        NO_DISK_GUARD,
-        (-1,),
-    ),
-    quiet("disk-scan-period", kinds.POSITIVE, "How often the disk is looked at, ms.", NO_DISK_GUARD),
+    honoured("max-disk-usage", kinds.PERCENT_OR_NONE, "Percent of the disk in use at which producers are stopped; -1 off."),
+    honoured("min-disk-free", kinds.BYTES_OR_NONE, "Free bytes on the disk below which they are stopped; replaces max-disk-usage."),
+    honoured("disk-scan-period", kinds.POSITIVE, "How often the disk is looked at, ms."),
 )
 
 RETENTION = Block(

@@ -132,8 +132,8 @@ AddressControl.ATTRIBUTES = {
     "NumberOfMessages": _address(lambda address: sum(queue.message_count for queue in address.queues)),
     "RoutedMessageCount": _address(lambda address: address.routed_messages),
     "UnRoutedMessageCount": _address(lambda address: address.unrouted_messages),
-    "NumberOfPages": lambda control: 0,
-    "Paging": lambda control: False,
+    "NumberOfPages": _address(lambda address: address.memory.page_count),
+    "Paging": _address(lambda address: address.memory.paging is not None),
     "NumberOfBytesPerPage": _address(lambda address: address.settings.page_size_bytes),
     "MaxPageReadBytes": _address(lambda address: address.settings.max_read_page_bytes),
     "MaxPageReadMessages": _address(lambda address: address.settings.max_read_page_messages),
@@ -154,6 +154,7 @@ AddressControl.OPERATIONS = {
     "block": Operation(AddressControl.block),
     "unblock": Operation(lambda control: control.address.memory.unblock()),
     "purge": Operation(AddressControl.purge),
+    "schedulePageCleanup": Operation(lambda control: None),
     "clearDuplicateIdCache": Operation(AddressControl.clear_duplicate_ids),
     "getRolesAsJSON": Operation(lambda control: roles_as_json(control.roles())),
 }

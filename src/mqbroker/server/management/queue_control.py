@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.core import is_stored
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
 from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
@@ -17,6 +19,10 @@ from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE, enco
 
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
+
+
+REMOVED_TOGETHER = 1000
+"""Messages that are removed as one stored step."""
 
 
 class QueueControl(Resource):
@@ -29,29 +35,39 @@ class QueueControl(Resource):
 
     # --- messages that wait
 
-    def _selected(self, filter_text: Any, limit: int = -1) -> list[Reference]:
+    def _seen(self, filter_text: Any, limit: int = -1) -> Iterator[Message]:
+        """The messages that wait, to be looked at, also those in pages."""
         filter = parse_filter(filter_text)
-        found: list[Reference] = []
-        for reference in self.queue.references:
-            if filter is None or filter.matches(reference.message):
-                found.append(reference)
-                if len(found) == limit:
-                    break
-        return found
+        pages = self.queue.pages
+        waiting = (reference.message for reference in self.queue.references)
+        messages = waiting if pages is None else chain(waiting, pages.unread())
+        found = (message for message in messages if filter is None or filter.matches(message))
+        return islice(found, None if limit < 0 else limit)
+
+    def _selected(self, filter_text: Any, limit: int = -1) -> Iterator[Reference]:
+        """The references that wait, to be treated; messages in pages are read one after the other, as they are asked for."""
+        filter = parse_filter(filter_text)
+        pages = self.queue.pages
+        waiting = [reference for reference in self.queue.references if filter is None or filter.matches(reference.message)]
+        found = iter(waiting) if pages is None else chain(waiting, pages.take(filter))
+        return islice(found, None if limit < 0 else limit)
 
     def _one(self, message_id: Any) -> list[Reference]:
         wanted = as_int(message_id)
         for reference in [*self.queue.references, *self.queue.scheduled]:
             if reference.message.message_id == wanted:
                 return [reference]
-        return []
+        return [] if self.queue.pages is None else list(islice(self.queue.pages.take(message_ids=(wanted,)), 1))
 
     def _maps(self, references: Iterable[Reference]) -> list[Row]:
+        return self._rows(reference.message for reference in references)
+
+    def _rows(self, messages: Iterable[Message]) -> list[Row]:
         limit = self.settings.management_message_attribute_size_limit
-        return [message_map(reference.message, limit) for reference in references]
+        return [message_map(message, limit) for message in messages]
 
     def list_messages(self, filter_text: Any = None) -> list[Row]:
-        return self._maps(self._selected(filter_text, self.settings.management_browse_page_size))
+        return self._rows(self._seen(filter_text, self.settings.management_browse_page_size))
 
     def list_scheduled(self) -> list[Row]:
         return self._maps(self.queue.scheduled)
@@ -89,21 +105,21 @@ class QueueControl(Resource):
 
     def count_messages(self, filter_text: Any = None, group_by: Any = None) -> Any:
         if not group_by:
-            return self.queue.message_count if not filter_text else len(self._selected(filter_text))
+            return self.queue.message_count if not filter_text else sum(1 for _ in self._seen(filter_text))
         counts: dict[str, int] = {}
-        for reference in self._selected(filter_text):
-            value = reference.message.property(str(group_by))
+        for message in self._seen(filter_text):
+            value = message.property(str(group_by))
             key = "null" if value is None else str(value)
             counts[key] = counts.get(key, 0) + 1
         return json.dumps(counts)
 
     def first_message(self) -> Any:
-        head = self.queue.references.head()
-        return None if head is None else json.dumps(self._maps([head]), default=str)
+        first = next(self._seen(None), None)
+        return None if first is None else json.dumps(self._rows([first]), default=str)
 
     def first_timestamp(self) -> int | None:
-        head = self.queue.references.head()
-        return None if head is None else head.message.timestamp
+        first = next(self._seen(None), None)
+        return None if first is None else first.timestamp
 
     def first_age(self) -> int | None:
         stamp = self.first_timestamp()
@@ -111,32 +127,41 @@ class QueueControl(Resource):
 
     # --- what is done to them
 
-    def remove(self, references: list[Reference]) -> int:
-        self.server.messaging.administration.discard(references)
-        return len(references)
+    def remove(self, references: Iterable[Reference]) -> int:
+        rest, count = iter(references), 0
+        while some := list(islice(rest, REMOVED_TOGETHER)):
+            self.server.messaging.administration.discard(some)
+            count += len(some)
+        return count
 
-    def expire(self, references: list[Reference]) -> int:
+    def expire(self, references: Iterable[Reference]) -> int:
+        count = 0
         for reference in references:
             self.queue.take(reference)
             self.server.messaging.settlement.expire(reference)
-        return len(references)
+            count += 1
+        return count
 
-    def dead_letter(self, references: list[Reference]) -> int:
+    def dead_letter(self, references: Iterable[Reference]) -> int:
+        count = 0
         for reference in references:
             self.queue.take(reference)
             self.server.messaging.settlement.kill(reference)
-        return len(references)
+            count += 1
+        return count
 
-    def move(self, references: list[Reference], target: Any) -> int:
+    def move(self, references: Iterable[Reference], target: Any) -> int:
         """Move to the queue ``target``."""
         queue = self.server.messaging.core.queues.get(str(target))
         if queue is None:
             raise ManagementError(f"AMQ229017: Queue {target} does not exist")
+        count = 0
         for reference in references:
             self.server.messaging.settlement.move(reference, queue.definition.address, queue.name)
-        return len(references)
+            count += 1
+        return count
 
-    def retry(self, references: list[Reference]) -> int:
+    def retry(self, references: Iterable[Reference]) -> int:
         """Send messages back to where they came from; those that do not say where stay."""
         core = self.server.messaging.core
         count = 0
@@ -153,11 +178,13 @@ class QueueControl(Resource):
             count += 1
         return count
 
-    def change_priority(self, references: list[Reference], priority: Any) -> int:
+    def change_priority(self, references: Iterable[Reference], priority: Any) -> int:
         value = as_int(priority)
         if not 0 <= value <= 9:
             raise ManagementError(f"invalid priority {value}; from 0 to 9 is possible")
+        count = 0
         for reference in references:
+            count += 1
             message = reference.message
             content = message.decoded()
             content.priority = value
@@ -169,7 +196,7 @@ class QueueControl(Resource):
                 self.queue.references.append(reference)
             else:
                 reference.priority = value
-        return len(references)
+        return count
 
     def deliver_scheduled(self, message_id: Any) -> None:
         for reference in self._one(message_id):

@@ -98,14 +98,14 @@ def address_row(address: Address) -> Row:
         "routedMessageCount": address.routed_messages,
         "messageCount": sum(queue.message_count for queue in address.queues),
         "addressLimitPercent": limit_percent(address),
-        "numberOfPages": 0,
+        "numberOfPages": address.memory.page_count,
         "addressSize": address.memory.size,
         "maxPageReadBytes": address.settings.max_read_page_bytes,
         "maxPageReadMessages": address.settings.max_read_page_messages,
         "prefetchPageBytes": address.settings.prefetch_page_bytes,
         "prefetchPageMessages": address.settings.prefetch_page_messages,
         "numberOfBytesPerPage": address.settings.page_size_bytes,
-        "paging": False,
+        "paging": address.memory.paging is not None,
     }
 
 

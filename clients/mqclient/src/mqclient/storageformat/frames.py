@@ -5,7 +5,7 @@ the last frame is of no meaning (zeros of a preallocated file, or the rest of a 
 
 Segment header, ``HEADER_SIZE`` bytes, big-endian::
 
-    magic "mqbJRNL\\n", u16 format version, u8 kind (1 messages, 2 bindings), u8 zero, u32 zero, u64 sequence, 16 bytes node id,
+    magic "mqbJRNL\\n", u16 format version, u8 kind (1 messages, 2 bindings, 3 page), u8 zero, u32 zero, u64 sequence, 16 bytes node id,
     u64 salt, u64 first, u64 previous end, u64 mark, u32 CRC-32 of all before
 
 ``first`` is the oldest sequence still needed when the segment was begun; older files are dead even if a crash has brought them back.
@@ -29,10 +29,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-FORMAT_VERSION = 2
-"""What this version writes; it reads all from 1 on.  2 came with the branches of XA transactions."""
+FORMAT_VERSION = 3
+"""What this version writes; it reads all from 1 on.  2 came with the branches of XA transactions, 3 with pages."""
 KIND_MESSAGES = 1
 KIND_BINDINGS = 2
+KIND_PAGE = 3
 
 SEGMENT_MAGIC = b"mqbJRNL\n"
 FRAME_MAGIC = b"mqFR"
@@ -125,15 +126,20 @@ class Frame:
     content: memoryview
 
 
-def frame_at(data: memoryview, offset: int, seed: int) -> Frame | None:
-    """The frame at ``offset`` of a segment's bytes, or None when there is no valid one."""
+def frame_at(data: memoryview, offset: int, seed: int, base: int = 0) -> Frame | None:
+    """The frame at ``offset`` of a segment's bytes, which begin at offset ``base`` of it; None when there is no valid one."""
     if offset + FRAME_HEADER_SIZE > len(data):
         return None
     magic, checksum, length, durable = _FRAME.unpack_from(data, offset)
     end = offset + FRAME_HEADER_SIZE + length
-    if magic != FRAME_MAGIC or end > len(data) or zlib.crc32(data[offset + 8 : end], seed ^ offset) != checksum:
+    if magic != FRAME_MAGIC or end > len(data) or zlib.crc32(data[offset + 8 : end], seed ^ (base + offset)) != checksum:
         return None
     return Frame(offset, end, durable, data[offset + FRAME_HEADER_SIZE : end])
+
+
+def frame_end(data: bytes | memoryview) -> int:
+    """Where the frame that ``data`` begins with ends, as its header says; not checked."""
+    return FRAME_HEADER_SIZE + int(_FRAME.unpack_from(data)[2]) if len(data) >= FRAME_HEADER_SIZE else FRAME_HEADER_SIZE
 
 
 def read_frames(data: memoryview, seed: int, start: int = HEADER_SIZE, end: int | None = None) -> Iterator[Frame]:

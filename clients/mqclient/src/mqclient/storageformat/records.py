@@ -18,6 +18,7 @@ Each record is a type byte and its fields, big-endian::
     16 binding        u8 what, u32 length, JSON: an address, a queue or a setting; replaces the one with the same key
     17 binding gone   u8 what, u32 length, JSON: its key
     18 id limit       i64 number: ids below this one may be in use
+    32 to 41          about pages: see ``page_records``
 
 A message record adds references to what is known of that message; with flag 4 (a record moved by compaction) it says all of
 it: references, delivery counts and schedules of before are forgotten, those that still hold follow in the same frame.
@@ -38,6 +39,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mqclient.storageformat.frames import StorageFormatError
+from mqclient.storageformat.page_records import PAGE_KINDS, PageFileRecord, PageJournalRecord, decode_page_record
 
 MESSAGE = 1
 ACKNOWLEDGE = 2
@@ -199,6 +201,8 @@ Record = (
     | BindingRecord
     | BindingGoneRecord
     | IdLimit
+    | PageJournalRecord
+    | PageFileRecord
 )
 
 
@@ -292,7 +296,7 @@ def _encode_json(kind: int, what: int, value: dict[str, JsonValue]) -> bytes:
     return _BINDING.pack(kind, what, len(text)) + text
 
 
-class _Reader:
+class Reader:
     """A place in the content of a frame."""
 
     __slots__ = ("at", "data")
@@ -325,7 +329,7 @@ class _Reader:
 
 def decode_records(content: memoryview) -> Iterator[Record]:
     """The records of one frame, in order.  Raises :class:`StorageFormatError` at the first that is none."""
-    reader = _Reader(content)
+    reader = Reader(content)
     size = len(content)
     while reader.at < size:
         start = reader.at
@@ -346,7 +350,7 @@ def decode_records(content: memoryview) -> Iterator[Record]:
         yield record
 
 
-def _decode(kind: int, reader: _Reader) -> Record:
+def _decode(kind: int, reader: Reader) -> Record:
     if kind == MESSAGE:
         return _decode_message(reader)
     if kind == ACKNOWLEDGE:
@@ -382,10 +386,12 @@ def _decode(kind: int, reader: _Reader) -> Record:
         if not isinstance(value, dict) or what not in (ADDRESS_BINDING, QUEUE_BINDING, SETTING_BINDING):
             raise StorageFormatError(f"binding of kind {what}")
         return BindingRecord(what, value) if kind == BINDING else BindingGoneRecord(what, value)
+    if kind in PAGE_KINDS and (record := decode_page_record(kind, reader)) is not None:
+        return record
     raise StorageFormatError(f"unknown record type {kind}")
 
 
-def _decode_message(reader: _Reader) -> MessageRecord:
+def _decode_message(reader: Reader) -> MessageRecord:
     flags = reader.take(1)[0]
     headers, length, count = reader.numbers(_MESSAGE_NUMBERS)
     queue_ids = struct.unpack(f">{count}q", reader.take(8 * count))

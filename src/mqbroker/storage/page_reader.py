@@ -1,0 +1,229 @@
+"""Reading pages: bounded pieces of a page file, and a queue's place in the pages of an address."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import PagedMessage, PagePlace, PageReader
+from mqbroker.storage.errors import JournalDamagedError
+from mqbroker.storage.filesystem import FileSystem
+from mqbroker.storage.page_compression import decompress
+from mqbroker.storage.pages import has_bit, set_bits
+from mqbroker.storage.restore import address_of
+from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, StorageFormatError, frame_at, frame_end
+from mqclient.storageformat.page_records import PageCompressed, PagePosition
+from mqclient.storageformat.records import MessageRecord, decode_records
+
+if TYPE_CHECKING:
+    from mqbroker.storage.pages import Folder, Page, PageQueue
+
+PIECE_SIZE = 64 * 1024
+"""Bytes of a page file that are read at a time; a frame that is larger is read as a whole."""
+CACHED_BYTES_MAX = 4 * 1024 * 1024
+"""Bytes of pieces that are kept for the other queues of an address, over all addresses."""
+
+Entry = tuple[int, tuple[int, ...], Message]
+"""Index, queue ids, message."""
+Piece = tuple[list[Entry], int, int]
+"""Entries, the offset that follows, size."""
+
+
+def page_records(content: memoryview) -> Iterator[tuple[int, MessageRecord]]:
+    """The messages of a page's frame with their index.  Raises :class:`StorageFormatError`."""
+    index = 0
+    for record in decode_records(content):
+        if isinstance(record, PagePosition):
+            index = record.index
+        elif isinstance(record, PageCompressed):
+            for inner in decode_records(memoryview(decompress(record.data, record.size))):
+                if not isinstance(inner, MessageRecord):
+                    raise StorageFormatError(f"{type(inner).__name__} in a page")
+                yield index, inner
+                index += 1
+        elif isinstance(record, MessageRecord):
+            yield index, record
+            index += 1
+        else:
+            raise StorageFormatError(f"{type(record).__name__} in a page")
+
+
+class PageFiles:
+    """Reads pieces of page files, and keeps the last ones.
+
+    ``on_damage`` hears of a piece that cannot be read; whoever wanted it gets nothing.
+    """
+
+    def __init__(self, file_system: FileSystem, on_damage: Callable[[Exception], object]) -> None:
+        self._file_system = file_system
+        self._on_damage = on_damage
+        self._cache: OrderedDict[tuple[int, int], Piece] = OrderedDict()
+        self._cached = 0
+        self._addresses: dict[bytes, str] = {}
+
+    def piece(self, page: Page, offset: int) -> Piece | None:
+        """What begins at ``offset``, which is before the readable end."""
+        key = (page.number, offset)
+        found = self._cache.get(key)
+        if found is not None:
+            self._cache.move_to_end(key)
+            return found
+        try:
+            piece = self._read(page, offset)
+        except (OSError, StorageFormatError) as error:
+            damage = JournalDamagedError(page.path, offset, (), f"a page cannot be read: {error}")
+            self._on_damage(damage)
+            return None
+        if piece[2] <= CACHED_BYTES_MAX // 4:
+            self._cache[key] = piece
+            self._cached += piece[2]
+            while self._cached > CACHED_BYTES_MAX:
+                self._cached -= self._cache.popitem(last=False)[1][2]
+        return piece
+
+    def forget(self, page: Page) -> None:
+        """The page is gone."""
+        for key in [key for key in self._cache if key[0] == page.number]:
+            self._cached -= self._cache.pop(key)[2]
+
+    def _read(self, page: Page, offset: int) -> Piece:
+        limit = page.readable_end - offset
+        data = self._file_system.read(page.path, offset, min(PIECE_SIZE, limit))
+        length = frame_end(data)
+        if len(data) < length <= limit:
+            data = self._file_system.read(page.path, offset, length)
+        view = memoryview(data)
+        entries: list[Entry] = []
+        at = 0
+        while at < len(data):
+            frame = frame_at(view, at, page.seed, offset)
+            if frame is None:
+                if (at and at + FRAME_HEADER_SIZE > len(data)) or (at and at + frame_end(view[at : at + FRAME_HEADER_SIZE]) > len(data)):
+                    break
+                raise StorageFormatError(f"no valid frame at {offset + at}")
+            for index, record in page_records(frame.content):
+                entry = self._entry(page, index, record)
+                if entry is not None:
+                    entries.append(entry)
+            at = frame.end
+        return entries, offset + at, len(data)
+
+    def _entry(self, page: Page, index: int, record: MessageRecord) -> Entry | None:
+        body = None
+        if record.body_id is not None:
+            kept = page.bodies.get(index)
+            if kept is None:
+                return None
+            body = kept.body
+        if len(self._addresses) > 10_000:
+            self._addresses.clear()
+        message = Message(record.buffer, record.headers, address_of(record, self._addresses), body)
+        if page.recovered and not message.durable:
+            return None
+        message.store_state = PagePlace(page, index)
+        return index, record.queue_ids, message
+
+
+class FilePageReader:
+    """See :class:`mqbroker.messaging.ports.PageReader`."""
+
+    __slots__ = ("_files", "_folder", "_looks", "_page", "_queue_id", "offset", "position")
+
+    def __init__(self, files: PageFiles, folder: Folder, queue_id: int, looks: bool = False) -> None:
+        self._files = files
+        self._folder = folder
+        self._queue_id = queue_id
+        self._looks = looks
+        self._page: Page | None = None
+        self.offset = HEADER_SIZE
+        self.position = 0
+        """Index of the first message that was not read, in the page where the reader stands."""
+
+    def read(self) -> list[PagedMessage] | None:
+        queue = self._find()
+        if queue is None or self._page is None:
+            return None
+        page = self._page
+        piece = self._files.piece(page, self.offset)
+        if piece is None:
+            return None
+        entries, self.offset, _ = piece
+        messages: list[PagedMessage] = []
+        for index, queue_ids, message in entries:
+            self.position = index + 1
+            if self._queue_id not in queue_ids or has_bit(queue.bits, index) or (queue.early and has_bit(queue.early, index)):
+                continue
+            count, scheduled = queue.details.get(index, (0, -1))
+            if not self._looks:
+                _take(queue, message)
+            messages.append(PagedMessage(message, count, None if scheduled < 0 else scheduled))
+        return messages
+
+    def look(self, other: PageReader | None = None) -> FilePageReader:
+        if isinstance(other, FilePageReader) and other._place() >= self._place():
+            return other
+        reader = FilePageReader(self._files, self._folder, self._queue_id, looks=True)
+        reader._page, reader.offset, reader.position = self._page, self.offset, self.position
+        return reader
+
+    def take(self, message: Message) -> None:
+        place = message.store_state
+        assert isinstance(place, PagePlace)
+        queue = place.page.queues[self._queue_id]
+        set_bits(queue.early, place.index)
+        _take(queue, message)
+
+    def passed(self, place: PagePlace) -> bool:
+        page = self._page
+        if page is None or place.page.folder is not self._folder:
+            return False
+        number = place.page.number
+        return bool(number < page.number or (number == page.number and place.index < self.position))
+
+    def unread(self) -> Iterator[tuple[PageQueue, int, int, int, int]]:
+        """Ranges that hold everything that can be read and was not: (queue's part, first index, indexes, messages, durable ones).
+
+        The reader stands at the end afterwards.
+        """
+        while (queue := self._find()) is not None:
+            page = queue.page
+            first = self.position
+            # All of the messages are counted with the first range: only the sum has a meaning.
+            messages = queue.remaining
+            durable = queue.durable_messages - queue.durable_acknowledged - queue.durable_taken
+            last = min(8 * len(queue.early), page.readable)
+            taken = [index for index in range(first, last) if has_bit(queue.early, index) and not has_bit(queue.bits, index)]
+            self.offset, self.position = page.readable_end, page.readable
+            for index in [*taken, page.readable]:
+                if index > first:
+                    yield queue, first, index - first, messages, durable
+                    messages = durable = 0
+                first = index + 1
+
+    def _place(self) -> tuple[int, int]:
+        return (0 if self._page is None else self._page.number), self.offset
+
+    def _find(self) -> PageQueue | None:
+        """Go on to the next place where the queue may have something to read; None at the end."""
+        page = self._page or self._folder.first()
+        while page is not None:
+            if page is not self._page:
+                self._page, self.offset, self.position = page, HEADER_SIZE, 0
+            queue = page.queues.get(self._queue_id)
+            if queue is not None and not page.gone and self.offset < page.readable_end and queue.remaining > 0:
+                return queue
+            following = self._folder.after(page.number)
+            if following is None or page.writes:
+                return None
+            page = following
+        return None
+
+
+def _take(queue: PageQueue, message: Message) -> None:
+    if message.large is not None and not message.references:
+        message.large.hold()
+    queue.taken += 1
+    if queue.durable_messages and message.durable:
+        queue.durable_taken += 1

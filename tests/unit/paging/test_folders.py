@@ -1,0 +1,184 @@
+"""Page files: their form on the disk, what is left of them, damage, and reading them without a broker."""
+
+from __future__ import annotations
+
+from unittest import TestCase
+
+from mqbroker.storage.errors import JournalDamagedError
+from mqbroker.storage.pages import folder_name
+from mqbroker.storage.recover import read_folder, refill, salvage
+from mqclient.storageformat.frames import HEADER_SIZE
+from tests.unit.paging.support import PagingBroker, Taker, body_of, numbered
+from tests.unit.storage.support import PAGING, Rig
+
+
+class FolderTests(TestCase):
+    def filled(self, count: int = 100, **settings: bool) -> PagingBroker:
+        broker = PagingBroker(rig=Rig(1, journal_file_size=16384, **settings))
+        broker.make_queue("q")
+        for body in numbered(count):
+            broker.send(body)
+        return broker
+
+    def page(self, broker: PagingBroker, index: int) -> str:
+        return f"{PAGING}/{folder_name('q')}/{broker.page_files()[index]}"
+
+    def test_names(self) -> None:
+        broker = self.filled(10)
+        (name,) = broker.rig.disk.list(PAGING)
+        self.assertTrue(name.startswith("q-"))
+        self.assertEqual(broker.rig.disk.read(f"{PAGING}/{name}/address.txt"), b"q\n")
+        odd = [folder_name(address) for address in ("a/b", "a_b", "..", "ä" * 200, "")]
+        self.assertEqual(len(set(odd)), 5)
+        self.assertFalse([name for name in odd if "/" in name or name.startswith(".") or len(name) > 100])
+
+    def test_folders_stay_or_go(self) -> None:
+        for purge in (False, True):
+            broker = self.filled(100, purge_page_folders=purge)
+            taker = Taker(broker, broker.core.queues["q"])
+            for _ in range(2):
+                taker.drain()
+                self.assertEqual(len(broker.rig.disk.list(PAGING)), 0 if purge else 1)
+                broker.send(b"again")
+
+    def test_packed_pages_are_smaller_and_read_by_everybody(self) -> None:
+        sizes = []
+        for compress in (False, True):
+            broker = PagingBroker({"#": {"max_size_bytes": 0}}, rig=Rig(1, journal_file_size=65536, compress_pages=compress))
+            broker.make_queue("q")
+            for body in numbered(100):
+                broker.send(body * 30, settle=False)
+            broker.settle()
+            sizes.append(broker.rig.disk.size(self.page(broker, 0)))
+            broker.rig.settings = Rig(1, journal_file_size=65536, compress_pages=not compress).settings
+            broker.restart()
+            self.assertEqual(Taker(broker, broker.core.queues["q"]).drain(), [body * 30 for body in numbered(100)])
+        self.assertLess(sizes[1] * 3, sizes[0])
+
+    def test_files_of_pages_are_closed(self) -> None:
+        broker = self.filled(300)
+        few = broker.rig.disk.open_files
+        self.assertGreater(broker.pages(), 8)
+        self.assertLess(few, 5)
+        broker.rig.stop()
+        self.assertEqual(broker.rig.disk.open_files, 0)
+
+    def test_what_a_crash_leaves_is_removed(self) -> None:
+        broker = self.filled()
+        stray = f"{PAGING}/{folder_name('q')}/999999999.page"
+        broker.rig.disk.open(stray).close()
+        broker.restart()
+        self.assertFalse(broker.rig.disk.exists(stray))
+        self.assertEqual(Taker(broker, broker.core.queues["q"]).drain(), numbered(100))
+
+    def test_a_page_that_is_missing_or_cut_off_stops_the_start(self) -> None:
+        broker = self.filled()
+        path = self.page(broker, 1)
+        broker.rig.stop()
+        whole = broker.rig.disk.read(path)
+        broker.rig.disk.remove(path)
+        with self.assertRaisesRegex(JournalDamagedError, "cannot be read"):
+            broker.start()
+        for content, reason in ((whole[:-100], "the page ends here"), (bytes(len(whole)), "not a journal segment")):
+            file = broker.rig.disk.open(path)
+            file.write(0, content)
+            file.close()
+            with self.assertRaisesRegex(JournalDamagedError, reason):
+                broker.start()
+            broker.rig.disk.remove(path)
+        file = broker.rig.disk.open(path)
+        file.write(0, whole)
+        file.close()
+        broker.start()
+        self.assertEqual(Taker(broker, broker.core.queues["q"]).drain(), numbered(100))
+
+    def test_damage_is_noticed_when_it_is_read_and_costs_nothing_else(self) -> None:
+        broker = self.filled()
+        path = self.page(broker, 1)
+        broker.rig.disk.flip_bit(path, HEADER_SIZE + 40)
+        taker = Taker(broker, broker.core.queues["q"])
+        seen = taker.drain()
+        self.assertEqual(seen, numbered(len(seen)))
+        self.assertLess(len(seen), 60)
+        self.assertTrue(broker.rig.store.failed)
+        self.assertIn("a page cannot be read", broker.rig.failures[0])
+
+    def test_pages_that_were_never_synced_may_be_lost_with_the_machine(self) -> None:
+        broker = self.filled(100, journal_datasync=False)
+        broker.rig.disk.end_process()
+        broker.start()
+        self.assertEqual(broker.core.queues["q"].message_count, 100)
+        for body in numbered(100, 100):
+            broker.send(body)
+        broker.crash()
+        found = Taker(broker, broker.core.queues["q"]).drain()
+        self.assertEqual(sorted(found), found)
+        self.assertLessEqual(set(found), set(numbered(200)))
+        self.assertEqual((broker.rig.failures, broker.page_files()), ([], []))
+
+    def test_a_failed_write_of_a_page_acknowledges_nothing(self) -> None:
+        broker = self.filled(10)
+        broker.rig.disk.fail("sync", OSError("no"))
+        ticket = broker.send(b"lost")
+        self.assertLess(broker.rig.store.synced, ticket)
+        self.assertTrue(broker.rig.store.failed)
+        broker.rig.failures.clear()
+        broker.crash()
+        self.assertIn(Taker(broker, broker.core.queues["q"]).drain(), (numbered(10), [*numbered(10), b"lost"]))
+
+    def test_a_full_disk_loses_nothing(self) -> None:
+        broker = self.filled(10)
+        disk = broker.rig.disk
+        disk.capacity = 1 << 40
+        disk.capacity -= disk.free_space(PAGING) - 3000
+        sure = 10
+        for body in numbered(100, 10):
+            ticket = broker.send(body)
+            if broker.rig.store.synced >= ticket:
+                sure += 1
+        self.assertTrue(broker.rig.store.failed)
+        self.assertLess(sure, 110)
+        broker.rig.failures.clear()
+        broker.rig.disk.capacity = None
+        broker.rig.disk.end_process()
+        broker.start()
+        found = Taker(broker, broker.core.queues["q"]).drain()
+        self.assertEqual(found[:sure], numbered(sure))
+
+
+class ReadingTests(TestCase):
+    def setUp(self) -> None:
+        self.broker = PagingBroker(rig=Rig(1, journal_file_size=16384))
+        self.broker.make_queue("s1", "t", 0)
+        self.broker.make_queue("s2", "t", 0)
+        for number, body in enumerate(numbered(100)):
+            self.broker.send(body, "t", routing_type=0, durable=number != 50)
+        taker = Taker(self.broker, self.broker.core.queues["s1"], room=20)
+        taker.acknowledge(10)
+        taker.roll_back()
+        self.broker.messaging.stop()
+        self.broker.rig.stop()
+        self.rig = self.broker.rig
+
+    def test_a_folder_is_read_with_its_pages(self) -> None:
+        for recovered in (read_folder(self.rig.disk, self.rig.settings), salvage(self.rig.disk, self.rig.settings).recovered):
+            self.assertEqual([body_of(message) for message, _ in recovered.messages], [body for body in numbered(100) if body != b"000050"])
+            self.assertEqual([len(references) for _, references in recovered.messages], [1] * 10 + [2] * 89)
+            first = recovered.messages[10][1]
+            self.assertEqual(sorted(reference.delivery_count for reference in first), [0, 1])
+
+    def test_salvage_of_a_damaged_page(self) -> None:
+        name = self.broker.page_files()[1]
+        path = f"{PAGING}/{folder_name('t')}/{name}"
+        self.rig.disk.flip_bit(path, HEADER_SIZE + 40)
+        with self.assertRaises(JournalDamagedError):
+            read_folder(self.rig.disk, self.rig.settings)
+        saved = salvage(self.rig.disk, self.rig.settings)
+        (loss,) = saved.losses
+        self.assertEqual((loss.file, loss.offset), (path, HEADER_SIZE))
+        self.assertEqual(len(saved.recovered.messages), 98)
+        new = Rig(2)
+        new.start()
+        refill(saved.recovered, new.store)
+        new.settle()
+        self.assertEqual(len(new.restart().messages), 98)
