@@ -8,6 +8,7 @@ with packed pages.  Prints a row per run: rates, highest resident memory, bytes 
 from __future__ import annotations
 
 import argparse
+import heapq
 import os
 import queue
 import random
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,7 @@ class Loop:
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]]] = queue.SimpleQueue()
+        self._later: list[tuple[float, int, _Call, tuple[Any, ...]]] = []
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -58,16 +61,24 @@ class Loop:
         call = _Call()
         if seconds <= 0:
             self._calls.put((call.run, (function, *args)))
+        else:
+            heapq.heappush(self._later, (time.monotonic() + seconds, id(call), call, (function, *args)))
         return call
 
     def from_thread(self, function: Callable[..., object], *args: Any) -> None:
         self._calls.put((function, args))
 
     def run(self, wait: bool) -> None:
-        """Everything that is there; with ``wait`` at least one."""
+        """Everything that is due; with ``wait`` at least one, unless something comes due later."""
+        while self._later and self._later[0][0] <= time.monotonic():
+            _, _, call, args = heapq.heappop(self._later)
+            call.run(*args)
+            wait = False
         if wait:
-            function, args = self._calls.get(timeout=60)
-            function(*args)
+            left = self._later[0][0] - time.monotonic() if self._later else 60
+            with suppress(queue.Empty):
+                function, args = self._calls.get(timeout=max(left, 0))
+                function(*args)
         while not self._calls.empty():
             function, args = self._calls.get()
             function(*args)
