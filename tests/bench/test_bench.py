@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.bench import amounts, plots, report, runner
+from tests.bench import amounts, plots, report, restart, runner
 from tests.bench.load_client import parse_report
 from tests.bench.load_program import load_of
 from tests.bench.results import Load, LoadFailed, Results, Run, load_results
@@ -193,3 +193,9 @@ def test_one_short_round(tmp_path: Path) -> None:
     assert isinstance(ROW.load, Perf)
     text = report.render(Results("m", "c", SETTINGS, [replace(each, broker="mqbroker") for each in done.runs]))
     assert all(title in text for title in (ROW.title, request_reply.title, "restart with a million messages"))
+
+
+def test_a_start_with_a_full_journal_is_measured(tmp_path: Path) -> None:
+    figures = restart.main(["--messages", "300", "--queues", "2", "--rounds", "1", "--folder", str(tmp_path / "store")])
+    assert [each["messages"] for each in figures] == [300]
+    assert figures[0]["cpu_seconds"] > 0
