@@ -18,6 +18,7 @@ from twisted.logger import Logger
 from mqbroker.clocks import ReactorClock
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.config.problems import ConfigurationError
+from mqbroker.garbage import collection_paused
 from mqbroker.listening import Listeners
 from mqbroker.listening import StartError as StartError
 from mqbroker.localfs import LocalFileSystem, replace_file
@@ -124,6 +125,10 @@ class Broker:
 
     def start(self) -> None:
         """Start, and listen.  Raises :class:`StartError`; nothing is left open then."""
+        with collection_paused():
+            self._start()
+
+    def _start(self) -> None:
         configuration = self.configuration
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))

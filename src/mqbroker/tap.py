@@ -20,6 +20,7 @@ from twisted.python import usage
 from mqbroker.app import Broker, BrokerSettings, StartError
 from mqbroker.config.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
+from mqbroker.garbage import collection_paused
 from mqbroker.quiet_log import without_debug_lines
 from mqbroker.settings import settings_from_file, settings_from_instance
 
@@ -92,14 +93,15 @@ class BrokerService(Service):
 
     def startService(self) -> None:
         self.running = 1
-        try:
-            self.broker.start()
-        except StartError as error:
-            sys.stderr.flush()
-            raise SystemExit(f"mqbroker: {error}") from error
-        # What is there now stays: a full collection need not look at it again each time.
         gc.collect()
-        gc.freeze()
+        with collection_paused():
+            try:
+                self.broker.start()
+            except StartError as error:
+                sys.stderr.flush()
+                raise SystemExit(f"mqbroker: {error}") from error
+            # What is there now stays: a full collection need not look at it again each time.
+            gc.freeze()
         self._announce(self.broker)
         if self._etc is not None:
             for name in ("STOP_ME", "KILL_ME"):

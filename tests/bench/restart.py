@@ -22,6 +22,7 @@ from statistics import median
 from typing import Any
 
 from mqbroker.config.configuration import Configuration
+from mqbroker.garbage import collection_paused
 from mqbroker.localfs import LocalFileSystem
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.message import Message
@@ -117,12 +118,12 @@ def load(folder: Path) -> dict[str, float]:
     gc.collect()
     before = resident()
     began = time.perf_counter(), time.process_time()
-    recovered = store.load()
-    read = time.perf_counter(), time.process_time()
-    count = messaging.restore(recovered)
-    del recovered
-    gc.collect()
-    gc.freeze()
+    with collection_paused():
+        recovered = store.load()
+        read = time.perf_counter(), time.process_time()
+        count = messaging.restore(recovered)
+        del recovered
+        gc.freeze()
     ended = time.perf_counter(), time.process_time()
     after = resident()
     store.abort()

@@ -29,7 +29,9 @@ from mqbroker.storage.maintenance import Maintenance
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock, new_node_id
 from mqbroker.storage.page_recovery import adopt_pages
 from mqbroker.storage.pager import FilePager
-from mqbroker.storage.replay import Images, LogSegment, State, StoredMessage, find_images, replay
+from mqbroker.storage.plain import PlainMessages
+from mqbroker.storage.replay import Images, LogSegment, State, StoredMessage, find_images
+from mqbroker.storage.replay_plain import replay_plain
 from mqbroker.storage.restore import to_recovered
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqbroker.storage.settings import StoreSettings
@@ -226,7 +228,8 @@ class FileStore(Tickets):
         self._bodies.observer = observer
 
     def _load(self, first_id: int) -> Recovered:
-        images, state = self._read()
+        plain = PlainMessages()
+        images, state = self._read(plain)
         node = uuid.UUID(self.node_id).bytes
         settings = self._settings
         messages = SegmentLog(self._file_system, settings.journal_directory, KIND_MESSAGES, settings.journal_file_size, node, self._entropy)
@@ -235,7 +238,7 @@ class FileStore(Tickets):
         )
         self._index = LiveIndex(messages, bindings)
         named = {stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None} | state.pages.bodies()
-        recovered = self._adopt(images, state, messages, bindings)
+        recovered = self._adopt(images, state, plain, messages, bindings)
         messages.roll(images.mark)
         bindings.roll(images.mark)
         self._journal = Journal(
@@ -253,7 +256,7 @@ class FileStore(Tickets):
         maintenance.trim()
         return recovered
 
-    def _read(self) -> tuple[Images, State]:
+    def _read(self, plain: PlainMessages) -> tuple[Images, State]:
         """What is on the disk, made durable first: a page that only the dead process' system had cached must not be built upon."""
         settings = self._settings
         for directory in (settings.bindings_directory, settings.journal_directory):
@@ -266,9 +269,9 @@ class FileStore(Tickets):
                 if str(uuid.UUID(bytes=segment.header.node_id)) != self.node_id:
                     owner = uuid.UUID(bytes=segment.header.node_id)
                     raise JournalDamagedError(segment.path, 0, (), f"this segment belongs to node {owner}, server.lock says {self.node_id}")
-        return images, replay(images)
+        return images, replay_plain(images, plain)
 
-    def _adopt(self, images: Images, state: State, messages: SegmentLog, bindings: SegmentLog) -> Recovered:
+    def _adopt(self, images: Images, state: State, plain: PlainMessages, messages: SegmentLog, bindings: SegmentLog) -> Recovered:
         """Make the segments that were found the beginning of the logs, with what is live in them."""
         places: list[dict[int, Segment]] = []
         for image, log in ((images.messages, messages), (images.bindings, bindings)):
@@ -294,7 +297,9 @@ class FileStore(Tickets):
             adopt_pages(self.pager, state.pages, bodies, segments, index, self._settings.journal_datasync)
         elif state.pages:
             raise StorageError("the journal names pages, and no paging-directory is set")
-        return to_recovered(state, self._bodies, placed, bodies)
+        recovered = to_recovered(state, self._bodies, placed, bodies, plain)
+        index.place_plain(plain.messages.values(), segments)
+        return recovered
 
     def _begin_writing(self, first_id: int) -> None:
         """Begin the new segments, which settles where the old ones end, and reserve the first ids; all on the disk when this returns."""

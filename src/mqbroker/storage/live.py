@@ -8,12 +8,13 @@ and what is kept of pages (see ``pages.Kept``) under itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mqbroker.messaging.message import Message
 from mqbroker.storage.batch import Change
 from mqbroker.storage.pages import Kept
+from mqbroker.storage.plain import place_of
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqclient.storageformat.records import QUEUE_BINDING
 
@@ -83,6 +84,15 @@ class LiveIndex:
         segment.live[message] = references
         segment.live_bytes += len(message.buffer) + RECORD_BYTES
         message.store_state = segment
+
+    def place_plain(self, messages: Iterable[Message], segments: Mapping[int, Segment]) -> None:
+        """As :meth:`place`, for messages of a start whose ``store_state`` says where they are (see ``plain``)."""
+        for message in messages:
+            sequence, queue_id = place_of(message)
+            segment = segments[sequence]
+            segment.live[message] = queue_id
+            segment.live_bytes += len(message.buffer) + RECORD_BYTES
+            message.store_state = segment
 
     def put_numbered(self, number: int, record: bytes, segment: Segment) -> None:
         """The record of a duplicate id or of a branch is in ``segment`` now."""

@@ -294,10 +294,13 @@ class State:
             elif isinstance(record, PageBodyRecord):
                 self._used(record.body_id)
 
+    def queue_ids(self) -> set[object]:
+        return {key[1] for key in self.bindings if key[0] == QUEUE_BINDING}
+
     def drop_unrouted(self) -> list[int]:
         """Forget references to queues that are gone, and messages that have none left; returns the ids of both kinds of messages."""
         unrouted, changed = [], []
-        queues = {key[1] for key in self.bindings if key[0] == QUEUE_BINDING}
+        queues = self.queue_ids()
         for message_id, stored in self.messages.items():
             if isinstance(stored.references, int):
                 if stored.references not in queues:

@@ -11,6 +11,7 @@ from mqbroker.messaging.ports import LargeBody, Recovered, RecoveredBranch, Reco
 from mqbroker.storage.bindings import to_address, to_queue, to_setting
 from mqbroker.storage.branches import to_branch
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
+from mqbroker.storage.plain import PlainMessages, place_of
 from mqbroker.storage.replay import State, StoredMessage
 from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, MessageRecord
 from mqclient.wire.primitives import decode_utf_16
@@ -18,15 +19,20 @@ from mqclient.wire.primitives import decode_utf_16
 _I32 = struct.Struct(">i")
 
 Placed = Callable[[Message, StoredMessage], object]
+Entry = tuple[Message, list[RecoveredReference]]
 
 
 def to_recovered(
-    state: State, bodies: LargeBodies, placed: Placed | None = None, opened: dict[int, FileLargeBody] | None = None
+    state: State,
+    bodies: LargeBodies,
+    placed: Placed | None = None,
+    opened: dict[int, FileLargeBody] | None = None,
+    plain: PlainMessages | None = None,
 ) -> Recovered:
     """Messages ascend by id, duplicate ids by record id (the oldest first).  A large message holds its body.
 
-    ``placed`` is told of each message; ``opened`` are bodies that messages in pages name, too.  The messages are taken out of ``state`` on
-    the way: there may be millions.
+    ``placed`` is told of each message that is not ``plain``; ``opened`` are bodies that messages in pages name, too.  The messages are taken
+    out of ``state`` on the way: there may be millions.
     """
     recovered = Recovered()
     for key, binding in state.bindings.items():
@@ -46,12 +52,31 @@ def to_recovered(
     recovered.branches = list(branches.values())
     for branch_id, entry in _messages(state, bodies, placed, opened or {}):
         (branches[branch_id] if branch_id else recovered).messages.append(entry)
+    if plain is not None and plain.messages:
+        recovered.messages = _with_plain(recovered.messages, plain)
     return recovered
 
 
-def _messages(
-    state: State, bodies: LargeBodies, placed: Placed | None, made: dict[int, FileLargeBody]
-) -> Iterator[tuple[int, tuple[Message, list[RecoveredReference]]]]:
+def _with_plain(others: list[Entry], plain: PlainMessages) -> list[Entry]:
+    """All messages, by id.  Those of one queue share the list that says so."""
+    listed: dict[int, list[RecoveredReference]] = {}
+    found = {message.message_id: (message, references) for message, references in others}
+    messages = plain.messages
+    everything: list[Entry] = []
+    for message_id in sorted([*messages, *found]):
+        message = messages.get(message_id)
+        if message is None:
+            everything.append(found[message_id])
+            continue
+        queue_id = place_of(message)[1]
+        references = listed.get(queue_id)
+        if references is None:
+            references = listed[queue_id] = [RecoveredReference(queue_id)]
+        everything.append((message, references))
+    return everything
+
+
+def _messages(state: State, bodies: LargeBodies, placed: Placed | None, made: dict[int, FileLargeBody]) -> Iterator[tuple[int, Entry]]:
     """Each message after the id of its branch (0 = none)."""
     shared = Counter(stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None)
     addresses: dict[bytes, str] = {}

@@ -327,9 +327,13 @@ class Reader:
         return struct.unpack(f">{count}q", self.take(8 * count))
 
 
-def decode_records(content: memoryview) -> Iterator[Record]:
-    """The records of one frame, in order.  Raises :class:`StorageFormatError` at the first that is none."""
-    reader = Reader(content)
+def decode_records(content: memoryview, reader: Reader | None = None) -> Iterator[Record]:
+    """The records of one frame, in order.  Raises :class:`StorageFormatError` at the first that is none.
+
+    ``reader`` says where the next one begins: whoever reads some of them in another way moves it on in between.
+    """
+    if reader is None:
+        reader = Reader(content)
     size = len(content)
     while reader.at < size:
         start = reader.at
