@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mqbroker.config.address_settings import AddressSettings
+from mqbroker.messaging.message import MEMORY_PER_MESSAGE
 from mqbroker.messaging.references import MEMORY_PER_REFERENCE
 
 if TYPE_CHECKING:
@@ -143,6 +144,20 @@ class AddressMemory:
         overall = self._global
         overall.size += size
         overall.messages += 1
+
+    def hold_all(self, messages: Sequence[Message]) -> None:
+        """As :meth:`hold`, for messages with one reference each."""
+        size = 0
+        for message in messages:
+            message.account = self
+            message.references = 1
+            size += MEMORY_PER_MESSAGE + 2 * len(message.buffer) - message.properties_offset
+        size += len(messages) * MEMORY_PER_REFERENCE
+        self.size += size
+        self.messages += len(messages)
+        overall = self._global
+        overall.size += size
+        overall.messages += len(messages)
 
     def add_reference(self, size: int) -> None:
         self.size += size

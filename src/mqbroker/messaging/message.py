@@ -40,6 +40,7 @@ _I64 = struct.Struct(">q")
 _I32 = struct.Struct(">i")
 _EXPIRATION_BEFORE_PROPERTIES = 17
 """Bytes from the expiration field to the property block: expiration, timestamp, priority."""
+_TIMESTAMP_BEFORE_PROPERTIES = 9
 _ROUTING_TYPE_KEY = KEY_ROUTING_TYPE.encode("utf-16-le")
 
 
@@ -55,9 +56,11 @@ class Message:
     """One message, shared by all queues that hold a reference to it.
 
     ``buffer`` is the whole message of a regular one, and the headers-and-properties block of a large one, whose body is ``large``.
-    ``headers`` is the offset of the message id in it.  ``expiration`` is ms since the epoch (0 = never); ``memory`` what the message
-    counts in its address' memory ``account``, in bytes; ``references`` the number of queue references in memory.
-    ``store_state`` belongs to the store.
+    ``headers`` is the offset of the message id in it, ``properties_offset`` that of its properties, right behind the fixed headers.
+    ``expiration`` is ms since the epoch (0 = never); ``account`` the memory account of its address; ``references`` the number of queue
+    references in memory.  ``store_state`` belongs to the store.
+
+    What the bytes say and few ask for is read from them: there may be millions of messages.
     """
 
     __slots__ = (
@@ -69,13 +72,10 @@ class Message:
         "expiration",
         "headers",
         "large",
-        "memory",
         "message_id",
-        "priority",
         "properties_offset",
         "references",
         "store_state",
-        "timestamp",
     )
 
     def __init__(self, buffer: bytes, headers: int, address: str | None = None, large: LargeBody | None = None) -> None:
@@ -83,18 +83,14 @@ class Message:
         if address is None:
             raw = found.address
             address = "" if raw is None else decode_utf_16(raw[4:])
-        priority = found.priority
         self.buffer = buffer
         self.headers = headers
         self.address = address
         self.large = large
         self.durable = found.durable
         self.expiration = found.expiration
-        self.timestamp = found.timestamp
-        self.priority = priority if 0 <= priority <= 9 else 9 if priority > 9 else 0
         self.properties_offset = found.properties
         self.message_id: int = _I64.unpack_from(buffer, headers)[0]
-        self.memory = MEMORY_PER_MESSAGE + 2 * len(buffer) - found.properties
         self.references = 0
         self.account: AddressMemory | None = None
         self.store_state: object = None
@@ -118,8 +114,6 @@ class Message:
         message_id: int,
         durable: bool,
         expiration: int,
-        timestamp: int,
-        priority: int,
         properties_offset: int,
     ) -> Message:
         """A regular message of whose headers everything is known already."""
@@ -130,11 +124,8 @@ class Message:
         message.large = None
         message.durable = durable
         message.expiration = expiration
-        message.timestamp = timestamp
-        message.priority = priority if 0 <= priority <= 9 else 9 if priority > 9 else 0
         message.properties_offset = properties_offset
         message.message_id = message_id
-        message.memory = MEMORY_PER_MESSAGE + 2 * len(buffer) - properties_offset
         message.references = 0
         message.account = None
         message.store_state = None
@@ -154,6 +145,11 @@ class Message:
         self.buffer = b"".join((self.buffer[:at], _I64.pack(expiration), self.buffer[at + 8 :]))
         self.expiration = expiration
 
+    def set_priority(self, priority: int) -> None:
+        """Change the priority (0 to 9), which is in the bytes alone."""
+        at = self.properties_offset - 1
+        self.buffer = b"".join((self.buffer[:at], bytes((priority,)), self.buffer[at + 1 :]))
+
     def take_content(self, other: Message) -> None:
         """Become what ``other`` says, before anything has been routed."""
         self.buffer = other.buffer
@@ -161,8 +157,24 @@ class Message:
         self.address = other.address
         self.expiration = other.expiration
         self.properties_offset = other.properties_offset
-        self.memory = other.memory
         self._properties = None
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the message counts in the memory account of its address."""
+        return MEMORY_PER_MESSAGE + 2 * len(self.buffer) - self.properties_offset
+
+    @property
+    def priority(self) -> int:
+        """From 0 to 9, whatever the bytes say."""
+        priority = self.buffer[self.properties_offset - 1]
+        return priority if priority <= 9 else 9 if priority <= 127 else 0
+
+    @property
+    def timestamp(self) -> int:
+        """When it was sent: ms since the epoch, 0 = not said."""
+        timestamp: int = _I64.unpack_from(self.buffer, self.properties_offset - _TIMESTAMP_BEFORE_PROPERTIES)[0]
+        return timestamp
 
     @property
     def encode_size(self) -> int:

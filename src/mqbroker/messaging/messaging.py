@@ -12,11 +12,10 @@ from mqbroker.messaging.core import MessagingCore, MessagingOptions
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.disk_guard import DiskGuard, DiskSpace
 from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.reapers import ExpiryReaper, UsageReaper
-from mqbroker.messaging.references import Reference
+from mqbroker.messaging.restoring import restore_messages
 from mqbroker.messaging.sending import Sending
 from mqbroker.messaging.settlement import Settlement
 
@@ -50,7 +49,10 @@ class Messaging:
         self.disk_guard = None if disk_space is None else DiskGuard(self.core, disk_space)
 
     def restore(self, recovered: Recovered) -> int:
-        """Take over what the store has kept; called once, before anything else.  Returns the number of messages."""
+        """Take over what the store has kept; called once, before anything else.  Returns the number of messages.
+
+        The messages leave ``recovered`` on the way: there may be millions.
+        """
         core = self.core
         for address in recovered.addresses:
             created = self.administration.create_address(
@@ -61,20 +63,8 @@ class Messaging:
         for record in recovered.queues:
             queues[record.queue_id] = self.administration.restore_queue(record.queue_id, QueueDefinition.from_record(record))
         to_hold = {place for branch in recovered.branches for place in branch.record.acknowledged}
-        held: dict[tuple[int, int], Reference] = {}
-        for message, references in recovered.messages:
-            for entry in references:
-                queue = queues.get(entry.queue_id)
-                if queue is None:
-                    continue
-                reference = Reference(message, queue, entry.scheduled, entry.delivery_count)
-                sent_to = core.addresses.get(message.address, queue.address)
-                core.hold(reference, sent_to.memory)
-                if has_group(message):
-                    queue.keep_groups()
-                queue.add(reference)
-                if to_hold and (place := (entry.queue_id, message.message_id)) in to_hold:
-                    held[place] = reference
+        count = len(recovered.messages)
+        held = restore_messages(core, queues, recovered.messages, to_hold)
         core.paging.restore(queues)
         for queue in queues.values():
             wanted = {message_id for queue_id, message_id in to_hold if queue_id == queue.queue_id}
@@ -87,7 +77,7 @@ class Messaging:
             if cache is not None:
                 cache.restore(known.duplicate_id, known.record_id)
         self.branches.restore(recovered, queues, held)
-        return len(recovered.messages)
+        return count
 
     def deploy(self, addresses: Iterable[AddressConfiguration], tell: Callable[[str], object] = lambda text: None) -> list[str]:
         """Make or bring up to date what the configuration names.  Returns sentences about what could not be deployed.

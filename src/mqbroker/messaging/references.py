@@ -155,8 +155,12 @@ class ReferenceList:
         """Put a reference at the end of its priority."""
         priority = reference.priority
         level = self._levels[priority]
-        reference.order = self._next_order
-        self._next_order += 1
+        # The id of the message serves where it ascends: a number that is there already takes no memory.
+        order = reference.message.message_id
+        if order < self._next_order:
+            order = self._next_order
+        reference.order = order
+        self._next_order = order + 1
         tail = level.tail
         reference.listed = True
         reference.following = None

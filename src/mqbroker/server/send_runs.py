@@ -110,7 +110,7 @@ class SendRuns:
             if headers < HEADER_SIZE + 4 or fixed + 37 > end or not data.startswith(raw, headers + 8):
                 break
             fixed += 17 if data[fixed] == 1 else 1
-            _, durable, expiration, timestamp, priority = _unpack_fixed(data, fixed)
+            _, durable, expiration, _, _ = _unpack_fixed(data, fixed)
             properties = fixed + 19
             if end - properties > PROPERTIES_CHECKED_FROM:
                 break
@@ -130,9 +130,7 @@ class SendRuns:
                 break  # the other way tells the client
             flag, correlation_id = _unpack_trailer(data, end)
             buffer = b"".join((data[HEADER_SIZE:headers], _pack_i64(message_id), data[headers + 8 : end]))
-            message = Message.plain(
-                buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, timestamp, priority, properties - HEADER_SIZE
-            )
+            message = Message.plain(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
             memory.hold(message, copies)
             messages.append(message)
             answers.append(_pack_answer(_ANSWER_LENGTH, NullResponse.TYPE, channel, correlation_id) if flag else None)

@@ -14,7 +14,6 @@ from typing import Any
 from mqbroker.messaging.message import Message
 from mqbroker.storage.batch import Change
 from mqbroker.storage.pages import Kept
-from mqbroker.storage.plain import place_of
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqclient.storageformat.records import QUEUE_BINDING
 
@@ -87,10 +86,13 @@ class LiveIndex:
 
     def place_plain(self, messages: Iterable[Message], segments: Mapping[int, Segment]) -> None:
         """As :meth:`place`, for messages of a start whose ``store_state`` says where they are (see ``plain``)."""
+        place: Any = None
+        segment: Any = None
         for message in messages:
-            sequence, queue_id = place_of(message)
-            segment = segments[sequence]
-            segment.live[message] = queue_id
+            if message.store_state is not place:
+                place = message.store_state
+                segment = segments[place[0]]
+            segment.live[message] = place[1]
             segment.live_bytes += len(message.buffer) + RECORD_BYTES
             message.store_state = segment
 

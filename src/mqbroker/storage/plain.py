@@ -16,9 +16,9 @@ from mqclient.wire.primitives import decode_utf_16
 
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
-_FIXED = struct.Struct(">bBqqb")
-"""Type, durable, expiration, timestamp, priority."""
-_FIXED_SIZE = _FIXED.size
+_FIXED = struct.Struct(">bBq")
+"""Type, durable, expiration; timestamp and priority follow."""
+_FIXED_SIZE = _FIXED.size + 9
 _HEAD_SIZE = SINGLE_REFERENCE.size
 _ACKNOWLEDGED_SIZE = ACKNOWLEDGED.size
 
@@ -86,10 +86,8 @@ class PlainMessages:
                 message_id: int = _unpack_i64(buffer, headers)[0]
                 if message_id in others or (message_id in messages and not flags):
                     break
-                _, durable, expiration, timestamp, priority = _unpack_fixed(buffer, fixed)
-                message = Message.plain(
-                    buffer, headers, address, message_id, durable != 0, expiration, timestamp, priority, fixed + _FIXED_SIZE
-                )
+                _, durable, expiration = _unpack_fixed(buffer, fixed)
+                message = Message.plain(buffer, headers, address, message_id, durable != 0, expiration, fixed + _FIXED_SIZE)
                 place = places.get(queue_id)
                 if place is None:
                     place = places[queue_id] = (sequence, queue_id)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import LargeBody, Recovered, RecoveredBranch, RecoveredDuplicateId, RecoveredReference
 from mqbroker.storage.bindings import to_address, to_queue, to_setting
 from mqbroker.storage.branches import to_branch
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
-from mqbroker.storage.plain import PlainMessages, place_of
+from mqbroker.storage.plain import PlainMessages
 from mqbroker.storage.replay import State, StoredMessage
 from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, MessageRecord
 from mqclient.wire.primitives import decode_utf_16
@@ -31,8 +32,8 @@ def to_recovered(
 ) -> Recovered:
     """Messages ascend by id, duplicate ids by record id (the oldest first).  A large message holds its body.
 
-    ``placed`` is told of each message that is not ``plain``; ``opened`` are bodies that messages in pages name, too.  The messages are taken
-    out of ``state`` on the way: there may be millions.
+    ``placed`` is told of each message that is not ``plain``; ``opened`` are bodies that messages in pages name, too.  The messages are
+    taken out of ``state`` on the way: there may be millions.
     """
     recovered = Recovered()
     for key, binding in state.bindings.items():
@@ -60,6 +61,7 @@ def to_recovered(
 def _with_plain(others: list[Entry], plain: PlainMessages) -> list[Entry]:
     """All messages, by id.  Those of one queue share the list that says so."""
     listed: dict[int, list[RecoveredReference]] = {}
+    place: Any = None
     found = {message.message_id: (message, references) for message, references in others}
     messages = plain.messages
     everything: list[Entry] = []
@@ -68,10 +70,10 @@ def _with_plain(others: list[Entry], plain: PlainMessages) -> list[Entry]:
         if message is None:
             everything.append(found[message_id])
             continue
-        queue_id = place_of(message)[1]
-        references = listed.get(queue_id)
-        if references is None:
-            references = listed[queue_id] = [RecoveredReference(queue_id)]
+        if message.store_state is not place:
+            place = message.store_state
+            queue_id = place[1]
+            references = listed.setdefault(queue_id, [RecoveredReference(queue_id)])
         everything.append((message, references))
     return everything
 

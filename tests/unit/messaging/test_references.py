@@ -15,7 +15,7 @@ from mqbroker.messaging.references import Cursor, Reference, ReferenceList
 class _Message:
     def __init__(self, priority: int, number: int) -> None:
         self.priority = priority
-        self.number = number
+        self.number = self.message_id = number
 
 
 def _reference(priority: int, number: int) -> Reference:

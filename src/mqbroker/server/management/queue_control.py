@@ -15,7 +15,7 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
 from mqbroker.server.management.views import Row, consumer_row, message_map
-from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE, encode_headers, encode_message
+from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE
 
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
@@ -185,11 +185,7 @@ class QueueControl(Resource):
         count = 0
         for reference in references:
             count += 1
-            message = reference.message
-            content = message.decoded()
-            content.priority = value
-            message.buffer = encode_headers(content) if message.large is not None else encode_message(content)
-            message.priority = value
+            reference.message.set_priority(value)
             if reference.listed:
                 self.queue.references.remove(reference)
                 reference.priority = value

@@ -1,0 +1,31 @@
+"""What a message reads from its bytes."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.messaging.message import MEMORY_PER_MESSAGE, Message
+from mqclient.wire.message import CoreMessage, encode_message
+from mqclient.wire.properties import STRING
+
+
+def message_of(priority: int = 4) -> Message:
+    return Message.of(CoreMessage(7, "a", bytes(16), 3, True, 55, 66, priority, {"k": (STRING, "v")}, b"body"))
+
+
+class MessageTest(SynchronousTestCase):
+    def test_priority_beyond_the_range_counts_as_the_nearest(self) -> None:
+        for sent, expected in ((0, 0), (9, 9), (10, 9), (127, 9), (-1, 0), (-128, 0)):
+            self.assertEqual(message_of(sent).priority, expected)
+
+    def test_headers_are_read_from_the_bytes(self) -> None:
+        message = message_of()
+        self.assertEqual((message.timestamp, message.expiration, message.durable), (66, 55, True))
+        properties = len(message.buffer) - message.properties_offset
+        self.assertEqual(message.memory, MEMORY_PER_MESSAGE + len(message.buffer) + properties)
+
+    def test_changed_priority_is_the_only_change(self) -> None:
+        message = message_of()
+        message.set_priority(8)
+        self.assertEqual(message.priority, 8)
+        self.assertEqual(message.buffer, encode_message(CoreMessage(7, "a", bytes(16), 3, True, 55, 66, 8, {"k": (STRING, "v")}, b"body")))
