@@ -103,6 +103,14 @@ class Cursor:
                 reference.cursors.append(self)
         self.seen[priority] = reference
 
+    def copy(self) -> Cursor:
+        """Another one that stands in the same places."""
+        other = Cursor(self.restarts)
+        other.generations = list(self.generations)
+        for priority, reference in enumerate(self.seen):
+            other.place(priority, reference)
+        return other
+
     def close(self) -> None:
         """Stand nowhere."""
         for priority in range(PRIORITIES):

@@ -7,11 +7,14 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.groups import bucket_of
+from mqbroker.messaging import groups
+from mqbroker.messaging.groups import GROUP_ID_LENGTH_MAX, bucket_of
 from mqbroker.messaging.ports import Recovered, RecoveredReference
+from mqbroker.messaging.turn import SCANNED_MAX
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID, KEY_GROUP_SEQUENCE, decode_message
 from mqclient.wire.properties import INT, STRING
+from tests.unit.messaging.support import Bench, Collector
 from tests.unit.server.support import Session, World, message_id
 
 
@@ -203,3 +206,176 @@ class ExclusiveTests(GroupTestCase):
         for body in "ab":
             self.publish(body)
         self.assertEqual((self.got(first), self.got(second)), ("a", "b"))
+
+
+class ScanTests(SynchronousTestCase):
+    """Filters on a queue with groups: what one turn looks at is bounded, and nothing is looked at for ever."""
+
+    def start(self, count: int = 0, **attributes: Any) -> None:
+        self.bench = Bench()
+        self.queue = self.bench.queue("q", **attributes)
+        for _ in range(count):
+            self.send("x", colour="grey")
+
+    def send(self, body: str, group: str | None = "g", colour: str = "red") -> None:
+        properties: dict[str, Any] = {"colour": (STRING, colour)}
+        if group is not None:
+            properties[KEY_GROUP_ID] = (STRING, group)
+        self.bench.core.turn.run(self.bench.send_message, self.bench.message(body.encode(), properties=properties))
+
+    def looked_at(self, function: Any, *arguments: Any) -> int:
+        """Messages that ``function`` makes the queue look at in its turn."""
+        scan = self.bench.core.turn.scan
+        granted = 0
+        take = type(scan).take
+
+        def counted(budget: Any) -> int:
+            nonlocal granted
+            given = take(budget)
+            granted += given
+            return given
+
+        self.patch(type(scan), "take", counted)
+        function(*arguments)
+        return granted
+
+    @staticmethod
+    def text(consumer: Collector) -> str:
+        return b"".join(consumer.bodies).decode()
+
+    def test_a_turn_looks_at_so_many_and_goes_on(self) -> None:
+        for attributes in ({}, {"exclusive": True}):
+            self.start(SCANNED_MAX + 100, **attributes)
+            self.send("a")
+            consumer = Collector(self.bench, self.queue, "colour = 'red'")
+            self.assertEqual(self.text(consumer), "")
+            self.bench.clock.advance(1)
+            self.assertEqual(self.text(consumer), "a")
+
+    def test_what_nobody_takes_is_looked_at_once(self) -> None:
+        self.start(2000)
+        consumer = Collector(self.bench, self.queue, "colour = 'red'")
+        self.assertLess(self.looked_at(self.send, "a"), 50)
+        self.assertEqual(self.text(consumer), "a")
+
+    def test_a_new_consumer_gets_what_others_did_not_take(self) -> None:
+        self.start(20)
+        Collector(self.bench, self.queue, "colour = 'red'")
+        self.send("a", "h")
+        everything = Collector(self.bench, self.queue)
+        self.assertEqual(self.text(everything), "x" * 20)
+
+    def test_the_end_of_a_group_gives_others_what_its_consumer_did_not_take(self) -> None:
+        self.start()
+        Collector(self.bench, self.queue, "colour = 'red'")
+        grey = Collector(self.bench, self.queue, "colour = 'grey'")
+        self.send("a")
+        self.send("b", colour="grey")
+        self.assertEqual(self.text(grey), "")
+        message = self.bench.message(
+            b"c", properties={"colour": (STRING, "red"), KEY_GROUP_ID: (STRING, "g"), KEY_GROUP_SEQUENCE: (INT, -1)}
+        )
+        self.bench.core.turn.run(self.bench.send_message, message)
+        self.assertEqual(self.text(grey), "b")
+
+    def test_messages_of_busy_consumers_are_held_in_order(self) -> None:
+        self.start()
+        red = Collector(self.bench, self.queue, "colour = 'red'", room=0)
+        blue = Collector(self.bench, self.queue, "colour = 'blue'")
+        for number in range(300):
+            self.send(chr(0x100 + number), f"r{number}")
+        self.send("1", "b", colour="blue")
+        self.send("2", "b", colour="blue")
+        self.assertEqual(self.text(blue), "12")
+        self.assertLess(self.looked_at(self.send, "3", "b", "blue"), 50)
+        for _ in range(3):
+            red.give_room(1)
+        self.assertEqual(self.text(red), "\u0100\u0101\u0102")
+        self.send("4", "b", colour="blue")
+        red.give_room(1000)
+        self.assertEqual(self.text(red), "".join(chr(0x100 + number) for number in range(300)))
+        self.assertEqual(self.text(blue), "1234")
+
+    def test_a_search_that_goes_on_does_not_pass_by_who_became_ready(self) -> None:
+        self.start()
+        self.send("a", None, "red")
+        for _ in range(SCANNED_MAX + 100):
+            self.send("x", None, "grey")
+        self.send("b", None, "red")
+        self.send("1", None, "blue")
+        self.queue.keep_groups()
+        red = Collector(self.bench, self.queue, "colour = 'red'", room=0)
+        blue = Collector(self.bench, self.queue, "colour = 'blue'")
+        self.assertEqual(self.text(blue), "")
+        red.give_room(1)
+        self.assertEqual(self.text(red), "a")
+        self.bench.clock.advance(1)
+        self.assertEqual(self.text(blue), "1")
+        red.give_room(1)
+        self.bench.clock.advance(1)
+        self.assertEqual(self.text(red), "ab")
+
+    def test_a_returned_message_is_found_again(self) -> None:
+        self.start(30)
+        consumer = Collector(self.bench, self.queue, "colour = 'red'")
+        self.send("a")
+        self.bench.messaging.settlement.cancel(consumer.references)
+        self.bench.turn()
+        self.assertEqual(self.text(consumer), "aa")
+
+    def test_expired_messages_count_too(self) -> None:
+        self.start(exclusive=True)
+        expiration = self.bench.clock.wall_ms() + 10
+        for _ in range(SCANNED_MAX):
+            self.bench.core.turn.run(self.bench.send_message, self.bench.message(b"x", expiration=expiration))
+        self.bench.clock.advance(1)
+        Collector(self.bench, self.queue)
+        self.assertGreater(self.queue.references.count, 0)
+        self.bench.clock.advance(1)
+        self.assertEqual((self.queue.references.count, self.queue.messages_expired), (0, SCANNED_MAX))
+
+
+class BoundTests(GroupTestCase):
+    """Groups beyond the limit share buckets, and keep their order."""
+
+    def test_further_groups_share_buckets(self) -> None:
+        self.patch(groups, "GROUPS_MAX", 3)
+        self.patch(groups, "SHARED_BUCKETS", 2)
+        self.start()
+        consumers = [self.consumer() for _ in range(4)]
+        for turn in "ab":
+            for number in range(20):
+                self.publish(f"{number}{turn} ", f"group {number}")
+        self.assertLessEqual(self.queue.groups.count, 5)
+        texts = [self.got(each).split() for each in consumers]
+        for number in range(20):
+            (place,) = [text for text in texts if f"{number}a" in text]
+            self.assertLess(place.index(f"{number}a"), place.index(f"{number}b"))
+
+    def test_the_end_of_one_group_leaves_the_others_of_its_bucket(self) -> None:
+        self.patch(groups, "GROUPS_MAX", 0)
+        self.patch(groups, "SHARED_BUCKETS", 1)
+        self.start()
+        first, second = self.consumer(), self.consumer()
+        self.publish("a", "g")
+        self.publish("b", "h", -1)
+        self.publish("c", "g")
+        self.assertEqual((self.got(first), self.got(second)), ("abc", ""))
+
+    def test_a_group_that_shares_goes_on_with_it(self) -> None:
+        self.patch(groups, "GROUPS_MAX", 1)
+        self.start()
+        first, second = self.consumer(), self.consumer()
+        self.publish("1", "x")
+        self.publish("a", "g")
+        self.publish("2", "x", -1)
+        self.publish("b", "g")
+        self.assertEqual((self.got(first), self.got(second)), ("12", "ab"))
+
+    def test_very_long_ids_are_not_kept(self) -> None:
+        self.start()
+        first, second = self.consumer(), self.consumer()
+        for body in "ab":
+            self.publish(body, "g" * (GROUP_ID_LENGTH_MAX + 1))
+        self.assertEqual((self.got(first), self.got(second)), ("ab", ""))
+        self.assertTrue(all(isinstance(slot, int) for slot in self.queue.groups.owners()))
