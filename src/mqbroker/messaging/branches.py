@@ -24,6 +24,12 @@ from mqclient.wire.primitives import Xid
 BRANCHES_MAX = 10_000
 """Branches of one connection that are not prepared; a transaction manager has a few per thread."""
 
+PREPARED_MAX = 10_000
+"""Prepared branches of the broker.  They stay until a transaction manager decides them, also after a restart."""
+
+XID_PART_LENGTH_MAX = 64
+"""Bytes of a branch qualifier, and of a global transaction id (the XA specification)."""
+
 
 class XACode(IntEnum):
     """What an XA request is answered with, as the XA standard numbers it."""
@@ -107,9 +113,11 @@ class Branches:
         """Begin a branch that may last ``timeout_seconds`` until it is prepared, 0 = ``transaction-timeout``."""
         if xid in self._open or xid in self._decided:
             raise XAError(XACode.DUPLICATE_XID, f"there is a branch of this xid already: {xid_text(xid)}")
-        owned = self._unprepared.setdefault(owner, {})
-        if len(owned) >= BRANCHES_MAX:
+        if len(xid.branch_qualifier) > XID_PART_LENGTH_MAX or len(xid.global_transaction_id) > XID_PART_LENGTH_MAX:
+            raise XAError(XACode.INVALID, f"a part of this xid is longer than {XID_PART_LENGTH_MAX} bytes")
+        if len(self._unprepared.get(owner, ())) >= BRANCHES_MAX:
             raise XAError(XACode.RESOURCE_ERROR, f"this connection has {BRANCHES_MAX} branches that are not prepared")
+        owned = self._unprepared.setdefault(owner, {})
         branch = self._open[xid] = owned[xid] = Branch(xid, owner, self._core.clock.wall_ms())
         self.set_timeout(branch, timeout_seconds)
         return branch
@@ -162,10 +170,16 @@ class Branches:
     # --- two phases
 
     def prepare(self, xid: Xid) -> int:
-        """Returns the ticket after which the answer may be given."""
+        """Returns the ticket after which the answer may be given.  A branch that is refused because there are too many is rolled back."""
         branch = self._resting(xid)
         if branch.prepared:
             return self._core.store.ticket()
+        if self._prepared_count >= PREPARED_MAX:
+            self._roll_back(branch, XACode.ROLLED_BACK)
+            raise XAError(
+                XACode.ROLLED_BACK,
+                f"{PREPARED_MAX} prepared branches wait for their transaction managers already; this one was rolled back: {xid_text(xid)}",
+            )
         try:
             ticket = self._settlement.prepare(branch.transaction, xid, branch.began_ms)
         except MQError as error:
@@ -209,6 +223,10 @@ class Branches:
         return [*(branch.xid for branch in self.prepared()), *(record.xid for record in decided)]
 
     # --- for management
+
+    @property
+    def _prepared_count(self) -> int:
+        return len(self._open) - sum(map(len, self._unprepared.values()))
 
     def prepared(self) -> list[Branch]:
         return [branch for branch in self._open.values() if branch.prepared]

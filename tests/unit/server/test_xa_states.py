@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mqbroker.messaging.branches import BRANCHES_MAX, XACode
+from mqbroker.messaging import branches as messaging_branches
+from mqbroker.messaging.branches import BRANCHES_MAX, XID_PART_LENGTH_MAX, XACode
 from mqclient.wire import packets as wire
 from mqclient.wire.primitives import Xid
 from tests.unit.server.xa import DUPID, NOTA, PROTO, StateCase, XASession, xid
@@ -122,6 +123,25 @@ class AssociationTests(StateCase):
         self.assertEqual(self.session.start("t"), XACode.RESOURCE_ERROR)
         self.assertEqual(XASession(self.world.peer()).start("t"), 0)
         self.assertEqual((self.session.rollback("7"), self.session.start("u")), (0, 0))
+
+    def test_as_many_prepared_branches_as_the_limit(self) -> None:
+        self.patch(messaging_branches, "PREPARED_MAX", 2)
+        for name in ("a", "b"):
+            self.session.sends(name, b"kept", prepare=True)
+        XASession(self.world.peer()).sends("c", b"refused")
+        answer: Any = self.session.session.call(wire.XaPrepare(xid("c")))
+        self.assertEqual((answer.response_code, answer.error), (XACode.ROLLED_BACK, True))
+        self.assertIn("2 prepared branches", answer.message)
+        self.assertEqual((self.session.in_doubt(), self.world.queue("q").arriving), (["a", "b"], 2))
+        self.assertEqual((self.session.prepare("b"), self.session.rollback("c"), self.session.commit("a")), (0, NOTA, 0))
+        self.session.sends("d", b"again")
+        self.assertEqual(self.session.prepare("d"), 0)
+
+    def test_a_part_of_an_xid_that_is_too_long(self) -> None:
+        text = "x" * XID_PART_LENGTH_MAX
+        self.assertEqual(self.session.start(text + "x"), XACode.INVALID)
+        self.assertEqual(self.session.ask(wire.XaStart(xid("t", text.encode() + b"x"))), XACode.INVALID)
+        self.assertEqual(self.session.ask(wire.XaStart(xid(text, text.encode()))), 0)
 
 
 class EndTests(StateCase):
