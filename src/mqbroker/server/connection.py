@@ -378,8 +378,11 @@ class ServerConnection:
             return
         self._partial.drop()
         self._end_handshake_timer()
-        if any(session.window is not None for session in self.sessions.values()):
+        if any(session.reattachable for session in self.sessions.values()):
             self.pause_output()
+            for session in list(self.sessions.values()):
+                if not session.reattachable:
+                    session.refuse_reattachment()
             return
         self._end(
             f"AMQ222061: Client connection failed, clearing up resources for sessions of {self.remote}: {reason}" if self.sessions else ""

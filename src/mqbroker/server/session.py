@@ -41,12 +41,21 @@ _WITH_MESSAGE = frozenset((wire.SessionSendLarge.TYPE, wire.SessionSendContinuat
 UNCONFIRMED_MAX = 64 * 1024 * 1024
 """Bytes beside twice the confirmation window that are kept for a peer which does not confirm them."""
 
+KEPT_MAX = 128 * 1024 * 1024
+"""Bytes of unconfirmed packets that are kept for all sessions of one connection, whatever confirmation windows it has asked for.
+
+A session that would need more goes on without: it cannot be reattached then.
+"""
+
+_KEPT_STEP = 64 * 1024
+"""Bytes after which a session looks at that sum again."""
+
 
 class ServerSession:
     """One session of a connection.
 
     ``min_large_message_size`` (bytes) is also the chunk size of large deliveries; ``window`` is None without a confirmation window;
-    ``transaction`` collects what is not committed at once.
+    ``reattachable`` tells whether all that a client may have missed is kept; ``transaction`` collects what is not committed at once.
     """
 
     def __init__(self, connection: ServerConnection, request: wire.CreateSession, subject: Subject, version: int) -> None:
@@ -64,6 +73,7 @@ class ServerSession:
         self.pre_acknowledge = request.pre_acknowledge
         self.min_large_message_size = min(max(request.min_large_message_size, 1), CHUNK_SIZE_MAX)
         self.window = ConfirmationWindow(request.window_size) if request.window_size >= 0 else None
+        self.reattachable = self.window is not None
         self.started = False
         self.closed = False
         self.metadata: dict[str, str] = {}
@@ -77,6 +87,7 @@ class ServerSession:
         self.branches = SessionBranches(self)
         self.control = SessionControl(self)
         self._unconfirmed_max = UNCONFIRMED_MAX + 2 * (0 if self.window is None else self.window.size)
+        self._check_kept_at = _KEPT_STEP
         self._counted_size = 0
         self._given_up = False
         self._runs: dict[int, Callable[[list[bytes], int], int]] = {
@@ -129,6 +140,7 @@ class ServerSession:
         if isinstance(packet, PacketsConfirmed):
             if self.window is not None:
                 self.window.confirmed(packet.command_id)
+                self._check_kept_at = self.window.cached_bytes + _KEPT_STEP
             return
         handler = self._handlers.get(packet_type)
         counted = self.window is not None and (packet.requires_confirmation if isinstance(packet, wire.AddMetadataV2) else packet.COUNTED)
@@ -179,29 +191,34 @@ class ServerSession:
         """Keep a counted frame until the peer confirms it."""
         window = self.window
         assert window is not None
-        window.sent(data)
-        self._check_unconfirmed()
+        if self.reattachable:
+            window.sent(data)
+            if window.cached_bytes >= self._check_kept_at:
+                self._check_kept()
 
-    def _check_unconfirmed(self) -> None:
-        """A peer that confirms nothing is given up."""
+    def _check_kept(self) -> None:
+        """A peer that confirms nothing is given up; one that may confirm late does not have everything kept for ever."""
         window = self.window
         assert window is not None
-        if window.cached_bytes > self._unconfirmed_max and not self._given_up:
-            self._given_up = True
-            self.connection.pause_output()
-            self.connection.fail_soon(f"{window.cached} packets of session {self.name} are not confirmed")
+        self._check_kept_at = window.cached_bytes + _KEPT_STEP
+        if window.cached_bytes > self._unconfirmed_max:
+            if not self._given_up:
+                self._given_up = True
+                self.connection.pause_output()
+                self.connection.fail_soon(f"{window.cached} packets of session {self.name} are not confirmed")
+        elif sum(0 if each.window is None else each.window.cached_bytes for each in self.connection.sessions.values()) > KEPT_MAX:
+            self.reattachable = False
+            window.forget()
+            self.connection.report(f"more than {KEPT_MAX} bytes are not confirmed: session {self.name} cannot be reattached any more")
 
     def send_parts(self, parts: tuple[bytes, ...], size: int) -> None:
         """Send a counted frame that is given in parts."""
-        window = self.window
-        if window is None:
-            self.connection.send_parts(parts, size)
-        else:
+        if self.reattachable:
             data = b"".join(parts)
-            window.sent(data)
-            if window.cached_bytes > self._unconfirmed_max:
-                self._check_unconfirmed()
+            self._remember(data)
             self.connection.send_frame(data)
+        else:
+            self.connection.send_parts(parts, size)
 
     def _send_reply(self, packet: Packet, counted_size: int) -> None:
         if counted_size:
@@ -237,9 +254,10 @@ class ServerSession:
         wanted = [answer for answer in answers if answer is not None]
         if wanted and not connection.closed:
             size = sum(map(len, wanted))
-            if window is not None:
+            if window is not None and self.reattachable:
                 window.sent_many(wanted, size)
-                self._check_unconfirmed()
+                if window.cached_bytes >= self._check_kept_at:
+                    self._check_kept()
             connection.send_parts(wanted, size)
 
     def flush_confirmations(self) -> None:
@@ -248,6 +266,13 @@ class ServerSession:
             due = self.window.flush()
             if due is not None:
                 self.connection.send(PacketsConfirmed(due), self.channel)
+
+    def refuse_reattachment(self) -> None:
+        """A client wants to go on, but what it may have missed is not kept: it has to begin anew, under the same name if it likes."""
+        self.end(failed=True)
+        self.connection.sessions.pop(self.channel, None)
+        if self.connection.transport_lost and not self.connection.sessions:
+            self.connection.superseded()
 
     def transfer(self, connection: ServerConnection, last_confirmed: int) -> int:
         """Go on with a new connection of the same client; sends again what it has not got.  Returns our own last command id."""

@@ -114,6 +114,10 @@ class Sessions:
         if session is None or session.window is None or session.closed:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return
+        if not session.reattachable:
+            session.refuse_reattachment()
+            connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+            return
         if session.channel in connection.sessions:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return
@@ -126,7 +130,7 @@ class Sessions:
         """All that was received before is confirmed: go on with the new connection, unless something has ended meanwhile."""
         if connection.closed:
             return
-        if session.closed or session.channel in connection.sessions:
+        if session.closed or session.channel in connection.sessions or not session.reattachable:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
         else:
             connection.declare_version(session.version)

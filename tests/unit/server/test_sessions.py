@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.configuration import Configuration, ResourceLimit
+from mqbroker.server import session as server_session
 from mqbroker.server.login import GuestLoginModule, Identity, LoginStep
 from mqbroker.server.naming import Naming
 from mqclient.wire import packets as wire
@@ -311,6 +312,78 @@ class WindowTests(SynchronousTestCase):
         self.assertEqual(window.cached, 6)
         self.session.send(wire.PacketsConfirmed(3))
         self.assertEqual(window.cached, 2)
+
+
+class KeptTests(SynchronousTestCase):
+    """What is kept for a client that confirms late is bounded, whatever window it has asked for."""
+
+    def setUp(self) -> None:
+        self.patch(server_session, "KEPT_MAX", 200_000)
+        self.world = World()
+        self.peer = self.world.peer()
+        self.session = self.peer.open(window_size=0x7FFFFFFF, name="late")
+        self.session.create_queue("q")
+        self.small = self.peer.open(window_size=1000, name="small")
+        self.plain = self.peer.open(name="plain")
+        self.session.consume()
+
+    def send(self, count: int) -> None:
+        other = self.world.session()
+        for _ in range(count):
+            other.publish(bytes(50_000), durable=False)
+
+    @property
+    def kept(self) -> int:
+        return sum(each.window.cached_bytes for each in self.peer.connection.sessions.values() if each.window is not None)
+
+    def reattach(self, name: str) -> wire.ReattachSessionResponse:
+        peer = self.world.peer()
+        peer.version = 136
+        peer.send(wire.ReattachSession(name, -1), SESSION_CHANNEL)
+        (answer,) = of_kind(peer.take(SESSION_CHANNEL), wire.ReattachSessionResponse)
+        return answer
+
+    def test_below_the_limit_everything_is_sent_again(self) -> None:
+        self.send(3)
+        self.assertEqual(len(self.session.received()), 3)
+        self.peer.lose()
+        self.assertTrue(self.reattach("late").reattached)
+
+    def test_beyond_it_the_session_goes_on_and_cannot_be_reattached(self) -> None:
+        self.send(20)
+        self.assertEqual(len(self.session.received()), 20)
+        self.assertLessEqual(self.kept, 300_000)
+        self.assertFalse(self.peer.connection.closed)
+        self.session.send(wire.PacketsConfirmed(20))
+        self.assertEqual(self.reattach("late"), wire.ReattachSessionResponse(-1, False))
+        self.assertEqual((self.world.queue("q").consumer_count, self.world.queue("q").references.count), (0, 20))
+        self.assertEqual(sorted(self.world.server.sessions.by_name), ["c2-10", "plain", "small"])
+
+    def test_with_its_socket_the_session_is_gone_and_others_are_not(self) -> None:
+        self.send(20)
+        self.peer.lose()
+        self.assertEqual(self.world.queue("q").references.count, 20)
+        self.assertEqual(sorted(self.world.server.sessions.by_name), ["c2-10", "small"])
+        again = self.world.peer().open(window_size=1000, name="late")
+        again.consume()
+        self.assertEqual(len(again.received()), 20)
+        self.assertTrue(self.reattach("small").reattached)
+
+    def test_alone_it_leaves_no_connection(self) -> None:
+        for session in (self.small, self.plain):
+            session.ok(wire.SessionClose())
+        self.send(20)
+        self.peer.lose()
+        self.assertNotIn(self.peer.connection, self.world.server.connections)
+        self.assertEqual(self.world.queue("q").references.count, 20)
+
+    def test_many_small_sessions_count_together(self) -> None:
+        sessions = [self.peer.open(window_size=0x7FFFFFFF) for _ in range(10)]
+        for number, session in enumerate(sessions):
+            session.create_queue(f"q{number}")
+            session.consume(f"q{number}")
+            self.world.session().publish(bytes(70_000), f"q{number}", durable=False)
+        self.assertLess(self.kept, 350_000)
 
 
 class MetadataTests(SynchronousTestCase):

@@ -87,6 +87,12 @@ class ConfirmationWindow:
         """The frames to send again, in order."""
         return list(self._cache)
 
+    def forget(self) -> None:
+        """Keep nothing of what was sent: it cannot be sent again."""
+        self._first_cached += len(self._cache)
+        self._cache.clear()
+        self.cached_bytes = 0
+
     def clear(self) -> None:
         """Start again, for a session that was created anew."""
         self._cache.clear()
