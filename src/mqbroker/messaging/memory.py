@@ -22,6 +22,10 @@ PAGE_BACKLOG_MAX = 16 * 1024 * 1024
 """Bytes on their way to pages beyond which producers of paging addresses get no further credits: the disk is slower than they are."""
 
 
+TOLERANCE_MAX = 8 * 1024 * 1024
+"""Bytes beyond its limit, or a tenth of the limit if that is less, that an address may have before anybody is held back."""
+
+
 class GlobalMemory:
     """The sum over all addresses.  Limits: bytes and messages, -1 = none.
 
@@ -127,6 +131,12 @@ class AddressMemory:
             return self.paging is None or not overall.congested
         return not self.full
 
+    @property
+    def excess(self) -> int:
+        """Bytes by which the address, or all of them together, are beyond limit and tolerance; at least 1 while the disk is full."""
+        overall = self._global
+        return max(_excess(self.size, self.settings.max_size_bytes), _excess(overall.size, overall.max_bytes), int(overall.disk_full))
+
     def add(self, size: int) -> None:
         """A message came."""
         self.size += size
@@ -218,3 +228,7 @@ class AddressMemory:
         overall = self._global
         if (overall.full or overall.disk_full or overall.congested) and self not in overall.accounts_waiting:
             overall.accounts_waiting.append(self)
+
+
+def _excess(size: int, limit: int) -> int:
+    return size - limit - min(limit // 10, TOLERANCE_MAX) if limit >= 0 else 0

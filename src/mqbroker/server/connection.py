@@ -109,6 +109,7 @@ class ServerConnection:
         self.writable = True
         self.logged_in = False
         self.refusals = 0
+        self.held_back = 0
         self.closed = False
         self.transport_lost = False
         self.sessions: dict[int, ServerSession] = {}
@@ -153,7 +154,7 @@ class ServerConnection:
             self.liveness.seen = True
         else:
             self.liveness.unframed(len(data))
-        if self._busy or not self.writable:
+        if self._busy or not self.writable or self.held_back:
             self._waiting_frames.extend(frames)
         else:
             self._handle_frames(frames)
@@ -202,7 +203,7 @@ class ServerConnection:
                 self.fail("internal error")
             if self.closed:
                 return
-            if self._busy or not self.writable:
+            if self._busy or not self.writable or self.held_back:
                 self._waiting_frames = [*frames[index + 1 :], *self._waiting_frames]
                 return
             index += 1
@@ -280,10 +281,19 @@ class ServerConnection:
         """Go on with the frames that could not be handled when they came."""
         if self.closed:
             return
-        if self._waiting_frames and self.writable and not self._busy:
+        if self._waiting_frames and self.writable and not self._busy and not self.held_back:
             frames, self._waiting_frames = self._waiting_frames, []
             self._handle_frames(frames)
         self._update_reading()
+
+    def hold_back(self) -> None:
+        """Do not read from the peer, which lives all the same, until :meth:`hear_again` was called as many times."""
+        self.held_back += 1
+        self._update_reading()
+
+    def hear_again(self) -> None:
+        self.held_back -= 1
+        self.server.turn.run(self._handle_waiting)
 
     def yield_turn(self) -> None:
         """A costly request: everybody else comes first before this peer's next one."""
@@ -342,7 +352,7 @@ class ServerConnection:
         self._handle_waiting()
 
     def _update_reading(self) -> None:
-        wanted = self.writable and not self._busy and not self._waiting_frames
+        wanted = self.writable and not self._busy and not self.held_back and not self._waiting_frames
         if wanted != self._reading and not self.transport_lost:
             self._reading = wanted
             if wanted:
@@ -354,6 +364,10 @@ class ServerConnection:
 
     def check_alive(self, now: float) -> None:
         """Called every ``connection-ttl-check-interval``; ``now`` is the monotonic clock in seconds."""
+        if self.held_back and not self.transport_lost:
+            # Its pings wait behind what it has sent; and it is to see that the broker lives.
+            self.liveness.seen = True
+            self.send(Ping(self.liveness.ttl_ms), PING_CHANNEL)
         reason = self.liveness.check(now)
         if reason is not None:
             self.fail(reason)

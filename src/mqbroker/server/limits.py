@@ -40,6 +40,8 @@ CREDIT_REQUESTS_WAITING_MAX = 10_000
 UPLOAD_HEADERS_MAX = 4 * 1024 * 1024
 """Bytes of headers and properties of the large messages that one connection has begun: these stay in memory until the body is there."""
 
+UPLOAD_BODIES_MAX = 16 * 1024 * 1024 * 1024
+"""Bytes of the bodies of the large messages that one connection has begun and not ended: they are on the disk."""
 
 CONTROL_FRAME_SIZE_MAX = 1024 * 1024
 """Bytes of a frame that carries no message: what a peer says beside messages is kept, or costs work, and needs no more."""
@@ -71,6 +73,7 @@ class ConnectionLimits:
     producers: int = PRODUCERS_MAX
     credit_requests: int = CREDIT_REQUESTS_WAITING_MAX
     upload_headers: int = UPLOAD_HEADERS_MAX
+    upload_bodies: int = UPLOAD_BODIES_MAX
     metadata_length: int = METADATA_LENGTH_MAX
 
     def check_sessions(self, connection: ServerConnection) -> None:
@@ -105,6 +108,11 @@ class ConnectionLimits:
             raise connection.refuse(
                 IllegalStateError(f"the headers of the large messages that the connection sends exceed {self.upload_headers} bytes")
             )
+
+    def check_upload_bodies(self, connection: ServerConnection, size: int) -> None:
+        """May ``size`` bytes of a large message be added?"""
+        if size + sum(session.sends.upload_body_size for session in connection.sessions.values()) > self.upload_bodies:
+            raise IllegalStateError(f"the large messages that the connection sends exceed {self.upload_bodies} bytes")
 
 
 class ResourceLimits:

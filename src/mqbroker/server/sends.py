@@ -6,11 +6,13 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mqbroker.messaging.address import Address
 from mqbroker.messaging.definitions import ANYCAST
 from mqbroker.messaging.memory import AddressMemory
 from mqbroker.messaging.message import PROPERTIES_CHECKED_FROM, Message, check_properties
 from mqbroker.messaging.ports import LargeBody
 from mqbroker.server.naming import check_length, split_qualified
+from mqbroker.server.overdrafts import Overdraft
 from mqbroker.server.send_runs import SendRuns
 from mqbroker.server.stated_queues import MARK as STATED_QUEUES
 from mqbroker.server.stated_queues import take_stated_queues
@@ -36,9 +38,12 @@ _TRAILER_130 = struct.Struct(">Bq")
 class _LargeUpload:
     """A large message whose body is still coming.  One that is ``refused`` has no body: what comes is thrown away."""
 
-    __slots__ = ("body", "content", "refused")
+    __slots__ = ("address", "body", "content", "refused")
 
-    def __init__(self, content: CoreMessage, body: LargeBody | None, refused: MQError | None = None) -> None:
+    def __init__(
+        self, content: CoreMessage, body: LargeBody | None, refused: MQError | None = None, address: Address | None = None
+    ) -> None:
+        self.address = address
         self.content = content
         self.body = body
         self.refused = refused
@@ -46,6 +51,12 @@ class _LargeUpload:
     def append(self, chunk: bytes) -> None:
         if self.body is not None and chunk:
             self.body.append(chunk)
+
+    def refuse(self, error: MQError) -> None:
+        """Forget what has come; the last piece is answered with ``error``."""
+        self.abandon()
+        self.body = None
+        self.refused = error
 
     def abandon(self) -> None:
         if self.body is not None:
@@ -65,6 +76,7 @@ class SessionSends:
         """Bytes of headers of the large message that is coming."""
         self._credit_waiters: dict[Callable[[], None], AddressMemory] = {}
         self._failed_requests: set[str] = set()
+        self._overdraft = Overdraft(session)
         self._names: dict[str, tuple[str, str | None, int | None]] = {}
         self.producers: dict[int, str | None] = {}
         self.messages_sent = 0
@@ -148,6 +160,9 @@ class SessionSends:
         stated = None
         if message.buffer.find(STATED_QUEUES, message.properties_offset) >= 0:
             stated = take_stated_queues(core, message, address, routing_type, session.permissions.check)
+        known = core.addresses.get(address)
+        if known is not None and known.memory.full:
+            self._overdraft.charge(known, message.encode_size)
         return server.messaging.sending.send(message, address, queue, routing_type, session.context, transaction, stated)
 
     def _check_permission(self, address: str, queue: str | None) -> None:
@@ -204,15 +219,23 @@ class SessionSends:
             return
         content.message_id = self._server.store.next_id()
         self.upload_size = size
-        self._upload = _LargeUpload(content, self._server.store.create_large_body(content.message_id))
+        known = self._server.messaging.core.addresses.get(address)
+        self._upload = _LargeUpload(content, self._server.store.create_large_body(content.message_id), address=known)
 
     def _continue_large(self, packet: wire.SessionSendContinuation) -> None:
         session = self._session
         upload = self._upload
         correlation_id = packet.correlation_id if session.version >= VERSION_CORRELATION else None
+        if upload is not None and upload.address is not None and upload.address.memory.full:
+            self._overdraft.charge(upload.address, len(packet.chunk))
         try:
             if upload is None:
                 raise IllegalStateError("SESS_SEND_CONTINUATION without an open large message")
+            if upload.body is not None:
+                try:
+                    self._server.connection_limits.check_upload_bodies(session.connection, len(packet.chunk))
+                except MQError as error:
+                    upload.refuse(error)
             upload.append(packet.chunk)
             if packet.continues:
                 if packet.requires_response:
@@ -252,6 +275,12 @@ class SessionSends:
     # --- credits
 
     @property
+    def upload_body_size(self) -> int:
+        """Bytes of the body of the large message that is coming, as far as they are there."""
+        upload = self._upload
+        return 0 if upload is None or upload.body is None else upload.body.size
+
+    @property
     def requests_waiting(self) -> int:
         """Requests for credits that wait for room."""
         return len(self._credit_waiters)
@@ -259,8 +288,10 @@ class SessionSends:
     def _request_credits(self, packet: wire.ProducerRequestCredits) -> None:
         session = self._session
         name, _ = session.connection.naming.strip(packet.address)
-        address = self._server.messaging.core.addresses.get(split_qualified(name)[0])
+        name = split_qualified(name)[0]
+        address = self._server.messaging.core.addresses.get(name)
         if address is None or address.name == self._server.management_address:
+            self._overdraft.granted(name, packet.credits)
             session.send(wire.ProducerCredits(packet.credits, packet.address))
             return
 
@@ -268,6 +299,7 @@ class SessionSends:
             self._credit_waiters.pop(grant, None)
             self._failed_requests.discard(address.name)
             if not session.closed:
+                self._overdraft.granted(name, packet.credits)
                 session.send(wire.ProducerCredits(packet.credits, packet.address))
 
         memory = address.memory

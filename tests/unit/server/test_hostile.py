@@ -11,7 +11,7 @@ from mqbroker.config.configuration import Configuration
 from mqbroker.messaging import turn
 from mqbroker.messaging.core import STRAY_CACHES_MAX
 from mqbroker.messaging.message import PROPERTIES_MAX
-from mqbroker.server import partial_frames
+from mqbroker.server import overdrafts, partial_frames
 from mqbroker.server.limits import CONTROL_FRAME_SIZE_MAX, REFUSALS_MAX, ConnectionLimits
 from mqbroker.server.naming import NAME_LENGTH_MAX
 from mqbroker.server.reasons import REASONS_MAX, REPEATED_REASON_SECONDS, ReasonLog
@@ -20,7 +20,7 @@ from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER, PING_CHANNEL, PREAMBLE
 from mqclient.wire.message import KEY_DUPLICATE_ID, encode_headers, encode_message
 from mqclient.wire.properties import BYTES, INT, NULL, STRING, TypedValue
 from tests.unit.messaging.support import FakeClock
-from tests.unit.server.support import Session, World, of_kind
+from tests.unit.server.support import Session, World, message_id, of_kind
 
 
 class HostileCase(SynchronousTestCase):
@@ -180,6 +180,29 @@ class LimitTests(HostileCase):
         second.begin_large(properties={"p": (STRING, "x" * 300)})
         second.chunk(b"x", 1, reply=True)
         self.assertEqual(len(of_kind(second.take(), wire.NullResponse)), 1)
+
+    def test_a_large_message_without_end(self) -> None:
+        world = limited(upload_bodies=10_000)
+        peer = world.peer()
+        first, second, other = peer.open(), peer.open(), world.session()
+        first.create_queue("q")
+        for session in (first, second, other):
+            session.begin_large()
+            session.chunk(bytes(4000))
+        second.chunk(bytes(4000))
+        self.assertEqual([body.holders for body in world.store.bodies.values()], [1, 0, 1])
+        for _ in range(5):
+            second.chunk(bytes(4000))
+        second.chunk(b"", 32_000, reply=True)
+        (answer,) = second.take()
+        self.assertIsInstance(answer, wire.ExceptionResponse)
+        for session in (first, other):
+            session.chunk(bytes(4000), 8000, reply=True)
+            self.assertIsInstance(session.take()[-1], wire.NullResponse)
+        second.begin_large()
+        second.chunk(bytes(9000), 9000, reply=True)
+        self.assertIsInstance(second.take()[-1], wire.NullResponse)
+        self.assertEqual(world.queue("q").message_count, 3)
 
     def test_metadata_of_all_sessions(self) -> None:
         peer = limited(metadata_length=100).peer()
@@ -436,6 +459,114 @@ class PartialFrameTests(HostileCase):
 
 
 SCANNED = 50
+
+
+class OverdraftTests(HostileCase):
+    """Senders that ignore that they have no credits."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.patch(overdrafts, "SLICE", 5000)
+        self.patch(overdrafts, "OVERDRAFT_MAX", 100_000)
+        settings = {"q": {"max_size_bytes": 20_000, "address_full_policy": "BLOCK"}}
+        self.world = World(Configuration(security_enabled=False, address_settings=settings))
+        self.session = self.world.peer().open()
+        self.session.create_queue("q")
+        self.queue = self.world.queue("q")
+
+    @property
+    def reading(self) -> bool:
+        return self.session.peer.transport.reading
+
+    def send(self, count: int = 1) -> None:
+        for _ in range(count):
+            self.session.publish(bytes(1000), durable=False)
+
+    def test_the_connection_is_not_read_from_until_there_is_room(self) -> None:
+        self.send(15)
+        self.assertTrue(self.reading)
+        self.send(50)
+        self.assertFalse(self.reading)
+        count = self.queue.message_count
+        self.assertLess(self.queue.address.memory.size, 32_000)
+        self.assertTrue(any("AMQ222183" in line for line in self.lines))
+        consumer = self.world.peer().open()
+        consumer.consume()
+        for _ in range(5):
+            for packet in consumer.received():
+                consumer.send(wire.IndividualAcknowledge(0, message_id(packet), False))
+            self.world.clock.advance(0.01)
+        self.assertEqual(self.queue.messages_acknowledged, 65, "nothing is lost")
+        self.assertGreater(65, count)
+        self.assertTrue(self.reading)
+
+    def test_who_has_credits_may_use_them(self) -> None:
+        self.session.send(wire.ProducerRequestCredits(20_000, "q"))
+        self.send(30)
+        self.assertTrue(self.reading)
+        self.send(30)
+        self.assertFalse(self.reading)
+
+    def test_credits_without_measure_are_not_honoured(self) -> None:
+        self.patch(overdrafts, "CREDITS_HONOURED_MAX", 10_000)
+        self.session.send(wire.ProducerRequestCredits(0x7FFFFFFF, "q"))
+        self.send(40)
+        self.assertFalse(self.reading)
+
+    def test_it_lives_meanwhile_and_is_told_so(self) -> None:
+        self.session.peer.ping(5000)
+        self.send(40)
+        self.session.peer.read()
+        peers = [self.session.peer.connection]
+        for _ in range(20):
+            self.world.clock.advance(0.999)
+            self.session.peer.ping(5000)
+        self.assertFalse(peers[0].closed)
+        self.assertIn((PING_CHANNEL, wire.Ping(5000)), self.session.peer.read())
+
+    def test_an_acknowledgement_behind_it_is_heard(self) -> None:
+        self.session.consume(credits=10_000_000)
+        received = self.session.received()
+        self.send(60)
+        received = self.session.received()
+        for packet in received:
+            self.session.send(wire.IndividualAcknowledge(0, message_id(packet), False))
+        self.assertFalse(self.reading)
+        for _ in range(30):
+            self.world.clock.advance(overdrafts.HELD_BACK_SECONDS)
+            for packet in self.session.received():
+                self.session.send(wire.IndividualAcknowledge(0, message_id(packet), False))
+        self.assertEqual((self.queue.messages_acknowledged, self.reading), (60, True))
+
+    def test_a_large_message_while_the_disk_is_full(self) -> None:
+        self.session.begin_large()
+        self.session.chunk(bytes(50_000))
+        self.assertTrue(self.reading)
+        self.world.messaging.core.global_memory.disk_full = True
+        for _ in range(3):
+            self.session.chunk(bytes(4000))
+        self.assertFalse(self.reading)
+        (body,) = self.world.store.bodies.values()
+        self.assertEqual(body.size, 58_000)
+        self.world.messaging.core.global_memory.disk_full = False
+        self.world.clock.advance(overdrafts.HELD_BACK_SECONDS)
+        self.assertEqual((body.size, self.reading), (62_000, True))
+
+    def test_one_that_goes_on_for_ever_is_given_up(self) -> None:
+        for _ in range(200):
+            self.send(10)
+            self.world.clock.advance(overdrafts.HELD_BACK_SECONDS)
+        self.assertTrue(self.session.peer.transport.aborted)
+        self.assertLess(self.queue.address.memory.size, 140_000)
+        self.assertTrue(any("sends without credits" in line for line in self.lines))
+
+    def test_its_end_leaves_no_timer(self) -> None:
+        before = self.world.clock.pending
+        self.send(60)
+        self.session.peer.lose()
+        self.world.clock.advance(REPEATED_REASON_SECONDS + 1)
+        self.assertLessEqual(self.world.clock.pending, before)
+        self.assertEqual(self.queue.address.memory.waiting, 0)
 
 
 class FilterTests(HostileCase):
