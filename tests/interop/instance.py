@@ -68,6 +68,14 @@ BROKER_XML = """<?xml version="1.0"?>
             <max-size-messages>100</max-size-messages>
             <address-full-policy>BLOCK</address-full-policy>
          </address-setting>
+         <address-setting match="paged.#">
+            <max-delivery-attempts>-1</max-delivery-attempts>
+            <max-size-bytes>20000</max-size-bytes>
+            <page-size-bytes>30000</page-size-bytes>
+            <address-full-policy>PAGE</address-full-policy>
+            <page-limit-messages>1000</page-limit-messages>
+            <page-full-policy>FAIL</page-full-policy>
+         </address-setting>
          <address-setting match="interop.delayed.#">
             <redelivery-delay>300</redelivery-delay>
          </address-setting>

@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.integration.kill.rounds import ROLES, Clients, Outcome, Role, run_rounds
+from tests.integration.kill.deliveries import judge_paged
+from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, ROLES, Clients, Outcome, Role, run_rounds
 from tests.interop.cutting_proxy import CuttingProxy
 from tests.interop.instance import Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.processes import ProcessFailed
 from tests.soak.report import Part
-from tests.soak.verdict import judge_activity, judge_deliveries
+from tests.soak.verdict import judge_activity, judge_mixed
 from tests.soak.watch import Trend, Watch, folder_mib, process_sample
 
 KILLED_SHARE = 0.3
@@ -47,7 +48,7 @@ MIXED_ROLES = (
     Role("visitor", 2, 100),
     Role("manager", 1, 500),
 )
-BEHIND_PROXY = frozenset({"producer", "consumer", "subscriber", "kinds", "asking", "visitor"})
+BEHIND_PROXY = frozenset({"producer", "consumer", "subscriber", "kinds", "asking", "visitor", "lagger"})
 
 
 def say(text: str) -> None:
@@ -102,6 +103,7 @@ class MixedRun:
         try:
             clients.append(Clients(url_of, self._folder / "logs" / "transfer", ROLES))
             clients.append(Clients(url_of, self._folder / "logs" / "mixed", MIXED_ROLES, "tests.soak.worker"))
+            clients.append(Clients(url_of, self._folder / "logs" / "paged", PAGED_ROLES, PAGED_MODULE))
             clients[0].wait_for_load()
             self._under_kills(proxy, clients, begin + self._seconds * KILLED_SHARE)
             self._living_on(proxy, clients, begin + self._seconds)
@@ -109,7 +111,8 @@ class MixedRun:
             for each in clients:
                 each.ask_to_stop()
             self.parts.append(guarded("transfers", clients[0].finish))
-            self.parts.append(self._with_activity(guarded("mixed load", lambda: clients[1].finish(judge_deliveries))))
+            self.parts.append(self._with_activity(guarded("mixed load", lambda: clients[1].finish(judge_mixed))))
+            self.parts.append(guarded("paged addresses", lambda: clients[2].finish(judge_paged)))
             self._broker.stop()
         except (ProcessFailed, OSError) as error:
             self.parts.append(Part("mixed run", time.monotonic() - begin, problems=[f"{type(error).__name__}: {error}"]))
@@ -153,7 +156,7 @@ class MixedRun:
         pid = self._broker.pid
         data = self._broker.folder / "data"
         subjects = {"broker": lambda: process_sample(pid), "data folder": lambda: {"journal": folder_mib(data)}}
-        for each, roles in zip(clients, (ROLES, MIXED_ROLES), strict=True):
+        for each, roles in zip(clients, (ROLES, MIXED_ROLES, PAGED_ROLES), strict=True):
             for role, process in zip(roles, each.processes, strict=True):
                 subjects[f"client {role.name}"] = lambda child=process.pid: process_sample(child)
         watch = Watch(subjects, SAMPLE_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tests.integration.kill.deliveries import judge_deliveries
 from tests.integration.kill.verdict import Event
 
 KINDS = 3
@@ -22,41 +23,9 @@ def receivers_of(name: str) -> list[str]:
     return [f"f{kind_of(name)}"]
 
 
-def judge_deliveries(events: Iterable[Event]) -> list[str]:
-    """All violations, each as a sentence: lost, from nowhere, for somebody else, damaged, overtaken, back after its acknowledgement."""
-    tried: set[str] = set()
-    sent: set[str] = set()
-    got: set[str] = set()
-    acknowledged: set[str] = set()
-    latest: dict[tuple[str, str], int] = {}
-    problems = []
-    for event in events:
-        receiver, _, name = event.name.rpartition(">")
-        if event.verb == "try":
-            tried.add(name)
-        elif event.verb == "sent":
-            sent.add(name)
-        elif event.verb == "acked":
-            acknowledged.add(event.name)
-        elif event.verb == "damaged":
-            problems.append(f"{event.name} came with another body than it was sent with")
-        elif event.verb == "got":
-            if name not in tried:
-                problems.append(f"{event.name} was received, nobody sent it")
-                continue
-            if receiver not in receivers_of(name):
-                problems.append(f"{event.name} was received by the wrong consumer")
-            if event.name in acknowledged:
-                problems.append(f"{event.name} came again after its confirmed acknowledgement")
-            if event.name not in got:
-                producer, _, number = name.rpartition("-")
-                if int(number) < latest.get((receiver, producer), -1):
-                    problems.append(f"{event.name} came first after {producer}-{latest[receiver, producer]}")
-                latest[receiver, producer] = max(int(number), latest.get((receiver, producer), -1))
-            got.add(event.name)
-    for name in sorted(sent):
-        problems += [f"{receiver}>{name} was confirmed and is lost" for receiver in receivers_of(name) if f"{receiver}>{name}" not in got]
-    return problems
+def judge_mixed(events: Iterable[Event]) -> list[str]:
+    """All violations of the mixed clients, each as a sentence."""
+    return judge_deliveries(events, receivers_of)
 
 
 def judge_activity(counts: dict[str, int]) -> list[str]:

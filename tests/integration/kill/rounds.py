@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.verdict import Event, judge, read_logs
 from tests.interop.mqbroker_process import ROOT
 from tests.interop.peers import Peer
@@ -41,6 +42,9 @@ class Role:
 
 
 ROLES = (Role("producer", 3, 10), Role("transactor", 2), Role("xa", 2), Role("consumer", 4))
+PAGED_ROLES = (Role("hoarder", 3, 20), Role("lagger", 3))
+PAGED_MODULE = "tests.integration.kill.paged"
+PAGE_FILES = "page files"  # in the counts: the most that a killed broker has left
 
 
 class Clients:
@@ -112,18 +116,32 @@ def run_rounds(
 ) -> Outcome:
     """Kill and start `broker` (which is not started yet) so many times under load; `progress` hears of each round."""
     broker.start()
-    clients = Clients(lambda role: broker.url, folder / "logs")
+    pages = 0
+    clients: list[Clients] = []
     try:
-        clients.wait_for_load()
+        clients.append(Clients(lambda role: broker.url, folder / "logs"))
+        clients.append(Clients(lambda role: broker.url, folder / "paged-logs", PAGED_ROLES, PAGED_MODULE))
+        clients[0].wait_for_load()
         for number in range(rounds):
             time.sleep(rng.uniform(*LOAD_SECONDS))
             broker.kill()
+            pages = max(pages, page_files(broker.folder))
             if rng.random() < KILLED_STARTS:
                 kill_while_starting(broker, rng)
             broker.start()
-            clients.check()
+            for each in clients:
+                each.check()
             progress(number + 1)
-        return clients.finish()
+        for each in clients:
+            each.ask_to_stop()
+        plain, paged = clients[0].finish(), clients[1].finish(judge_paged)
+        counts = {**plain.counts, **{f"paged {verb}": count for verb, count in paged.counts.items()}, PAGE_FILES: pages}
+        return Outcome([*plain.problems, *paged.problems], counts)
     finally:
-        clients.kill()
+        for each in clients:
+            each.kill()
         broker.kill()
+
+
+def page_files(folder: Path) -> int:
+    return sum(1 for path in (folder / "data" / "paging").rglob("*.page"))

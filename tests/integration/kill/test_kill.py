@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from tests.integration.kill.rounds import run_rounds
+from tests.integration.kill.rounds import PAGE_FILES, run_rounds
 from tests.interop.peers import new_peer, peer_name
 
 ROUNDS = 10
@@ -26,3 +26,5 @@ class KillTests(unittest.TestCase):
         self.assertEqual(outcome.problems, [], f"replay with MQBROKER_SEED={seed}")
         self.assertGreater(outcome.counts["sent"], 10 * ROUNDS, "hardly any load")
         self.assertGreater(outcome.counts["large"], ROUNDS, "hardly any large messages")
+        self.assertGreater(outcome.counts["paged large"], ROUNDS, "hardly any large messages in pages")
+        self.assertGreater(outcome.counts[PAGE_FILES], 3, "hardly any paging")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.integration.kill.verdict import Event
 from tests.soak.report import Part, Report
-from tests.soak.verdict import judge_activity, judge_deliveries, kind_of
+from tests.soak.verdict import judge_activity, judge_mixed, kind_of
 from tests.soak.watch import Sample, Trend, Watch, folder_mib, process_sample, trends
 
 GOOD = ["try t0-3", "sent t0-3", "got s0>t0-3", "got s1>t0-3", "acked s0>t0-3", "try k1-4", "sent k1-4", "got f1>k1-4", "acked f1>k1-4"]
@@ -23,18 +23,18 @@ def events(lines: Sequence[str]) -> list[Event]:
 
 class DeliveryTests(unittest.TestCase):
     def problem(self, *more: str, without: str = "") -> str:
-        problems = judge_deliveries(events([*(line for line in GOOD if line != without), *more]))
+        problems = judge_mixed(events([*(line for line in GOOD if line != without), *more]))
         self.assertEqual(len(problems), 1, problems)
         return problems[0]
 
     def test_a_good_run(self) -> None:
-        self.assertEqual(judge_deliveries(events(GOOD)), [])
+        self.assertEqual(judge_mixed(events(GOOD)), [])
 
     def test_what_was_not_confirmed_may_be_lost(self) -> None:
-        self.assertEqual(judge_deliveries(events([*GOOD, "try t0-4", "got s0>t0-4"])), [])
+        self.assertEqual(judge_mixed(events([*GOOD, "try t0-4", "got s0>t0-4"])), [])
 
     def test_unacknowledged_messages_may_come_again(self) -> None:
-        self.assertEqual(judge_deliveries(events([*GOOD, "got s1>t0-3"])), [])
+        self.assertEqual(judge_mixed(events([*GOOD, "got s1>t0-3"])), [])
 
     def test_each_subscription_gets_everything(self) -> None:
         self.assertEqual(self.problem(without="got s1>t0-3"), "s1>t0-3 was confirmed and is lost")
