@@ -70,8 +70,8 @@ BROKER_XML = """<?xml version="1.0"?>
          </address-setting>
          <address-setting match="paged.#">
             <max-delivery-attempts>-1</max-delivery-attempts>
-            <max-size-bytes>20000</max-size-bytes>
-            <page-size-bytes>30000</page-size-bytes>
+            <max-size-bytes>5000</max-size-bytes>
+            <page-size-bytes>10000</page-size-bytes>
             <address-full-policy>PAGE</address-full-policy>
             <page-limit-messages>1000</page-limit-messages>
             <page-full-policy>FAIL</page-full-policy>

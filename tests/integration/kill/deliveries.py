@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tests.integration.kill.verdict import Event
 
-BATCH = 3  # messages of a sending transaction, with numbers in a row
+BATCH = 8  # messages of a sending transaction, with numbers in a row
 
 
 def judge_deliveries(events: Iterable[Event], receivers_of: Callable[[str], Sequence[str]]) -> list[str]:

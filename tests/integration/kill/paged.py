@@ -17,10 +17,10 @@ from tests.integration.kill.verdict import body_of, is_large
 from tests.integration.kill.worker import PRODUCER_PARAMETERS, Worker, main
 
 QUEUE, TOPIC = "queue://paged.queue", "topic://paged.topic"
-TIDE_SECONDS = 6.0
-RISING_SECONDS = 3.0
-SLOW_SECONDS = 0.2  # between two transactions of a slow consumer while the tide rises
-TAKEN = 5  # messages of a receiving transaction
+TIDE_SECONDS = 8.0
+RISING_SECONDS = 5.0
+SLOW_SECONDS = 0.5  # between two transactions of a slow consumer while the tide rises
+TAKEN = 6  # messages of a receiving transaction
 ROLLED_BACK_EVERY = 7
 SUBSCRIPTIONS = 2
 

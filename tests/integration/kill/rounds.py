@@ -42,7 +42,7 @@ class Role:
 
 
 ROLES = (Role("producer", 3, 10), Role("transactor", 2), Role("xa", 2), Role("consumer", 4))
-PAGED_ROLES = (Role("hoarder", 3, 20), Role("lagger", 3))
+PAGED_ROLES = (Role("hoarder", 3, 5), Role("lagger", 3))
 PAGED_MODULE = "tests.integration.kill.paged"
 PAGE_FILES = "page files"  # in the counts: the most that a killed broker has left
 
