@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.queue import Queue
 
-RUN_MAX = 1000
+RUN_LENGTH = 1000
 """Messages of one queue that go in together."""
 
 Entry = tuple[Message, list[RecoveredReference]]
@@ -50,7 +50,7 @@ def restore_messages(core: MessagingCore, queues: Mapping[int, Queue], entries: 
             and not to_hold
         ):
             run = runs.get(first.queue_id)
-            if run is None or run.address != message.address or len(run.messages) >= RUN_MAX:
+            if run is None or run.address != message.address or len(run.messages) >= RUN_LENGTH:
                 queue = queues.get(first.queue_id)
                 if queue is None:
                     continue
