@@ -12,7 +12,9 @@ from mqbroker.messaging.definitions import ANYCAST, MULTICAST, ROUTING_TYPE_NAME
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Reference
+from mqbroker.messaging.references import Reference, ReferenceList
+from mqbroker.messaging.selection import scheduled, waiting
+from mqbroker.messaging.steps import Steps, run_to_end
 from mqclient.errors import (
     AddressDoesNotExistError,
     DeleteAddressError,
@@ -22,6 +24,9 @@ from mqclient.errors import (
     QueueExistsError,
     UnexpectedRoutingTypeError,
 )
+
+DISCARDED_TOGETHER = 64
+"""Messages that are removed as one stored step."""
 
 
 class Administration:
@@ -192,10 +197,35 @@ class Administration:
 
     def purge(self, queue: Queue) -> int:
         """Remove every message that waits or is scheduled.  Returns how many."""
-        references = [*queue.references, *queue.scheduled]
-        self.discard(references)
-        paged = 0 if queue.pages is None else queue.pages.purge()
-        return len(references) + paged
+        return run_to_end(self.purge_steps(queue))
+
+    def purge_steps(self, queue: Queue) -> Steps[int]:
+        """As :meth:`purge`, in steps."""
+        count = yield from self.discard_each(waiting(queue))
+        count += yield from self.discard_each(scheduled(queue))
+        if queue.pages is not None and not queue.deleted:
+            count += queue.pages.purge()
+        return count
+
+    def purge_soon(self, queue: Queue) -> None:
+        """As :meth:`purge`, in steps that nobody waits for."""
+        self._core.steps.start(self.purge_steps(queue), self._done)
+
+    def discard_each(self, references: Iterable[Reference | None]) -> Steps[int]:
+        """Discard what is given one by one, None standing for what was only looked at.  The result says how many."""
+        count = looked_at = 0
+        some: list[Reference] = []
+        for reference in references:
+            looked_at += 1
+            if reference is not None:
+                some.append(reference)
+            if looked_at == DISCARDED_TOGETHER:
+                self.discard(some)
+                count += len(some)
+                some, looked_at = [], 0
+                yield DISCARDED_TOGETHER
+        self.discard(some)
+        return count + len(some)
 
     def discard(self, references: list[Reference]) -> None:
         """Remove waiting or scheduled references for good, as if acknowledged."""
@@ -301,15 +331,27 @@ class Administration:
         return address
 
     def _discard_references(self, queue: Queue) -> None:
-        core = self._core
-        for reference in [*queue.references]:
-            queue.references.remove(reference)
-            core.let_go(reference)
-        for reference in [*queue.scheduled]:
-            core.let_go(reference)
+        """Nobody can see the messages any more; they are let go in steps."""
+        gone = [*queue.scheduled]
         queue.scheduled.clear()
         if queue.pages is not None:
             queue.pages.close()
+        references, queue.references = queue.references, ReferenceList()
+        self._core.steps.start(self._let_go(references, gone), self._done)
+
+    def _let_go(self, references: ReferenceList, others: list[Reference]) -> Steps[None]:
+        let_go = self._core.let_go
+        while (reference := references.take_head()) is not None:
+            let_go(reference)
+            yield 1
+        for other in others:
+            let_go(other)
+            yield 1
+
+    @staticmethod
+    def _done(result: object, failure: Exception | None) -> None:
+        if failure is not None:
+            raise failure
 
     def _after_unbind(self, address: Address, keep_address: bool) -> None:
         core = self._core

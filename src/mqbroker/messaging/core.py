@@ -17,6 +17,7 @@ from mqbroker.messaging.ports import Clock, PagePlace, Store
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import MEMORY_PER_REFERENCE, Reference
 from mqbroker.messaging.routing import RoutingTable
+from mqbroker.messaging.steps import StepwiseWork
 from mqbroker.messaging.turn import Turn
 
 STRAY_CACHES_MAX = 100
@@ -95,6 +96,7 @@ class MessagingCore:
         self.options = options
         self.random = random
         self.turn = Turn(clock)
+        self.steps = StepwiseWork(self.turn, clock)
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
         self.routing = RoutingTable(wildcards)

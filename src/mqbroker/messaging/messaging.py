@@ -68,7 +68,7 @@ class Messaging:
         core.paging.restore(queues)
         for queue in queues.values():
             wanted = {message_id for queue_id, message_id in to_hold if queue_id == queue.queue_id}
-            for reference in () if queue.pages is None or not wanted else queue.pages.take(message_ids=wanted):
+            for reference in () if queue.pages is None or not wanted else queue.pages.take(wanted):
                 held[queue.queue_id, reference.message.message_id] = reference
         for queue in queues.values():
             queue.messages_added = 0

@@ -7,10 +7,10 @@ a time.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from mqbroker.messaging.filter import Filter
 from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import PagedMessage, PageFolder, PagePlace, PageReader, StoreBatch
@@ -237,14 +237,26 @@ class QueuePages:
                 return messages
         return None
 
-    def take(self, filter: Filter | None = None, message_ids: Container[int] | None = None) -> Iterator[Reference]:
-        """Read the messages that match, before their turn; each is put at the end of the queue."""
+    def take(self, message_ids: Container[int]) -> Iterator[Reference]:
+        """Read the messages with these ids, before their turn; each is put at the end of the queue."""
+        return (reference for reference in self.take_each(None, message_ids) if reference is not None)
+
+    def take_each(self, accept: Callable[[Message], bool] | None, message_ids: Container[int] | None) -> Iterator[Reference | None]:
+        """Read the messages that are accepted, before their turn, putting each at the end of the queue; None stands for another one.
+
+        Others may have their turn in between, and the queue may read on.  What comes later is left out.
+        """
+        return islice(self._take_each(accept, message_ids), self._queue.paged)
+
+    def _take_each(self, accept: Callable[[Message], bool] | None, message_ids: Container[int] | None) -> Iterator[Reference | None]:
         for paging, reader in list(self.sources):
             for entry in _rest(reader):
                 message = entry.message
-                if message_ids is not None and message.message_id not in message_ids:
-                    continue
-                if filter is None or filter.matches(message):
+                wanted = (message_ids is None or message.message_id in message_ids) and (accept is None or accept(message))
+                place = message.store_state
+                if not wanted or self._queue.deleted or (isinstance(place, PagePlace) and reader.passed(place)):
+                    yield None
+                else:
                     reader.take(message)
                     yield self._enter(paging, entry)
 

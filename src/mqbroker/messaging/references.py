@@ -129,6 +129,11 @@ class ReferenceList:
         self._first_order = 0
         self.count = 0
 
+    @property
+    def next_order(self) -> int:
+        """The order of the next reference that comes."""
+        return self._next_order
+
     def head(self) -> Reference | None:
         """The reference that is next in turn."""
         mask = self._mask

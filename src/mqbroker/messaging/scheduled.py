@@ -66,6 +66,9 @@ class ScheduledReferences:
             self.durable_count += sign
             self.durable_size += sign * message.stored_size
 
+    def __contains__(self, reference: Reference) -> bool:
+        return reference in self._places
+
     def __iter__(self) -> Iterator[Reference]:
         return (entry[2] for entry in sorted(self._heap) if self._places.get(entry[2]) == entry[1])
 

@@ -12,6 +12,7 @@ from mqbroker.messaging.address import Address
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
 from mqbroker.messaging.message import Message
+from mqbroker.messaging.steps import Steps
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
 from mqbroker.server.management.views import limit_percent
 from mqclient.wire.bodies import encode_text
@@ -88,8 +89,11 @@ class AddressControl(Resource):
         self.address.memory.blocked = True
         return True
 
-    def purge(self) -> int:
-        return sum(self.server.messaging.administration.purge(queue) for queue in list(self.address.queues))
+    def purge(self) -> Steps[int]:
+        count = 0
+        for queue in list(self.address.queues):
+            count += yield from self.server.messaging.administration.purge_steps(queue)
+        return count
 
     def clear_duplicate_ids(self) -> bool:
         self.server.messaging.core.forget_duplicate_ids(self.address.name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqbroker.messaging.core import is_stored
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
@@ -13,6 +13,8 @@ from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
+from mqbroker.messaging.selection import paged, scheduled, waiting
+from mqbroker.messaging.steps import Steps
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
 from mqbroker.server.management.views import Row, consumer_row, message_map
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE
@@ -20,9 +22,10 @@ from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
 
+T = TypeVar("T")
 
-REMOVED_TOGETHER = 1000
-"""Messages that are removed as one stored step."""
+Selected = Iterator[Reference | None]
+"""References one by one; None stands for a message that was only looked at."""
 
 
 class QueueControl(Resource):
@@ -35,29 +38,29 @@ class QueueControl(Resource):
 
     # --- messages that wait
 
-    def _seen(self, filter_text: Any, limit: int = -1) -> Iterator[Message]:
-        """The messages that wait, to be looked at, also those in pages."""
+    def _seen(self, filter_text: Any, limit: int = -1) -> Iterator[Message | None]:
+        """The messages that wait, to be looked at, also those in pages.  None stands for one that the filter does not match."""
         filter = parse_filter(filter_text)
         pages = self.queue.pages
-        waiting = (reference.message for reference in self.queue.references)
-        messages = waiting if pages is None else chain(waiting, pages.unread())
-        found = (message for message in messages if filter is None or filter.matches(message))
-        return islice(found, None if limit < 0 else limit)
+        messages = (None if each is None else each.message for each in waiting(self.queue, None if filter is None else filter.matches))
+        if pages is not None:
+            unread = (each if filter is None or filter.matches(each) else None for each in pages.unread())
+            return _first(limit, chain(messages, unread))
+        return _first(limit, messages)
 
-    def _selected(self, filter_text: Any, limit: int = -1) -> Iterator[Reference]:
+    def _selected(self, filter_text: Any, limit: int = -1) -> Iterator[Reference | None]:
         """The references that wait, to be treated; messages in pages are read one after the other, as they are asked for."""
         filter = parse_filter(filter_text)
-        pages = self.queue.pages
-        waiting = [reference for reference in self.queue.references if filter is None or filter.matches(reference.message)]
-        found = iter(waiting) if pages is None else chain(waiting, pages.take(filter))
-        return islice(found, None if limit < 0 else limit)
+        accept = None if filter is None else filter.matches
+        return _first(limit, chain(waiting(self.queue, accept), paged(self.queue, accept)))
 
-    def _one(self, message_id: Any) -> list[Reference]:
+    def _one(self, message_id: Any) -> Iterator[Reference | None]:
         wanted = as_int(message_id)
-        for reference in [*self.queue.references, *self.queue.scheduled]:
-            if reference.message.message_id == wanted:
-                return [reference]
-        return [] if self.queue.pages is None else list(islice(self.queue.pages.take(message_ids=(wanted,)), 1))
+
+        def accept(message: Message) -> bool:
+            return message.message_id == wanted
+
+        return _first(1, chain(waiting(self.queue, accept), scheduled(self.queue, accept), paged(self.queue, None, (wanted,))))
 
     def _maps(self, references: Iterable[Reference]) -> list[Row]:
         return self._rows(reference.message for reference in references)
@@ -66,8 +69,17 @@ class QueueControl(Resource):
         limit = self.settings.management_message_attribute_size_limit
         return [message_map(message, limit) for message in messages]
 
-    def list_messages(self, filter_text: Any = None) -> list[Row]:
-        return self._rows(self._seen(filter_text, self.settings.management_browse_page_size))
+    def list_messages(self, filter_text: Any = None) -> Steps[list[Row]]:
+        rows: list[Row] = []
+        for message in self._seen(filter_text, self.settings.management_browse_page_size):
+            if message is not None:
+                rows += self._rows([message])
+            yield 1
+        return rows
+
+    def list_messages_as_json(self, filter_text: Any = None) -> Steps[str]:
+        rows = yield from self.list_messages(filter_text)
+        return json.dumps(rows, default=str)
 
     def list_scheduled(self) -> list[Row]:
         return self._maps(self.queue.scheduled)
@@ -104,14 +116,19 @@ class QueueControl(Resource):
         ]
 
     def count_messages(self, filter_text: Any = None, group_by: Any = None) -> Any:
-        if not group_by:
-            return self.queue.message_count if not filter_text else sum(1 for _ in self._seen(filter_text))
+        if not group_by and not filter_text:
+            return self.queue.message_count
+        return self._count(filter_text, group_by)
+
+    def _count(self, filter_text: Any, group_by: Any) -> Steps[Any]:
         counts: dict[str, int] = {}
         for message in self._seen(filter_text):
-            value = message.property(str(group_by))
-            key = "null" if value is None else str(value)
-            counts[key] = counts.get(key, 0) + 1
-        return json.dumps(counts)
+            if message is not None:
+                value = message.property(str(group_by)) if group_by else None
+                key = "null" if value is None else str(value)
+                counts[key] = counts.get(key, 0) + 1
+            yield 1
+        return json.dumps(counts) if group_by else counts.get("null", 0)
 
     def first_message(self) -> Any:
         first = next(self._seen(None), None)
@@ -127,64 +144,70 @@ class QueueControl(Resource):
 
     # --- what is done to them
 
-    def remove(self, references: Iterable[Reference]) -> int:
-        rest, count = iter(references), 0
-        while some := list(islice(rest, REMOVED_TOGETHER)):
-            self.server.messaging.administration.discard(some)
-            count += len(some)
-        return count
-
-    def expire(self, references: Iterable[Reference]) -> int:
+    def _each(self, references: Selected, action: Callable[[Reference], object]) -> Steps[int]:
+        """Do ``action`` to each reference, unless it says False.  The result says to how many."""
         count = 0
         for reference in references:
+            if reference is not None and action(reference) is not False:
+                count += 1
+            yield 1
+        return count
+
+    def remove(self, references: Selected) -> Steps[int]:
+        return self.server.messaging.administration.discard_each(references)
+
+    def expire(self, references: Selected) -> Steps[int]:
+        def expire(reference: Reference) -> None:
             self.queue.take(reference)
             self.server.messaging.settlement.expire(reference)
-            count += 1
-        return count
 
-    def dead_letter(self, references: Iterable[Reference]) -> int:
-        count = 0
-        for reference in references:
+        return self._each(references, expire)
+
+    def dead_letter(self, references: Selected) -> Steps[int]:
+        def kill(reference: Reference) -> None:
             self.queue.take(reference)
             self.server.messaging.settlement.kill(reference)
-            count += 1
-        return count
 
-    def move(self, references: Iterable[Reference], target: Any) -> int:
+        return self._each(references, kill)
+
+    def move(self, references: Selected, target: Any) -> Steps[int]:
         """Move to the queue ``target``."""
-        queue = self.server.messaging.core.queues.get(str(target))
+        core = self.server.messaging.core
+        queue = core.queues.get(str(target))
         if queue is None:
             raise ManagementError(f"AMQ229017: Queue {target} does not exist")
-        count = 0
-        for reference in references:
-            self.server.messaging.settlement.move(reference, queue.definition.address, queue.name)
-            count += 1
-        return count
 
-    def retry(self, references: Iterable[Reference]) -> int:
+        def move(reference: Reference) -> None:
+            if queue.deleted:
+                raise ManagementError(f"AMQ229017: Queue {target} does not exist any more")
+            self.server.messaging.settlement.move(reference, queue.definition.address, queue.name)
+
+        return self._each(references, move)
+
+    def retry(self, references: Selected) -> Steps[int]:
         """Send messages back to where they came from; those that do not say where stay."""
         core = self.server.messaging.core
-        count = 0
-        for reference in references:
+
+        def retry(reference: Reference) -> bool:
             address = reference.message.property(KEY_ORIGINAL_ADDRESS)
             if not isinstance(address, str) or address not in core.addresses:
-                continue
+                return False
             original = reference.message.property(KEY_ORIGINAL_QUEUE)
             queue = core.queues.get(original) if isinstance(original, str) else None
             if queue is not None and queue.definition.address == address:
                 self.server.messaging.settlement.move(reference, address, queue.name)
             else:
                 self.server.messaging.settlement.move(reference, address, None)
-            count += 1
-        return count
+            return True
 
-    def change_priority(self, references: Iterable[Reference], priority: Any) -> int:
+        return self._each(references, retry)
+
+    def change_priority(self, references: Selected, priority: Any) -> Steps[int]:
         value = as_int(priority)
         if not 0 <= value <= 9:
             raise ManagementError(f"invalid priority {value}; from 0 to 9 is possible")
-        count = 0
-        for reference in references:
-            count += 1
+
+        def change(reference: Reference) -> None:
             reference.message.set_priority(value)
             if reference.listed:
                 self.queue.references.remove(reference)
@@ -192,10 +215,11 @@ class QueueControl(Resource):
                 self.queue.references.append(reference)
             else:
                 reference.priority = value
-        return count
 
-    def deliver_scheduled(self, message_id: Any) -> None:
-        for reference in self._one(message_id):
+        return self._each(references, change)
+
+    def deliver_scheduled(self, message_id: Any) -> Steps[None]:
+        def deliver(reference: Reference) -> None:
             if reference.scheduled:
                 self.queue.scheduled.remove(reference)
                 reference.scheduled = 0
@@ -204,6 +228,8 @@ class QueueControl(Resource):
                     batch = self.server.store.begin()
                     batch.schedule(self.queue.queue_id, reference.message, 0)
                     self.server.store.commit(batch)
+
+        yield from self._each(self._one(message_id), deliver)
         self.server.turn.mark_queue(self.queue)
 
     def pause(self, persist: Any = False) -> None:
@@ -241,20 +267,35 @@ def _queue(getter: Callable[[Queue], Any]) -> Callable[[QueueControl], Any]:
     return lambda control: getter(control.queue)
 
 
-def _by_filter(action: Callable[..., int]) -> Callable[..., int]:
+def _first(limit: int, items: Iterator[T | None]) -> Iterator[T | None]:
+    """Up to ``limit`` of them (-1 = all), not counting None."""
+    for item in items:
+        yield item
+        if item is not None:
+            limit -= 1
+            if not limit:
+                return
+
+
+def _by_filter(action: Callable[..., Steps[int]]) -> Callable[..., Steps[int]]:
     """Operations whose last text parameter before others is a filter."""
     return lambda control, filter_text=None, *rest: action(control, control._selected(filter_text), *rest)
 
 
-def _by_id(action: Callable[..., int]) -> Callable[..., bool]:
-    return lambda control, message_id, *rest: bool(action(control, control._one(message_id), *rest))
+def _by_id(action: Callable[..., Steps[int]]) -> Callable[..., Steps[bool]]:
+    return lambda control, message_id, *rest: _any(action(control, control._one(message_id), *rest))
 
 
-def _with_flush_limit(control: QueueControl, *parameters: Any) -> int:
+def _any(steps: Steps[int]) -> Steps[bool]:
+    count = yield from steps
+    return bool(count)
+
+
+def _with_flush_limit(control: QueueControl, *parameters: Any) -> Steps[int]:
     return control.remove(control._selected(parameters[-1] if parameters else None))
 
 
-def _move_some(control: QueueControl, *parameters: Any) -> int:
+def _move_some(control: QueueControl, *parameters: Any) -> Steps[int]:
     """moveMessages(filter, target[, reject duplicates[, count]]), also with a leading flush limit."""
     rest = list(parameters[1:]) if isinstance(parameters[0], int) and len(parameters) > 2 else list(parameters)
     limit = as_int(rest[3]) if len(rest) > 3 else -1
@@ -312,8 +353,8 @@ QueueControl.ATTRIBUTES = {
 }
 
 QueueControl.OPERATIONS = {
-    "listMessagesAsJSON": Operation(lambda control, text=None: json.dumps(control.list_messages(text), default=str), 0, 1),
-    "listMessages": Operation(lambda control, text=None: control.list_messages(text), 0, 1),
+    "listMessagesAsJSON": Operation(QueueControl.list_messages_as_json, 0, 1),
+    "listMessages": Operation(QueueControl.list_messages, 0, 1),
     "listScheduledMessagesAsJSON": Operation(lambda control: json.dumps(control.list_scheduled(), default=str)),
     "listScheduledMessages": Operation(lambda control: control.list_scheduled()),
     "listDeliveringMessagesAsJSON": Operation(lambda control: json.dumps(control.list_delivering(), default=str)),
@@ -322,12 +363,12 @@ QueueControl.OPERATIONS = {
     "peekFirstMessageAsJSON": Operation(QueueControl.first_message),
     "removeMessage": Operation(_by_id(QueueControl.remove), 1),
     "removeMessages": Operation(_with_flush_limit, 1, 2),
-    "removeAllMessages": Operation(lambda control: control.server.messaging.administration.purge(control.queue)),
+    "removeAllMessages": Operation(lambda control: control.server.messaging.administration.purge_steps(control.queue)),
     "expireMessage": Operation(_by_id(QueueControl.expire), 1),
     "expireMessages": Operation(_by_filter(QueueControl.expire), 0, 1),
     "retryMessage": Operation(_by_id(QueueControl.retry), 1),
     "retryMessages": Operation(_by_filter(QueueControl.retry), 0, 1),
-    "moveMessage": Operation(lambda control, message_id, target, reject=False: bool(control.move(control._one(message_id), target)), 2, 3),
+    "moveMessage": Operation(lambda control, message_id, target, reject=False: _any(control.move(control._one(message_id), target)), 2, 3),
     "moveMessages": Operation(_move_some, 2, 5),
     "sendMessageToDeadLetterAddress": Operation(_by_id(QueueControl.dead_letter), 1),
     "sendMessagesToDeadLetterAddress": Operation(_by_filter(QueueControl.dead_letter), 0, 1),

@@ -7,9 +7,10 @@ A resource lists its attributes in ``ATTRIBUTES`` and its operations in ``OPERAT
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from mqbroker.messaging.steps import run_to_end
 from mqclient.errors import MQError
 
 Json = None | bool | int | float | str | list[Any] | dict[str, Any]
@@ -76,6 +77,11 @@ class Registry:
 
     def invoke(self, resource_name: str, operation: str, parameters: Sequence[Any]) -> Any:
         """Call an operation (or read an attribute by its getter).  Raises ManagementError, or what the operation raises."""
+        result = self.begin(resource_name, operation, parameters)
+        return run_to_end(result) if isinstance(result, Generator) else result
+
+    def begin(self, resource_name: str, operation: str, parameters: Sequence[Any]) -> Any:
+        """As :meth:`invoke`, but an operation that may take long is not done yet: what is returned are its :data:`.steps.Steps`."""
         resource = self.find(resource_name)
         if resource is None:
             raise ManagementError(f"AMQ229067: Cannot find resource with name {resource_name}")

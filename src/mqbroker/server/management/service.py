@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.message import Message
+from mqbroker.messaging.steps import Steps
 from mqbroker.server.management.registry import ManagementError, Registry
 from mqbroker.server.naming import split_qualified
 from mqclient.errors import MalformedPacketError, MQError
@@ -57,40 +60,66 @@ class ManagementService:
         resource = message.property(RESOURCE_KEY)
         operation = message.property(OPERATION_KEY)
         attribute = message.property(ATTRIBUTE_KEY)
-        properties: dict[str, TypedValue] = {}
-        body: str | None = None
-        if isinstance(resource, str) and (isinstance(operation, str) or isinstance(attribute, str)):
-            succeeded, result = self._perform(session, message, resource, operation, attribute)
-            properties[SUCCEEDED_KEY] = (BOOLEAN, succeeded)
-            body = (
-                json.dumps([result], ensure_ascii=False, separators=(",", ":"), default=str)
-                if result is not None or not succeeded
-                else None
-            )
-        # What was done may still be on its way to the disk.
-        session.context.run(self._server.store.ticket(), self._reply, message, properties, body)
-
-    def _perform(self, session: ServerSession, message: Message, resource: str, operation: object, attribute: object) -> tuple[bool, Any]:
+        if not isinstance(resource, str) or not (isinstance(operation, str) or isinstance(attribute, str)):
+            self._reply_later(session, message, {}, None)
+            return
         name = operation if isinstance(operation, str) else attribute
         assert isinstance(name, str)
-        succeeded = False
-        result: Any = None
         try:
             if isinstance(operation, str):
                 self._check(session, resource, operation, view=self._view_methods.match(operation) is not None)
-                result = self._registry.invoke(resource, operation, self._parameters(message))
+                result = self._registry.begin(resource, operation, self._parameters(message))
             else:
                 self._check(session, resource, name, view=True)
                 result = self._registry.attribute(resource, name)
-            succeeded = True
-        except MQError as error:
-            result = str(error)
         except Exception as error:
-            log.failure("management: {resource}.{name} failed", resource=resource, name=name)
-            result = f"{type(error).__name__}: {error}"
+            self._done(session, message, resource, operation, name, None, error)
+            return
+        if isinstance(result, Generator):
+            self._do_steps(session, message, resource, name, result)
+        else:
+            self._done(session, message, resource, operation, name, result, None)
+
+    def _do_steps(self, session: ServerSession, message: Message, resource: str, operation: str, steps: Steps[Any]) -> None:
+        """Work that may take long: whoever has asked for it is not heard before it is done, everybody else is."""
+        connection = session.connection
+        finished = held = False
+
+        def done(result: Any, failure: Exception | None) -> None:
+            nonlocal finished
+            finished = True
+            self._done(session, message, resource, operation, operation, result, failure)
+            if held:
+                connection.hear_again()
+
+        self._server.messaging.core.steps.start(steps, done)
+        if not finished:
+            held = True
+            connection.hold_back()
+
+    def _done(
+        self, session: ServerSession, message: Message, resource: str, operation: object, name: str, result: Any, failure: Exception | None
+    ) -> None:
+        """The request was carried out, or not."""
+        succeeded = failure is None
+        if isinstance(failure, MQError):
+            result = str(failure)
+        elif failure is not None:
+            log.failure(
+                "management: {resource}.{name} failed",
+                Failure(failure),  # type: ignore[no-untyped-call]
+                resource=resource,
+                name=name,
+            )
+            result = f"{type(failure).__name__}: {failure}"
         if isinstance(operation, str):
             self._audit.management(session.subject, session.connection.remote, resource, operation, succeeded)
-        return succeeded, result
+        body = json.dumps([result], ensure_ascii=False, separators=(",", ":"), default=str) if result is not None or not succeeded else None
+        self._reply_later(session, message, {SUCCEEDED_KEY: (BOOLEAN, succeeded)}, body)
+
+    def _reply_later(self, session: ServerSession, message: Message, properties: dict[str, TypedValue], body: str | None) -> None:
+        """What was done may still be on its way to the disk."""
+        session.context.run(self._server.store.ticket(), self._reply, message, properties, body)
 
     def _check(self, session: ServerSession, resource: str, method: str, *, view: bool) -> None:
         if self._rbac:
