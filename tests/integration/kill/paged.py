@@ -20,6 +20,7 @@ QUEUE, TOPIC = "queue://paged.queue", "topic://paged.topic"
 TIDE_SECONDS = 8.0
 RISING_SECONDS = 5.0
 SLOW_SECONDS = 0.5  # between two transactions of a slow consumer while the tide rises
+BATCH_SECONDS = 0.2  # between two sending transactions, so that the subscription that acknowledges each message can catch up
 TAKEN = 6  # messages of a receiving transaction
 ROLLED_BACK_EVERY = 7
 SUBSCRIPTIONS = 2
@@ -93,7 +94,7 @@ class PagedWorker(Worker):
                 session.commit()
                 for name in names:
                     self.log("sent", name)
-                time.sleep(self.pace_seconds)
+                time.sleep(BATCH_SECONDS)
 
     def keep_up(self, session: jms.Session) -> None:
         """Acknowledge each message of the subscription, and wait for the broker's confirmation."""
