@@ -53,6 +53,7 @@ STORE = StoreSettings(
     "/data/journal",
     "/data/bindings",
     "/data/large-messages",
+    "/data/paging",
     journal_file_size=4 * 1024,
     bindings_file_size=2 * 1024,
     journal_compact_min_files=2,
@@ -69,10 +70,22 @@ class Plan:
     stock_bytes: int
     redelivery_delay: int
     count_before_delivery: bool
+    paging: int
+    """How many bytes the addresses jobs and news take before they page; -1: as many as come."""
 
     @staticmethod
     def draw(rng: random.Random) -> Plan:
-        return Plan(rng.choice(("BLOCK", "PAGE", "FAIL")), rng.choice((2000, 6000)), rng.choice((0, 0, 200)), rng.random() < 0.2)
+        return Plan(
+            rng.choice(("BLOCK", "PAGE", "FAIL")),
+            rng.choice((2000, 6000)),
+            rng.choice((0, 0, 200)),
+            rng.random() < 0.2,
+            rng.choice((-1, 0, 0, 1500, 3000)),
+        )
+
+    def pages(self, address: str) -> bool:
+        """May messages of the address go to pages?"""
+        return self.full_policy == "PAGE" if address == "stock" else self.paging >= 0 and address in ("jobs", "news")
 
 
 def configuration(plan: Plan) -> Configuration:
@@ -86,7 +99,15 @@ def configuration(plan: Plan) -> Configuration:
         addresses=addresses,
         address_settings={
             "#": {"max_delivery_attempts": -1, "expiry_address": EXPIRED},
-            "jobs": {"max_delivery_attempts": 3, "dead_letter_address": DEAD_LETTERS, "redelivery_delay": plan.redelivery_delay},
+            "jobs": {
+                "max_delivery_attempts": 3,
+                "dead_letter_address": DEAD_LETTERS,
+                "redelivery_delay": plan.redelivery_delay,
+                "address_full_policy": "PAGE",
+                "max_size_bytes": plan.paging,
+                "page_size_bytes": 1500,
+            },
+            "news": {"address_full_policy": "PAGE", "max_size_bytes": plan.paging, "page_size_bytes": 1000},
             "stock": {"address_full_policy": plan.full_policy, "max_size_bytes": plan.stock_bytes, "page_size_bytes": 1500},
         },
         message_expiry_scan_period=500,
@@ -316,6 +337,11 @@ class BrokerNode:
     def nothing_scheduled(self) -> bool:
         return self.running and not any(queue.scheduled.count for queue in self.messaging.core.queues.values())
 
+    @property
+    def paged(self) -> int:
+        """How many messages wait in pages."""
+        return sum(queue.paged for queue in self.messaging.core.queues.values())
+
     def idle_problems(self) -> list[str]:
         """What is not back to nothing although no client is connected and every queue is empty."""
         found = []
@@ -335,6 +361,9 @@ class BrokerNode:
         files = self.disk.list(STORE.large_messages_directory)
         if files:
             found.append(f"bodies of large messages are left: {files}")
+        pages = [path for path in self.disk.files() if path.startswith(f"{STORE.paging_directory}/") and path.endswith(".page")]
+        if pages:
+            found.append(f"pages are left: {pages}")
         if self.store.backlog:
             found.append(f"{self.store.backlog} bytes wait for the disk")
         return found

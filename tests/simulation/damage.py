@@ -16,10 +16,13 @@ from mqbroker.cli.data_recover import Loss, Salvage, salvage, write_journal
 from mqbroker.cli.journal_folder import DataFolders
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.errors import JournalDamagedError
+from mqbroker.storage.pages import page_number
 from mqbroker.storage.recover import read_folder
 from mqbroker.storage.replay import find_images, record_ids
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
+from mqclient.storageformat.page_records import PageJournalRecord
+from mqclient.storageformat.records import decode_records
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.model import Ledger
 from tests.simulation.world import World
@@ -95,7 +98,16 @@ class Damage:
         if len(data) < HEADER_SIZE:
             return set()
         frames = read_frames(memoryview(data), decode_segment_header(data).seed)
-        return {number for frame in frames if frame.offset < loss.end and frame.end > loss.start for number in record_ids(frame.content)}
+        lost = [frame.content for frame in frames if frame.offset < loss.end and frame.end > loss.start]
+        return {number for content in lost for number in (*record_ids(content), *self._ids_in_pages(content))}
+
+    def _ids_in_pages(self, content: memoryview) -> Iterator[int]:
+        """The ids of all messages in the pages that the journal spoke of there."""
+        pages = {record.page for record in decode_records(content) if isinstance(record, PageJournalRecord)}
+        for path, data in self.files.items() if pages else ():
+            if page_number(path.rpartition("/")[2]) in pages:
+                for frame in read_frames(memoryview(data), decode_segment_header(data).seed):
+                    yield from record_ids(frame.content)
 
     def _salvage(self) -> Salvage:
         """What ``mqbroker data recover`` does, on copies of the files."""
@@ -117,9 +129,13 @@ class Damage:
 
     def _folders(self, root: Path) -> DataFolders:
         settings = self.settings
-        names = (settings.journal_directory, settings.bindings_directory, settings.large_messages_directory)
-        journal, bindings, bodies = (root / name.lstrip("/") for name in names)
-        return DataFolders(journal, bindings, bodies)
+        names = (
+            settings.journal_directory,
+            settings.bindings_directory,
+            settings.large_messages_directory,
+            settings.paging_directory or "",
+        )
+        return DataFolders(*(root / name.lstrip("/") for name in names))
 
 
 def _files(root: Path) -> Iterator[tuple[str, bytes]]:

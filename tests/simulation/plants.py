@@ -54,6 +54,12 @@ PLANTS = {
         "parts += _moved(key, references, self._addresses, self._index.branch_of(key)) if key.message_id % 2 else [b'']",
         LOST,
     ),
+    "page-dropped": Plant(
+        "mqbroker.storage.page_state:StoredPages.drop_unrouted",
+        "if page.address is None or not page.needed:",
+        "if page.address is None or not page.needed or number % 3 == 0:",
+        LOST,
+    ),
     "duplicate-ids-forgotten": Plant(
         "mqbroker.messaging.messaging:Messaging.restore",
         "for known in recovered.duplicate_ids:",

@@ -130,7 +130,13 @@ class Simulation:
         if not world.run(SCHEDULED_MAX, lambda: broker.nothing_scheduled):
             world.violation("scheduled messages never become due")
             return
+        if broker.paged:
+            # What is scheduled in pages is seen when it is read: it must be due then.
+            world.run(SCHEDULED_MAX if self._clock_was_ahead() and broker.plan.redelivery_delay else 3.0)
         self._drain()
+
+    def _clock_was_ahead(self) -> bool:
+        return any(isinstance(fault, faults.ClockStep) and fault.milliseconds > 0 for fault in self.schedule.timed)
 
     def _drain(self) -> None:
         """Take out what is left; then nothing may be left, neither now nor after another crash."""
@@ -158,7 +164,7 @@ class Simulation:
         for number in range(rng.choice((2, 3))):
             address = rng.choice(("orders", "orders", "jobs", "news", "news", "stock"))
             kind = rng.choice(senders)
-            if address == "stock" and kind is TransactedSender and self.broker.plan.full_policy != "FAIL":
+            if address == "stock" and kind is TransactedSender and self.broker.plan.full_policy == "BLOCK":
                 # What a transaction has sent fills the address; one that fills it altogether waits for itself.
                 kind = BlockingSender
             self.actors.append(kind(self, f"{_word(kind)}{number}", address))
