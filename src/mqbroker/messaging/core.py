@@ -12,6 +12,7 @@ from mqbroker.config.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.duplicates import DuplicateIdCache
 from mqbroker.messaging.memory import AddressMemory, GlobalMemory
+from mqbroker.messaging.message import MEMORY_PER_MESSAGE
 from mqbroker.messaging.paging import Paging
 from mqbroker.messaging.ports import Clock, PagePlace, Store
 from mqbroker.messaging.queue import Queue
@@ -192,7 +193,8 @@ class MessagingCore:
             return
         if account is not None:
             message.account = None
-            account.remove(message.memory + MEMORY_PER_REFERENCE)
+            # As Message.memory, without a call.
+            account.remove(MEMORY_PER_MESSAGE + 2 * len(message.buffer) - message.properties_offset + MEMORY_PER_REFERENCE)
         if message.large is not None:
             message.large.release()
 

@@ -148,7 +148,8 @@ class AddressMemory:
         """A message with ``references`` references came into memory; this is its account from now on."""
         message.account = self
         message.references = references
-        size = message.memory + references * MEMORY_PER_REFERENCE
+        # As Message.memory, without a call: this is on the way of every message.
+        size = MEMORY_PER_MESSAGE + 2 * len(message.buffer) - message.properties_offset + references * MEMORY_PER_REFERENCE
         self.size += size
         self.messages += 1
         overall = self._global

@@ -49,7 +49,8 @@ class Reference:
     def __init__(self, message: Message, queue: Queue, scheduled: int = 0, delivery_count: int = 0) -> None:
         self.message = message
         self.queue = queue
-        self.priority = message.priority
+        priority = message.buffer[message.properties_offset - 1]
+        self.priority = priority if priority <= 9 else message.priority
         self.scheduled = scheduled
         self.delivery_count = delivery_count
         self.recorded_counts = 0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.filter import Filter, parse_filter
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message import MEMORY_PER_MESSAGE, Message
 from mqbroker.messaging.ports import PagedMessage, PagePlace, PageReader
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Cursor, Reference
@@ -153,8 +153,8 @@ class ServerConsumer:
         self.last_delivered_ms = self._turn.now_ms
         if self._simple and message.large is None:
             self.unacknowledged[message.message_id] = reference
-            self.bytes_in_transit += message.memory
             buffer = message.buffer
+            self.bytes_in_transit += MEMORY_PER_MESSAGE + 2 * len(buffer) - message.properties_offset
             size = len(buffer) + FRAME_OVERHEAD
             head = _pack_header(size - 4, RECEIVE_TYPE, session.channel)
             session.send_parts((head, buffer, _pack_trailer(self.consumer_id, reference.delivery_count)), size)

@@ -14,7 +14,8 @@ from mqbroker.messaging.references import Cursor, Reference, ReferenceList
 
 class _Message:
     def __init__(self, priority: int, number: int) -> None:
-        self.priority = priority
+        self.buffer = bytes((priority,))
+        self.properties_offset = 1
         self.number = self.message_id = number
 
 
@@ -81,7 +82,7 @@ class _Model(RuleBasedStateMachine):
         self.count = 0
 
     def _sorted(self) -> list[Reference]:
-        return sorted(self.model, key=lambda reference: (-reference.message.priority, reference.order))
+        return sorted(self.model, key=lambda reference: (-reference.priority, reference.order))
 
     @rule(priority=st.integers(0, 9))
     def append(self, priority: int) -> None:
