@@ -74,7 +74,7 @@ class MessageGroups:
     (``_held_for``) is ready.
     """
 
-    __slots__ = ("_ahead", "_far", "_held_for", "_owners", "_passed", "_queue", "_sharing", "settling")
+    __slots__ = ("_ahead", "_far", "_held_for", "_owners", "_passed", "_queue", "_sharing", "settling", "unfinished")
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -86,6 +86,8 @@ class MessageGroups:
         self._held_for: set[QueueConsumer] = set()
         self.settling = False
         """Delivery waits until nothing is in delivery any more (group-rebalance-pause-dispatch)."""
+        self.unfinished = False
+        """The budget of the turn ended before the last delivery did; it goes on in a later one."""
 
     @property
     def count(self) -> int:
@@ -140,6 +142,7 @@ class MessageGroups:
         A message whose consumer is busy stops the delivery there: what stands behind it does not overtake.
         """
         queue = self._queue
+        self.unfinished = False
         if self.settling:
             if queue.delivering:
                 return
@@ -150,12 +153,12 @@ class MessageGroups:
             # They come first, from the head on; then it goes on where it was.
             self._far, self._ahead, self._held_for = self._ahead, None, set()
         try:
-            pending = self._deliver(waiting)
+            self.unfinished = self._deliver(waiting)
         finally:
             if self._far is not None:
                 self._far.close()
                 self._far = None
-        if pending:
+        if self.unfinished:
             queue.turn.go_on_later(queue, begun=begun)
 
     def _deliver(self, waiting: set[QueueConsumer]) -> bool:

@@ -228,6 +228,8 @@ class ServerConsumer:
         queue = self.queue
         if queue.paused or queue.address.paused or not queue.references.count:
             return False
+        if queue.groups is not None and not self.browse_only:
+            return self.ready and queue.groups.unfinished
         return self.ready and self.cursor is not None and self.cursor.unfinished
 
     def _search_on(self) -> None:

@@ -9,8 +9,9 @@ import time
 
 from mqbroker.server.limits import CONSUMERS_MAX, REFUSALS_MAX, SESSIONS_MAX, TEMPORARY_QUEUES_MAX
 from mqclient.wire import packets as wire
+from mqclient.wire.bodies import encode_text
 from mqclient.wire.frames import HEADER, PING_CHANNEL, SESSION_CHANNEL, frame
-from mqclient.wire.message import TYPE_BYTES, CoreMessage, encode_headers, encode_message
+from mqclient.wire.message import TYPE_BYTES, TYPE_TEXT, CoreMessage, encode_headers, encode_message
 from mqclient.wire.packets import PACKETS
 from mqclient.wire.properties import BYTE, STRING, TypedValue
 from tests.integration.hostile.case import TTL_SECONDS, HostileCase
@@ -256,22 +257,45 @@ class AfterLoginTests(HostileCase):
 
     def test_a_filter_over_a_long_queue(self) -> None:
         """The search goes on, and others meanwhile, too."""
+        for exclusive in (False, True):
+            with self.attack(growth=512 * MIB):
+                attacker = self.long_queue(exclusive)
+                attacker.send(self.many(wire.SessionStart()))
+                for number in range(10):
+                    packets = wire.CreateConsumer(number, "long", "none LIKE '%a%'", requires_response=False), wire.FlowToken(number, -1)
+                    attacker.send(self.many(*packets))
+                for number in range(10):
+                    attacker.send_packet(wire.ForceConsumerDelivery(number, 1))
+                    self.assertNotEqual(attacker.receive(10), b"")
+                for number in range(10):
+                    attacker.call(wire.ConsumerClose(number))
+                attacker.call(wire.DeleteQueue("long"))
+
+    def long_queue(self, exclusive: bool = False) -> Attacker:
+        attacker = self.user(60_000)
+        self.queue(attacker, "long", exclusive=exclusive)
+        message = self.many(wire.SessionSend(encode_message(self.message("long")), False, 0)) * 1000
+        for _ in range(200 if FULL else 10):
+            attacker.send(message)
+        return attacker
+
+    def test_management_of_a_long_queue(self) -> None:
+        """Looking through it, emptying it and deleting it."""
         with self.attack(growth=512 * MIB):
-            attacker = self.user(60_000)
-            self.queue(attacker, "long")
-            message = self.many(wire.SessionSend(encode_message(self.message("long")), False, 0)) * 1000
-            for _ in range(200 if FULL else 10):
-                attacker.send(message)
-            attacker.send(self.many(wire.SessionStart()))
-            for number in range(10):
-                packets = wire.CreateConsumer(number, "long", "none LIKE '%a%'", requires_response=False), wire.FlowToken(number, -1)
-                attacker.send(self.many(*packets))
-            for number in range(10):
-                attacker.send_packet(wire.ForceConsumerDelivery(number, 1))
-                self.assertNotEqual(attacker.receive(10), b"")
-            for number in range(10):
-                attacker.call(wire.ConsumerClose(number))
+            attacker = self.long_queue()
+            for operation, parameters in (
+                ("listMessagesAsJSON", "[\"none LIKE '%a%'\"]"),
+                ("countMessages", "[\"none LIKE '%a%'\"]"),
+                ("removeMessage", "[7]"),
+                ("changeMessagesPriority", "[null, 9]"),
+                ("removeMessages", "[null]"),
+            ):
+                properties = {"_AMQ_ResourceName": (STRING, "queue.long"), "_AMQ_OperationName": (STRING, operation)}
+                content = CoreMessage(address="activemq.management", type=TYPE_TEXT, properties=properties, body=encode_text(parameters))
+                attacker.send_packet(wire.SessionSend(encode_message(content), False, 0))
+            attacker.call(wire.QueueQuery("long"))
             attacker.call(wire.DeleteQueue("long"))
+            self.long_queue().call(wire.DeleteQueue("long"))
 
     def test_many_at_the_same_time(self) -> None:
         """What ends by itself, from many threads."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging import groups
+from mqbroker.messaging import groups, turn
 from mqbroker.messaging.groups import GROUP_ID_LENGTH_MAX, bucket_of
 from mqbroker.messaging.ports import Recovered, RecoveredReference
 from mqbroker.messaging.turn import SCANNED_MAX
@@ -335,6 +335,24 @@ class ScanTests(SynchronousTestCase):
         self.assertEqual((self.queue.references.count, self.queue.messages_expired), (0, SCANNED_MAX))
 
 
+class ForcedTests(GroupTestCase):
+    def test_a_forced_delivery_waits_for_the_search(self) -> None:
+        self.patch(turn, "SCANNED_MAX", 100)
+        for attributes in ({"exclusive": True}, {}):
+            self.start(**attributes)
+            for _ in range(300):
+                self.publish("x", "g")
+            self.session.publish(b"wanted", properties={KEY_GROUP_ID: (STRING, "h"), "colour": (STRING, "red")})
+            consumer = self.consumer(filter="colour = 'red'")
+            consumer.take()
+            consumer.send(wire.ForceConsumerDelivery(0, 1))
+            self.assertEqual(self.got(consumer), "")
+            self.world.clock.advance(1)
+            (message, marker) = consumer.received()
+            self.assertEqual(decode_message(message.message).body, b"wanted")
+            self.assertIn("_hornetq.forced.delivery.seq", decode_message(marker.message).properties)
+
+
 class BoundTests(GroupTestCase):
     """Groups beyond the limit share buckets, and keep their order."""
 
@@ -343,9 +361,9 @@ class BoundTests(GroupTestCase):
         self.patch(groups, "SHARED_BUCKETS", 2)
         self.start()
         consumers = [self.consumer() for _ in range(4)]
-        for turn in "ab":
+        for part in "ab":
             for number in range(20):
-                self.publish(f"{number}{turn} ", f"group {number}")
+                self.publish(f"{number}{part} ", f"group {number}")
         self.assertLessEqual(self.queue.groups.count, 5)
         texts = [self.got(each).split() for each in consumers]
         for number in range(20):
