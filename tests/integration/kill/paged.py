@@ -129,7 +129,7 @@ class PagedWorker(Worker):
                     time.sleep(SLOW_SECONDS)
 
     def _subscription(self, session: jms.Session) -> jms.MessageConsumer:
-        consumer = session.create_shared_durable_consumer(TOPIC.removeprefix("topic://"), f"subscription-{self.number}")
+        consumer = session.create_shared_durable_consumer(TOPIC.removeprefix("topic://"), f"paged-subscription-{self.number}")
         (self.folder / f"subscribed-{self.number}").touch()
         return consumer
 
