@@ -61,6 +61,7 @@ class Consumer:
                     continue
             if message is None or self._give_out(message):
                 return message
+            asked = False  # it had expired: there may be more
 
     def receive_immediate(self) -> ClientMessage | None:
         return self.receive(0)
