@@ -17,6 +17,7 @@ from mqbroker.server.naming import split_qualified
 from mqclient.errors import (
     InvalidQueueConfigurationError,
     MaxConsumerLimitExceededError,
+    MQError,
     QueueDoesNotExistError,
 )
 from mqclient.wire import packets as wire
@@ -209,8 +210,7 @@ class ServerConsumer:
         """The queue is gone: the client is told to close its consumer."""
         self.ready = False
         self.closed = True
-        if self.session.version >= VERSION_DISCONNECT_CONSUMER and not self.session.closed:
-            self.session.send(wire.DisconnectConsumer(self.consumer_id))
+        _disconnect(self.session, self.consumer_id)
 
     # --- forced delivery
 
@@ -381,6 +381,15 @@ class SessionConsumers:
         }
 
     def _create(self, packet: wire.CreateConsumer) -> None:
+        try:
+            self._make(packet)
+        except MQError:
+            # A client that recreates its consumers after a failure wants no answer.  Told nothing, it would wait for this one for ever.
+            if not packet.requires_response and packet.consumer_id not in self.by_id:
+                _disconnect(self._session, packet.consumer_id)
+            raise
+
+    def _make(self, packet: wire.CreateConsumer) -> None:
         session = self._session
         name, _ = session.connection.naming.strip(packet.queue_name)
         address, qualified = split_qualified(name)
@@ -491,3 +500,9 @@ class SessionConsumers:
                 consumed.append(references.pop(0))
             prefetched.extend(references)
         return consumed, prefetched
+
+
+def _disconnect(session: ServerSession, consumer_id: int) -> None:
+    """Tell the client that this consumer is no more."""
+    if session.version >= VERSION_DISCONNECT_CONSUMER and not session.closed:
+        session.send(wire.DisconnectConsumer(consumer_id))

@@ -30,6 +30,7 @@ from mqclient.wire.packets import (
     CreateSession,
     ExceptionResponse,
     FlowToken,
+    DisconnectConsumer,
     ForceConsumerDelivery,
     NullResponse,
     Packet,
@@ -143,6 +144,20 @@ class LimitTests(FailoverTestCase):
         self.broker.answers[ForceConsumerDelivery] = deliver
         received = self.world.finish(consumer.receive_immediate())
         self.assertEqual(received.message_id, 2)
+
+    def test_a_receive_ends_with_its_consumer_that_could_not_be_recreated(self) -> None:
+        self.start(call_timeout=4000)
+        self.broker.silent.add(ForceConsumerDelivery)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        receive = consumer.receive_immediate()
+        self.world.network.stir()
+        self.cut()
+        self.assertTrue(pending(receive))
+        self.broker.send(self.world.network.link, CHANNEL, DisconnectConsumer(consumer.id))
+        self.assertIsNone(self.world.finish(receive))
+        self.assertTrue(consumer.closed)
+        self.assertEqual(self.listener.told.count(FailoverEvent.FAILURE_DETECTED), 1)
 
     def test_two_receives_asked_while_the_connection_broke(self) -> None:
         self.start(call_timeout=1000)

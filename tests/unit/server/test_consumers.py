@@ -176,8 +176,15 @@ class CreationTests(SynchronousTestCase):
         assert isinstance(answer, wire.QueueQueryResponseV3)
         self.assertEqual((answer.name, answer.consumer_count, answer.max_consumers), ("q", 1, 1))
 
-    def test_a_failed_silent_request_is_not_answered(self) -> None:
+    def test_a_failed_silent_request_is_not_answered_and_its_consumer_is_ended(self) -> None:
         self.session.send(wire.CreateConsumer(0, "missing", requires_response=False))
+        self.assertEqual(self.session.take(), [wire.DisconnectConsumer(0)])
+        self.session.send(wire.ForceConsumerDelivery(0, 1))
+        self.assertEqual(self.session.take(), [])
+
+    def test_a_consumer_that_is_made_twice_lives_on(self) -> None:
+        self.session.call(wire.CreateConsumer(0, "q"))
+        self.session.send(wire.CreateConsumer(0, "q", requires_response=False))
         self.assertEqual(self.session.take(), [])
 
     def test_closing_an_unknown_consumer_is_answered(self) -> None:
