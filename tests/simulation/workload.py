@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 CHUNK = 1024
 """Bytes: a larger body is a large message."""
+CALL_TIMEOUT = 4000
+"""Milliseconds; a connection that carries nothing is given up earlier, for its time to live."""
 IDENTITY = "identity"
 COLOR = "color"
 NEVER_RIGHT = (InternalError, ProtocolError, LargeMessageBodyError)
@@ -57,8 +59,8 @@ def client_settings(rng: random.Random, **fixed: Any) -> LocatorSettings:
         "min_large_message_size": CHUNK,
         "block_on_acknowledge": True,
         "ack_batch_size": 0,
-        "call_timeout": 4000,
-        "call_failover_timeout": 4000,
+        "call_timeout": CALL_TIMEOUT,
+        "call_failover_timeout": CALL_TIMEOUT,
         "client_failure_check_period": 500,
         "connection_ttl": 1500,
     }
@@ -150,11 +152,9 @@ class Actor:
 
     def before_reconnect(self, error: MQError) -> None:
         self.world.note(f"{self.name}: connection failed: {type(error).__name__}: {error}")
-        broker = self.simulation.broker
-        # A consumer whose queue is gone for damage of the files has nobody to answer it.
-        paused = self.process.paused_until or broker.process.paused_until or broker.was_damaged
+        held_up = max(self.process.paused_until, self.simulation.broker.process.paused_until)
+        paused = held_up > self.world.now - CALL_TIMEOUT / 1000
         if isinstance(error, ConnectionTimedOutError) and "callTimeout" in str(error) and not paused:
-            # A connection that carries nothing is given up earlier, for its time to live.
             self.world.violation(f"{self.name}: the broker does not answer, although it is there: {error}")
 
     def connection_failed(self, error: MQError, failed_over: bool) -> None:
