@@ -107,11 +107,13 @@ def configuration(plan: Plan) -> Configuration:
                 "max_size_bytes": plan.paging,
                 "page_size_bytes": 1500,
             },
+            "admin.#": {"max_delivery_attempts": 2, "id_cache_size": 8, "expiry_address": "admin.other"},
             "news": {"address_full_policy": "PAGE", "max_size_bytes": plan.paging, "page_size_bytes": 1000},
             "stock": {"address_full_policy": plan.full_policy, "max_size_bytes": plan.stock_bytes, "page_size_bytes": 1500},
         },
         message_expiry_scan_period=500,
         address_queue_scan_period=1000,
+        transaction_timeout_scan_period=300,
         persist_delivery_count_before_delivery=plan.count_before_delivery,
     )
 

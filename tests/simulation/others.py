@@ -11,6 +11,7 @@ from mqclient.core.session import Session
 from mqclient.errors import MQError, QueueDoesNotExistError, QueueExistsError
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import TYPE_TEXT
+from mqclient.wire.properties import BYTE, FLOAT, LONG, SHORT
 from tests.simulation.broker import ANYCAST, MULTICAST
 from tests.simulation.model import Subscription
 from tests.simulation.receivers import AcknowledgingReceiver
@@ -27,6 +28,16 @@ SELECTORS = (
     "number * 2 + 1 > -1 AND NOT (number / 3 < -5 OR number - 1 > 1000)",
     "ratio < 2.5e0 AND ratio >= 0.25 AND flag = TRUE AND missing IS NULL AND flag IS NOT NULL",
     "AMQPriority >= 0 AND AMQDurable IN ('DURABLE', 'NON_DURABLE') AND AMQTimestamp >= 0",
+    "tiny < 100 AND small >= 300 AND big > 2147483647 AND single = 1.5 AND single < 2.5 AND ratio > single - 5",
+    "-single < 0 AND -big < 0 AND -number < 0 AND -ratio < 0 AND +number > 0",
+    "text + number + ratio + single + big + flag <> '' AND 'a' + 1.0E10 = 'a1.0E10' AND 'a' + 1.0E-5 <> 'a'",
+    "number / 0 > 1 AND number % 7 >= 0 AND (number % 0 = 5) IS NULL OR number > 0",
+    "big + 1 > 5 AND ratio * 2 >= 0 AND 0x1F = 31 AND 017 = 15 AND 5L = 5 AND number + 2147483647 < 0",
+    "convert_string_expressions:digits = 17 AND digits > 2 AND digits < 18.5",
+    "/* all */ \"text\" LIKE 'temp_rary%.%-%' -- the rest\n AND text NOT LIKE '%z_z%q_'",
+    "text LIKE '%o_a%' AND text LIKE '%_a_y.%' AND text NOT LIKE 'x%' AND text LIKE '%r_r_._e%'",
+    "XPATH '/order[@id]' AND XPATH 'not(//missing) and count(/order/item[. = \"x\"]) = 1'",
+    "NOT XPATH '//missing' OR blob IS NULL",
     "(flag OR missing = 'nothing') AND (number NOT BETWEEN 50 AND 60) AND text <> 'x'",
 )
 """All of them take everything that is sent to them here."""
@@ -123,12 +134,8 @@ class TemporaryUser(Actor):
         producer = await self.call("create producer", lambda: session.create_producer(name))
         sent = [f"{name}-{number}" for number in range(self.rng.randrange(1, 5))]
         for text in sent:
-            body = encode_text(text) + bytes(self.rng.choice((0, 0, 3000)))
-            message = ClientMessage(durable=self.rng.random() < 0.5, body=body)
-            message.put("text", text)
-            message.put("number", len(text))
-            message.put("ratio", 0.25)
-            message.put("flag", True)
+            message = _varied(text, 0 if "XPATH" in (selector or "") else self.rng.choice((0, 0, 3000)))
+            message.durable = self.rng.random() < 0.5
             await self.call(f"send {text}", lambda message=message: producer.send(message))
         got: list[str] = []
         for _ in range(10):
@@ -170,6 +177,10 @@ class Manager(Actor):
         while not await self._try("queue.orders", "resume", ()):
             await self.pause(0.1)
 
+    def refused(self, what: str, reply: ClientMessage) -> None:
+        """The broker has answered that it was not done."""
+        self.world.violation(f"{self.name}: {what} was refused: {reply.plain_body()!r}")
+
     async def _try(self, resource: str, operation: str | None, parameters: tuple[Any, ...]) -> bool:
         try:
             return await self._ask(await self.session(), resource, operation, parameters)
@@ -197,8 +208,24 @@ class Manager(Actor):
         reply = await self.call("receive the reply", lambda: consumer.receive(4000))
         succeeded = reply is not None and bool(reply.get("_AMQ_OperationSucceeded"))
         if reply is not None and not succeeded:
-            self.world.violation(f"{self.name}: {resource}.{operation}{parameters} was refused: {reply.plain_body()!r}")
+            self.refused(f"{resource}.{operation}{parameters}", reply)
         await self.call("close producer", producer.close)
         await self.call("close consumer", consumer.close)
         await self.call(f"delete {name}", lambda: session.delete_queue(name))
         return succeeded
+
+
+def _varied(text: str, padding: int) -> ClientMessage:
+    """A message with properties of all kinds, which every one of :data:`SELECTORS` takes."""
+    message = ClientMessage(type=TYPE_TEXT, body=encode_text(f"<order id='1'><item>x</item>{' ' * padding}</order>"))
+    message.put("text", text)
+    message.put("digits", "17")
+    message.put("number", len(text))
+    message.put("ratio", 0.25)
+    message.put("flag", True)
+    message.put("blob", b"x")
+    message.put("tiny", 5, BYTE)
+    message.put("small", 300, SHORT)
+    message.put("big", 5_000_000_000, LONG)
+    message.put("single", 1.5, FLOAT)
+    return message

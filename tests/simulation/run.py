@@ -14,6 +14,7 @@ from zope.interface import implementer
 from mqbroker.storage.filestore import FileStore
 from mqclient.xa import Xid
 from tests.simulation import faults
+from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
 from tests.simulation.disk import SimulatedCrash
@@ -181,6 +182,8 @@ class Simulation:
             self.actors.append(Manager(self, "manager"))
         if rng.random() < 0.4:
             self.actors.append(BranchWorker(self, "branches"))
+        if rng.random() < 0.25:
+            self.actors.append(Administrator(self, "administrator"))
 
     def _receiver(self, kind: int, name: str, queue: str, alone: bool) -> Receiver:
         if kind == 0:
