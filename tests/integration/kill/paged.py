@@ -24,6 +24,7 @@ BATCH_SECONDS = 0.2  # between two sending transactions, so that the subscriptio
 TAKEN = 6  # messages of a receiving transaction
 ROLLED_BACK_EVERY = 7
 SUBSCRIPTIONS = 2
+CONSUMERS = 3
 
 
 def rising() -> bool:
@@ -57,9 +58,26 @@ class PagedWorker(Worker):
             time.sleep(0.1)
 
     def _ebb(self) -> None:
-        """Wait until the tide rises, or the end."""
-        while not rising() and not self.stopping():
+        """When the tide has fallen, wait until every consumer has found nothing more and the tide rises again, or the end.
+
+        So the backlog has a bound on a slow machine, too.
+        """
+        if rising():
+            return
+        fell = time.time()
+        while not self.stopping() and not (rising() and self._caught_up_since(fell)):
             time.sleep(0.05)
+
+    def _caught_up_since(self, moment: float) -> bool:
+        marks = [self.folder / f"empty-{number}" for number in range(CONSUMERS)]
+        return all(mark.exists() and mark.stat().st_mtime > moment for mark in marks)
+
+    def take(self, consumer: jms.MessageConsumer, *, acknowledge: bool = False) -> str | None:
+        """As `receive`; leaves a mark for the producers when nothing came."""
+        name = self.receive(consumer, acknowledge=acknowledge, label=f"{self.name}>")
+        if name is None:
+            (self.folder / f"empty-{self.number}").touch()
+        return name
 
     def hoard(self, session: jms.Session, where: str) -> None:
         """As a producer of the kill test, while the tide rises."""
@@ -101,7 +119,7 @@ class PagedWorker(Worker):
         label = f"{self.name}>"
         with self._subscription(session) as consumer:
             while not self.idle():
-                name = self.receive(consumer, acknowledge=True, label=label)
+                name = self.take(consumer, acknowledge=True)
                 if name is not None:
                     self.log("acked", label + name)
 
@@ -112,7 +130,7 @@ class PagedWorker(Worker):
             while not self.idle():
                 names = []
                 while len(names) < TAKEN:
-                    name = self.receive(consumer, label=label)
+                    name = self.take(consumer)
                     if name is None:
                         break
                     names.append(name)
