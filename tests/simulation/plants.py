@@ -34,7 +34,10 @@ LOST = ("is lost", "was confirmed", "only a part", "took effect, but")
 PLANTS = {
     "": None,
     "acknowledge-before-sync": Plant(
-        "mqbroker.storage.tickets:Tickets.when_synced", "if ticket <= self.synced and not self._waiters:", "if True:", LOST
+        "mqbroker.storage.tickets:Tickets.when_synced",
+        "if ticket <= self.synced and not self._waiters:",
+        "if True:",
+        (*LOST, "is still in doubt"),
     ),
     "half-a-transaction": Plant(
         "mqbroker.storage.replay:LogImage.records",
