@@ -1,27 +1,18 @@
-"""The consumers of a session: credits, delivery, browsing, and messages in delivery."""
+"""A consumer of a session: credits, delivery, and messages in delivery."""
 
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict, deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections import OrderedDict
+from typing import TYPE_CHECKING
 
-from mqbroker.messaging.filter import Filter, parse_filter
-from mqbroker.messaging.message import MEMORY_PER_MESSAGE, Message
-from mqbroker.messaging.ports import PagedMessage, PagePlace, PageReader
+from mqbroker.messaging.filter import Filter
+from mqbroker.messaging.message import MEMORY_PER_MESSAGE
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Cursor, Reference
 from mqbroker.server.large_delivery import LargeDelivery
-from mqbroker.server.naming import split_qualified
-from mqclient.errors import (
-    InvalidQueueConfigurationError,
-    MaxConsumerLimitExceededError,
-    MQError,
-    QueueDoesNotExistError,
-)
 from mqclient.wire import packets as wire
-from mqclient.wire.hot import VERSION_NEW_ADDRESSING, decode_flow_token, to_old_layout
+from mqclient.wire.hot import VERSION_NEW_ADDRESSING, to_old_layout
 from mqclient.wire.message import KEY_FORCED_DELIVERY, CoreMessage, encode_message
 from mqclient.wire.properties import LONG
 
@@ -36,9 +27,6 @@ FRAME_OVERHEAD = 25
 UNLIMITED = -1
 FORCED_MAX = 1000
 """Forced deliveries of one consumer that wait for an answer; a client asks for one at a time."""
-COSTLY_FILTER_LENGTH = 1024
-"""Characters of a filter from which on reading it is a costly request."""
-
 VERSION_DISCONNECT_CONSUMER = 124
 
 
@@ -210,7 +198,7 @@ class ServerConsumer:
         """The queue is gone: the client is told to close its consumer."""
         self.ready = False
         self.closed = True
-        _disconnect(self.session, self.consumer_id)
+        disconnect(self.session, self.consumer_id)
 
     # --- forced delivery
 
@@ -287,222 +275,7 @@ class ServerConsumer:
         self.queue.remove_consumer(self)
 
 
-class BrowsingConsumer(ServerConsumer):
-    """Sees the messages that wait, and takes none: those in memory, then those in pages."""
-
-    __slots__ = ("_ahead", "_browsing", "_looked", "_pages")
-
-    browse_only = True
-
-    def __init__(self, session: ServerSession, consumer_id: int, queue: Queue, filter: Filter | None, priority: int) -> None:
-        super().__init__(session, consumer_id, queue, filter, priority)
-        self.cursor = Cursor(restarts=False)
-        self._pages: dict[str, PageReader] = {}
-        """How far it has looked in the pages of each address."""
-        self._looked: deque[PagedMessage] = deque()
-        self._browsing = False
-
-    def _became_ready(self) -> None:
-        self._deliver_now()
-
-    def _deliver_now(self) -> None:
-        if self._browsing:
-            return
-        if self.cursor is not None:
-            self.cursor.unfinished = False
-        self._browsing = True
-        try:
-            while self.ready and not self.queue.deleted and self.cursor is not None:
-                scan = self.session.server.turn.scan
-                reference = self.queue.references.search(self.cursor, self._shown, scan)
-                if reference is not None:
-                    self.messages_delivered += 1
-                    self.transmit(reference, reference.delivery_count)
-                    continue
-                self.cursor.unfinished = scan.left <= 0
-                if self.cursor.unfinished:
-                    self.session.server.clock.call_later(0, self._browse_on)
-                    break
-                if not self._look():
-                    break
-                message, delivery_count, _ = self._looked.popleft()
-                if self._wanted(message):
-                    self.messages_delivered += 1
-                    self.transmit(Reference(message, self.queue), delivery_count)
-        finally:
-            self._browsing = False
-
-    def _browse_on(self) -> None:
-        """The budget of a turn was not enough."""
-        if not self.closed and self.searching:
-            self.session.server.turn.run(self._deliver_now)
-
-    def _look(self) -> bool:
-        """See that there is a message from the pages to show; false at their end."""
-        pages = self.queue.pages
-        while not self._looked and pages is not None:
-            messages = pages.look_on(self._pages)
-            if messages is None:
-                break
-            self._looked.extend(messages)
-        return bool(self._looked)
-
-    def _shown(self, reference: Reference) -> bool:
-        place = reference.message.store_state
-        if isinstance(place, PagePlace) and any(reader.passed(place) for reader in self._pages.values()):
-            return False
-        return self._wanted(reference.message)
-
-    def _wanted(self, message: Message) -> bool:
-        expiration = message.expiration
-        if expiration and expiration <= self.session.server.clock.wall_ms():
-            return False
-        return self.filter is None or self.filter.matches(message)
-
-    def _leave_queue(self) -> None:
-        if self.cursor is not None:
-            self.cursor.close()
-            self.cursor = None
-
-
-class SessionConsumers:
-    """The consumers of one session by their id."""
-
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
-        self._server = session.server
-        self.by_id: dict[int, ServerConsumer] = {}
-
-    def handlers(self) -> dict[int, Callable[[Any], object]]:
-        return {
-            wire.CreateConsumer.TYPE: self._create,
-            wire.ConsumerClose.TYPE: self._close,
-            wire.ForceConsumerDelivery.TYPE: self._force,
-        }
-
-    def _create(self, packet: wire.CreateConsumer) -> None:
-        try:
-            self._make(packet)
-        except MQError:
-            # A client that recreates its consumers after a failure wants no answer.  Told nothing, it would wait for this one for ever.
-            if not packet.requires_response and packet.consumer_id not in self.by_id:
-                _disconnect(self._session, packet.consumer_id)
-            raise
-
-    def _make(self, packet: wire.CreateConsumer) -> None:
-        session = self._session
-        name, _ = session.connection.naming.strip(packet.queue_name)
-        address, qualified = split_qualified(name)
-        queue = self._server.messaging.core.queues.get(qualified or address)
-        if queue is None:
-            raise QueueDoesNotExistError(f"AMQ229017: Queue {packet.queue_name} does not exist")
-        if packet.consumer_id in self.by_id:
-            raise InvalidQueueConfigurationError(f"consumer {packet.consumer_id} exists already in this session")
-        self._server.connection_limits.check_consumers(session.connection)
-        session.permissions.check("browse" if packet.browse_only else "consume", queue.definition.address, queue.name)
-        filter = parse_filter(packet.filter_string)
-        if filter is not None and len(filter.text) > COSTLY_FILTER_LENGTH:
-            session.connection.yield_turn()
-        limit = queue.definition.max_consumers
-        if not packet.browse_only and 0 <= limit <= queue.consumer_count:
-            raise MaxConsumerLimitExceededError(
-                f"AMQ229200: Maximum Consumer Limit Reached on Queue:(address={queue.definition.address},queue={queue.name})"
-            )
-        kind = BrowsingConsumer if packet.browse_only else ServerConsumer
-        consumer = kind(session, packet.consumer_id, queue, filter, packet.priority)
-        self.by_id[packet.consumer_id] = consumer
-        if not packet.browse_only:
-            queue.add_consumer(consumer)
-        if packet.requires_response:
-            session.reply(session.administration.describe_queue(queue))
-        if not packet.browse_only:
-            self._server.notifications.consumer_created(consumer)
-
-    def flow_token(self, data: bytes) -> None:
-        """A SESS_FLOWTOKEN frame; one for an unknown consumer is ignored."""
-        consumer_id, credits = decode_flow_token(data[13:])
-        consumer = self.by_id.get(consumer_id)
-        if consumer is not None:
-            consumer.grant(credits)
-
-    def _force(self, packet: wire.ForceConsumerDelivery) -> None:
-        consumer = self.by_id.get(packet.consumer_id)
-        if consumer is not None:
-            # Behind this session's own sends: what it has sent is deliverable to it.
-            self._session.context.run(0, consumer.force, packet.sequence)
-
-    def _close(self, packet: wire.ConsumerClose) -> None:
-        consumer = self.by_id.pop(packet.consumer_id, None)
-        if consumer is not None:
-            self._remove(consumer, failed=False)
-        self._session.reply_null()
-
-    def expel(self, consumer: ServerConsumer) -> None:
-        """Management closes a consumer; its client is told."""
-        self.by_id.pop(consumer.consumer_id, None)
-        self._remove(consumer, failed=True)
-        consumer.queue_deleted()
-
-    def close_all(self, failed: bool) -> None:
-        """The session ends."""
-        consumers, self.by_id = list(self.by_id.values()), {}
-        held = [(consumer, consumer.detach()) for consumer in consumers]
-        for consumer, references in held:
-            self._settle_removed(consumer, references, failed)
-
-    def _remove(self, consumer: ServerConsumer, failed: bool) -> None:
-        self._settle_removed(consumer, consumer.detach(), failed)
-
-    def _settle_removed(self, consumer: ServerConsumer, references: list[Reference], failed: bool) -> None:
-        settlement = self._server.messaging.settlement
-        if failed:
-            settlement.redeliver(references)
-        else:
-            settlement.cancel(references)
-        if consumer.browse_only:
-            return
-        self._server.notifications.consumer_closed(consumer)
-        queue = consumer.queue
-        if queue.consumer_count or queue.deleted:
-            return
-        if queue.definition.transient:
-            self._server.messaging.administration.delete_queue(queue, keep_address=True)
-        elif queue.definition.purge_on_no_consumers:
-            self._server.messaging.administration.purge_soon(queue)
-
-    def started_changed(self) -> None:
-        """The session was started or stopped."""
-        for consumer in self.by_id.values():
-            consumer.update_ready()
-
-    def writable_changed(self) -> None:
-        """The connection has room again, or has none."""
-        for consumer in list(self.by_id.values()):
-            consumer.update_ready()
-
-    def take_back(self, keep_first_counts: bool) -> tuple[list[Reference], list[Reference]]:
-        """Everything in delivery leaves its consumer: (consumed in vain, merely prefetched).
-
-        With ``keep_first_counts`` the oldest of each consumer counts as consumed.
-        """
-        consumed: list[Reference] = []
-        prefetched: list[Reference] = []
-        for consumer in self.by_id.values():
-            if consumer.browse_only:
-                continue
-            if consumer.large is not None:
-                consumer.large.abandon()
-                consumer.large = None
-            references = list(consumer.unacknowledged.values())
-            consumer.unacknowledged.clear()
-            consumer.bytes_in_transit = 0
-            if keep_first_counts and references:
-                consumed.append(references.pop(0))
-            prefetched.extend(references)
-        return consumed, prefetched
-
-
-def _disconnect(session: ServerSession, consumer_id: int) -> None:
+def disconnect(session: ServerSession, consumer_id: int) -> None:
     """Tell the client that this consumer is no more."""
     if session.version >= VERSION_DISCONNECT_CONSUMER and not session.closed:
         session.send(wire.DisconnectConsumer(consumer_id))

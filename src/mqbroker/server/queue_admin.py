@@ -9,8 +9,8 @@ from mqbroker.config.configuration import QueueConfiguration
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
-from mqbroker.server.consumers import COSTLY_FILTER_LENGTH
 from mqbroker.server.naming import Naming, split_qualified
+from mqbroker.server.session_consumers import COSTLY_FILTER_LENGTH
 from mqclient.errors import QueueDoesNotExistError
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_NEW_ADDRESSING

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.transaction import Transaction
 from mqbroker.server.acknowledgements import SessionAcknowledgements
-from mqbroker.server.consumers import SessionConsumers
 from mqbroker.server.control import SessionControl
 from mqbroker.server.limits import check_control_size
 from mqbroker.server.permissions import SessionPermissions
 from mqbroker.server.queue_admin import SessionAdministration
 from mqbroker.server.sends import SessionSends
+from mqbroker.server.session_consumers import SessionConsumers
 from mqbroker.server.xa import SessionBranches
 from mqclient.errors import MQError, NotImplementedByBrokerError, ProtocolError
 from mqclient.protocol.window import ConfirmationWindow
