@@ -31,6 +31,10 @@ class BrowsingConsumer(ServerConsumer):
         self._looked: deque[PagedMessage] = deque()
         self._browsing = False
 
+    @property
+    def searching(self) -> bool:
+        return self.ready and self.cursor is not None and self.cursor.unfinished
+
     def _became_ready(self) -> None:
         self._deliver_now()
 
@@ -48,7 +52,8 @@ class BrowsingConsumer(ServerConsumer):
                     self.messages_delivered += 1
                     self.transmit(reference, reference.delivery_count)
                     continue
-                self.cursor.unfinished = scan.left <= 0
+                # A piece of a page counts like a step of the search.
+                self.cursor.unfinished = scan.left <= 0 or not (self._looked or scan.take())
                 if self.cursor.unfinished:
                     self.session.server.clock.call_later(0, self._browse_on)
                     break

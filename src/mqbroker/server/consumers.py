@@ -216,7 +216,7 @@ class ServerConsumer:
         queue = self.queue
         if queue.paused or queue.address.paused or not queue.references.count:
             return False
-        if queue.groups is not None and not self.browse_only:
+        if queue.groups is not None:
             return self.ready and queue.groups.unfinished
         return self.ready and self.cursor is not None and self.cursor.unfinished
 

@@ -50,6 +50,20 @@ class PagingTests(TestCase):
             found.append(message.text)
         return found
 
+    def test_a_browser_that_finds_little_looks_through_all_pages_in_several_turns(self) -> None:
+        session = self.session(self.broker())
+        queue = session.create_queue("orders")
+        producer = session.create_producer(queue)
+        for number in range(COUNT):
+            message = session.create_text_message(f"message {number} {'x' * 200}")
+            message.set_int_property("number", number)
+            producer.send(message)
+        taken = session.create_consumer(queue, selector="number < 30")
+        self.assertEqual(len(self.receive(taken, 30)), 30)
+        with patch("mqbroker.messaging.turn.SCANNED_MAX", 32):
+            found = [message.text.split()[1] for message in session.create_browser(queue, selector=f"number >= {COUNT - 2}")]
+        self.assertEqual(found, [str(COUNT - 2), str(COUNT - 1)])
+
     def test_more_than_memory_takes_survives_a_restart_in_order(self) -> None:
         texts = [f"message {number} {'x' * 200}" for number in range(COUNT)]
         broker = self.broker()
