@@ -1,0 +1,157 @@
+"""What broker.xml says about other brokers: groups, cluster connections, bridges, diverts and scale-down.
+
+Names and defaults are those of the Artemis manual, chapters "Clusters", "Core Bridges" and "Diverting and Splitting Message Flows".
+Intervals and timeouts are ms, sizes bytes; -1 for a number of attempts means without end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mqclient.protocol.discovery import INITIAL_WAIT_TIMEOUT_MS, REFRESH_TIMEOUT_MS, Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastGroupConfiguration:
+    """Announces ``connectors`` (names) every ``broadcast_period``; the first of them is the one that all peers understand."""
+
+    name: str
+    endpoint: Endpoint
+    broadcast_period: int = 2000
+    connectors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryGroupConfiguration:
+    """Listens for brokers; one that was not heard of for ``refresh_timeout`` is forgotten."""
+
+    name: str
+    endpoint: Endpoint
+    refresh_timeout: int = REFRESH_TIMEOUT_MS
+    initial_wait_timeout: int = INITIAL_WAIT_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConnectionConfiguration:
+    """How this broker joins a cluster.
+
+    ``address`` is a comma list of prefixes, those with ``!`` excluded; empty = every address.  ``static_connectors`` are names, None when
+    there is no such element; neither they nor a ``discovery_group`` (name): no bridges are opened from here.
+    ``message_load_balancing`` is OFF, STRICT, ON_DEMAND or OFF_WITH_REDISTRIBUTION.
+    """
+
+    name: str
+    connector_ref: str
+    address: str = ""
+    check_period: int = 30000
+    connection_ttl: int = 60000
+    min_large_message_size: int = 102400
+    call_timeout: int = 30000
+    call_failover_timeout: int = -1
+    retry_interval: int = 500
+    retry_interval_multiplier: float = 1.0
+    max_retry_interval: int = 2000
+    initial_connect_attempts: int = -1
+    reconnect_attempts: int = -1
+    use_duplicate_detection: bool = True
+    message_load_balancing: str = "ON_DEMAND"
+    max_hops: int = 1
+    confirmation_window_size: int = 10485760
+    producer_window_size: int = 1048576
+    notification_interval: int = 1000
+    notification_attempts: int = 2
+    topology_scanner_attempts: int = 30
+    client_id: str | None = None
+    static_connectors: tuple[str, ...] | None = None
+    allow_direct_connections_only: bool = False
+    discovery_group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerConfiguration:
+    """A transformer of messages: the import path or class name, and its properties."""
+
+    class_name: str
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DivertConfiguration:
+    """Copies (or, ``exclusive``, moves) messages of ``address`` to ``forwarding_addresses``.
+
+    ``routing_type`` of the copies is STRIP, PASS, ANYCAST or MULTICAST; ``routing_name`` None = one of its own.
+    """
+
+    name: str
+    address: str
+    forwarding_addresses: tuple[str, ...]
+    routing_name: str | None = None
+    exclusive: bool = False
+    filter_string: str | None = None
+    transformer: TransformerConfiguration | None = None
+    routing_type: str = "STRIP"
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeConfiguration:
+    """A core bridge: takes messages from ``queue_name`` to another broker.
+
+    ``forwarding_address`` None = the address of each message; ``user`` None = the default cluster user (with the default password, or the
+    configured cluster user and password where ``user`` names it).  ``concurrency`` bridges work side by side.
+    """
+
+    name: str
+    queue_name: str
+    forwarding_address: str | None = None
+    ha: bool = False
+    filter_string: str | None = None
+    transformer: TransformerConfiguration | None = None
+    static_connectors: tuple[str, ...] = ()
+    discovery_group: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    min_large_message_size: int = 102400
+    check_period: int = 30000
+    connection_ttl: int = 60000
+    call_timeout: int = 30000
+    retry_interval: int = 2000
+    retry_interval_multiplier: float = 1.0
+    max_retry_interval: int = 2000
+    initial_connect_attempts: int = -1
+    reconnect_attempts: int = -1
+    reconnect_attempts_same_node: int = 10
+    use_duplicate_detection: bool = True
+    confirmation_window_size: int = 10485760
+    producer_window_size: int = 1048576
+    pending_ack_timeout: int = 60000
+    routing_type: str = "PASS"
+    concurrency: int = 1
+    client_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupingHandlerConfiguration:
+    """Keeps message groups together over a cluster; ``local`` on exactly one broker.  ``group_timeout`` -1 = decisions are kept."""
+
+    name: str
+    local: bool
+    address: str = ""
+    timeout: int = 5000
+    group_timeout: int = -1
+    reaper_period: int = 30000
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleDownConfiguration:
+    """A broker that stops gives its messages to another one.
+
+    ``commit_interval`` messages go in one transaction, -1 = the broker chooses.  Without ``connectors`` and ``discovery_group`` (names) the
+    target comes from the topology of ``cluster_name`` (None: of the default cluster connection), of the same ``group_name`` if it is set.
+    """
+
+    enabled: bool = True
+    commit_interval: int = -1
+    group_name: str | None = None
+    cluster_name: str | None = None
+    connectors: tuple[str, ...] = ()
+    discovery_group: str | None = None
