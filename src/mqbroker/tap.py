@@ -98,8 +98,10 @@ class BrokerService(Service):
             try:
                 self.broker.start()
             except StartError as error:
-                sys.stderr.flush()
-                raise SystemExit(f"mqbroker: {error}") from error
+                # By now twistd has made sys.stderr a part of its log, which may go to standard output; a daemon has only the log.
+                log.critical("the start was refused: {error}", error=error)
+                print(f"mqbroker: {error}", file=sys.__stderr__, flush=True)
+                raise SystemExit(1) from error
             # What is there now stays: a full collection need not look at it again each time.
             gc.freeze()
         self._announce(self.broker)

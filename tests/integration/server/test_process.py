@@ -89,7 +89,7 @@ class ProcessTests(unittest.TestCase):
             taken.listen()
             self.set_port(taken.getsockname()[1])
             text = self.fails()
-        sentences = [line for line in text.splitlines() if "mqbroker: " in line]
+        sentences = [line for line in text.splitlines() if line.startswith("mqbroker: ")]
         self.assertEqual(len(sentences), 1, text)
         self.assertRegex(sentences[0], r"acceptor \S+ .* cannot be opened: ")
 
