@@ -34,11 +34,13 @@ class ArtemisBroker:
 
     name: ClassVar[str] = "artemis"
 
-    def __init__(self, folder: Path, tls_port: int | None = None, *, as_created: bool = False) -> None:
+    def __init__(
+        self, folder: Path, additions: instance.Additions = instance.NOTHING, port: int | None = None, *, as_created: bool = False
+    ) -> None:
         """`as_created` keeps the broker.xml that `artemis create` makes (tuned to the disk), instead of the suite's own."""
         self.folder = folder
-        self.tls_port = tls_port
-        self._port = free_port()
+        self.tls_port = additions.tls_port
+        self._port = free_port() if port is None else port
         self._process: ManagedProcess | None = None
         acceptors = [f"--no-{protocol}-acceptor" for protocol in ("amqp", "hornetq", "mqtt", "stomp")]
         command = artemis_command(
@@ -49,7 +51,7 @@ class ArtemisBroker:
         )
         subprocess.run(command, check=True, timeout=120, capture_output=True)
         if not as_created:
-            instance.write_settings(folder, self._port, instance.Additions(tls_port=tls_port))
+            instance.write_settings(folder, self._port, additions)
 
     @property
     def url(self) -> str:

@@ -11,11 +11,13 @@ class CuttingProxy:
     """Passes bytes both ways between a port of its own and `target_port`.
 
     `cut()` ends all connections abruptly; new ones are accepted at once. `lose_replies()` throws away, from now on, what the broker
-    sends on the present connections: together with a following cut the client does not know what the broker has done.
+    sends on the present connections: together with a following cut the client does not know what the broker has done. While it is `shut`,
+    new connections are closed at once.
     """
 
     def __init__(self, target_port: int) -> None:
         self.target_port = target_port
+        self.shut = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._lock = threading.Lock()
@@ -35,6 +37,8 @@ class CuttingProxy:
             except OSError:
                 return
             try:
+                if self.shut:
+                    raise ConnectionRefusedError
                 server = socket.create_connection(("127.0.0.1", self.target_port), timeout=5)
             except OSError:
                 client.close()

@@ -30,7 +30,7 @@ EXPIRY_SCAN_MS = 200  # short, so that the scenarios see an expired message in t
 BROKER_XML = """<?xml version="1.0"?>
 <configuration xmlns="urn:activemq">
    <core xmlns="urn:activemq:core">
-      <name>interop</name>
+      <name>{name}</name>
       <persistence-enabled>true</persistence-enabled>
       <max-redelivery-records>1</max-redelivery-records>
       <journal-type>NIO</journal-type>
@@ -136,7 +136,7 @@ BOOTSTRAP_XML = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 
 @dataclass(frozen=True)
 class Additions:
-    """Further elements for broker.xml: below `core`, and below `address-settings`; and the port of an acceptor with TLS.
+    """Further elements for broker.xml: below `core`, and below `address-settings`; the port of an acceptor with TLS; the broker's name.
 
     The certificate of that acceptor is vouched for by `etc/authority.pem`.
     """
@@ -144,6 +144,7 @@ class Additions:
     core: str = ""
     address_settings: str = ""
     tls_port: int | None = None
+    name: str = "interop"
 
 
 NOTHING = Additions()
@@ -152,7 +153,12 @@ NOTHING = Additions()
 def broker_xml(port: int, additions: Additions = NOTHING, tls: str = "") -> str:
     """Text of broker.xml with one CORE acceptor on 127.0.0.1:port (0: the broker chooses), and `tls`, the element of another."""
     permissions = "\n".join(f'            <permission type="{name}" roles="amq"/>' for name in PERMISSIONS)
-    values = {"core_elements": additions.core, "address_settings": additions.address_settings, "expiry_scan_ms": EXPIRY_SCAN_MS}
+    values = {
+        "name": additions.name,
+        "core_elements": additions.core,
+        "address_settings": additions.address_settings,
+        "expiry_scan_ms": EXPIRY_SCAN_MS,
+    }
     return BROKER_XML.format(port=port, tls=tls, permissions=permissions, **values)
 
 

@@ -20,12 +20,12 @@ class MqbrokerProcess:
 
     name: ClassVar[str] = "mqbroker"
 
-    def __init__(self, folder: Path, additions: instance.Additions = instance.NOTHING) -> None:
+    def __init__(self, folder: Path, additions: instance.Additions = instance.NOTHING, port: int = 0) -> None:
         self.folder = folder
         self.tls_port = additions.tls_port
         self._additions = additions
-        instance.write_instance(folder, 0, additions)
-        self._port = 0
+        instance.write_instance(folder, port, additions)
+        self._port = port
         self._process: ManagedProcess | None = None
 
     @property

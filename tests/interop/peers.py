@@ -52,9 +52,13 @@ def peer_name() -> str:
 
 def new_peer(name: str, folder: Path, *, tls: bool = False) -> Peer:
     """A broker that is not started yet, with its files in `folder`; `tls`: with an acceptor that asks for TLS, too."""
-    tls_port = free_port() if tls else None
+    return make_peer(name, folder, Additions(tls_port=free_port() if tls else None))
+
+
+def make_peer(name: str, folder: Path, additions: Additions, port: int | None = None) -> Peer:
+    """As :func:`new_peer`, with further elements in broker.xml; `port`: where it listens (None: it finds one)."""
     if name == "mqbroker":
-        return MqbrokerProcess(folder, Additions(tls_port=tls_port))
+        return MqbrokerProcess(folder, additions, port or 0)
     if name == "artemis":
-        return ArtemisBroker(folder, tls_port)
-    raise ValueError(f"MQBROKER_TEST_PEER is {name!r}, expected mqbroker or artemis")
+        return ArtemisBroker(folder, additions, port)
+    raise ValueError(f"the peer is {name!r}, expected mqbroker or artemis (MQBROKER_TEST_PEER)")

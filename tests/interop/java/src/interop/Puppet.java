@@ -1,0 +1,237 @@
+package interop;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import javax.jms.BytesMessage;
+import javax.jms.Connection;
+import javax.jms.DeliveryMode;
+import javax.jms.Destination;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.MessageProducer;
+import javax.jms.Session;
+import javax.jms.TextMessage;
+import javax.jms.Topic;
+import org.apache.activemq.artemis.api.core.TransportConfiguration;
+import org.apache.activemq.artemis.api.core.client.TopologyMember;
+import org.apache.activemq.artemis.jms.client.ActiveMQConnection;
+import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
+
+/**
+ * Java clients that a test moves about: one command per line of standard input, one JSON line as the answer to each.
+ *
+ * <p>A line is {@code NUMBER VERB NAME key=value...}, separated by tabs; the answer carries the number, for commands of different names run
+ * side by side. Verbs: connect (url, id), send (on, to, count, first, size, group, property, persistent, priority, delay), consume (on, from,
+ * selector, subscription, shared), take (count, ms), close, topology (of).
+ */
+public final class Puppet {
+    private final Map<String, ActiveMQConnectionFactory> factories = new ConcurrentHashMap<>();
+    private final Map<String, Connection> connections = new ConcurrentHashMap<>();
+    private final Map<String, Session> sessions = new ConcurrentHashMap<>();
+    private final Map<String, MessageConsumer> consumers = new ConcurrentHashMap<>();
+    private final Map<String, ExecutorService> threads = new HashMap<>();
+
+    private Puppet() {
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Puppet puppet = new Puppet();
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            String[] parts = line.split("\t");
+            Map<String, String> values = new HashMap<>();
+            for (int i = 3; i < parts.length; i++) {
+                int equals = parts[i].indexOf('=');
+                values.put(parts[i].substring(0, equals), parts[i].substring(equals + 1));
+            }
+            puppet.threads.computeIfAbsent(parts[2], name -> Executors.newSingleThreadExecutor(task -> {
+                Thread thread = new Thread(task);
+                thread.setDaemon(true);
+                return thread;
+            })).execute(() -> puppet.answer(parts[0], parts[1], parts[2], values));
+        }
+        System.exit(0);
+    }
+
+    private void answer(String number, String verb, String name, Map<String, String> values) {
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("number", Integer.parseInt(number));
+        try {
+            answer.put("result", act(verb, name, values));
+        } catch (Exception e) {
+            answer.put("error", e.toString());
+        }
+        synchronized (System.out) {
+            System.out.println(Json.write(answer));
+            System.out.flush();
+        }
+    }
+
+    private Object act(String verb, String name, Map<String, String> values) throws Exception {
+        return switch (verb) {
+            case "connect" -> connect(name, values);
+            case "send" -> send(values);
+            case "consume" -> consume(name, values);
+            case "take" -> take(name, values);
+            case "close" -> close(name);
+            case "topology" -> topology(name);
+            default -> throw new IllegalArgumentException("no verb " + verb);
+        };
+    }
+
+    /** Answers the id of the broker that the connection reached. */
+    private Object connect(String name, Map<String, String> values) throws Exception {
+        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(values.get("url"));
+        Connection connection = factory.createConnection(Context.USER, Context.PASSWORD);
+        if (values.containsKey("id")) {
+            connection.setClientID(values.get("id"));
+        }
+        connection.start();
+        factories.put(name, factory);
+        connections.put(name, connection);
+        sessions.put(name, connection.createSession(false, Session.AUTO_ACKNOWLEDGE));
+        return ((ActiveMQConnection) connection).getSessionFactory().getConnection().getRemoteAddress();
+    }
+
+    private static Destination destination(Session session, String text) throws Exception {
+        return text.startsWith("topic://") ? session.createTopic(text.substring(8)) : session.createQueue(text.substring(8));
+    }
+
+    /** Text messages with the bodies first, first+1, ...; with a size, byte messages with that property and that many bytes. */
+    private Object send(Map<String, String> values) throws Exception {
+        Session session = sessions.get(values.get("on"));
+        int first = Integer.parseInt(values.getOrDefault("first", "0"));
+        int count = Integer.parseInt(values.getOrDefault("count", "1"));
+        try (MessageProducer producer = session.createProducer(destination(session, values.get("to")))) {
+            boolean persistent = Boolean.parseBoolean(values.getOrDefault("persistent", "true"));
+            producer.setDeliveryMode(persistent ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT);
+            producer.setPriority(Integer.parseInt(values.getOrDefault("priority", "4")));
+            if (values.containsKey("delay")) {
+                producer.setDeliveryDelay(Long.parseLong(values.get("delay")));
+            }
+            for (int i = first; i < first + count; i++) {
+                Message message;
+                if (values.containsKey("size")) {
+                    BytesMessage bytes = session.createBytesMessage();
+                    byte[] body = new byte[Integer.parseInt(values.get("size"))];
+                    java.util.Arrays.fill(body, (byte) i);
+                    bytes.writeBytes(body);
+                    message = bytes;
+                } else {
+                    message = session.createTextMessage(Integer.toString(i));
+                }
+                message.setIntProperty("number", i);
+                if (values.containsKey("group")) {
+                    message.setStringProperty("JMSXGroupID", values.get("group"));
+                }
+                if (values.containsKey("property")) {
+                    message.setStringProperty("colour", values.get("property"));
+                }
+                producer.send(message);
+            }
+        }
+        return count;
+    }
+
+    private Object consume(String name, Map<String, String> values) throws Exception {
+        Session session = connections.get(values.get("on")).createSession(false, Session.AUTO_ACKNOWLEDGE);
+        Destination from = destination(session, values.get("from"));
+        String selector = values.get("selector");
+        String subscription = values.get("subscription");
+        MessageConsumer consumer;
+        if (subscription == null) {
+            consumer = session.createConsumer(from, selector);
+        } else if (Boolean.parseBoolean(values.getOrDefault("shared", "false"))) {
+            consumer = session.createSharedDurableConsumer((Topic) from, subscription, selector);
+        } else {
+            consumer = session.createDurableSubscriber((Topic) from, subscription, selector, false);
+        }
+        sessions.put(name, session);
+        consumers.put(name, consumer);
+        return "consuming";
+    }
+
+    /** The numbers of up to count messages; waits at most ms for each. A body that is not what was sent is answered as -1. */
+    private Object take(String name, Map<String, String> values) throws Exception {
+        MessageConsumer consumer = consumers.get(name);
+        int count = Integer.parseInt(values.get("count"));
+        long wait = Long.parseLong(values.getOrDefault("ms", "5000"));
+        List<Object> numbers = new ArrayList<>();
+        while (numbers.size() < count) {
+            Message message = consumer.receive(wait);
+            if (message == null) {
+                break;
+            }
+            int number = message.getIntProperty("number");
+            numbers.add(intact(message, number) ? number : -1);
+        }
+        return numbers;
+    }
+
+    private static boolean intact(Message message, int number) throws Exception {
+        if (message instanceof TextMessage text) {
+            return text.getText().equals(Integer.toString(number));
+        }
+        BytesMessage bytes = (BytesMessage) message;
+        byte[] piece = new byte[65536];
+        for (int read = bytes.readBytes(piece); read > 0; read = bytes.readBytes(piece)) {
+            for (int i = 0; i < read; i++) {
+                if (piece[i] != (byte) number) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    private Object close(String name) throws Exception {
+        MessageConsumer consumer = consumers.remove(name);
+        Session session = sessions.remove(name);
+        if (consumer != null) {
+            consumer.close();
+        }
+        if (session != null) {
+            session.close();
+        }
+        Connection connection = connections.remove(name);
+        if (connection != null) {
+            connection.close();
+            factories.remove(name).close();
+        }
+        return "closed";
+    }
+
+    /** Node id to the parameters of primary and backup, as the client of a connection knows them. */
+    private Object topology(String name) throws Exception {
+        Map<String, Object> members = new LinkedHashMap<>();
+        for (TopologyMember member : factories.get(name).getServerLocator().getTopology().getMembers()) {
+            List<Object> pair = new ArrayList<>();
+            pair.add(port(primary(member)));
+            pair.add(port(member.getBackup()));
+            members.put(member.getNodeId(), pair);
+        }
+        return members;
+    }
+
+    private static Object port(TransportConfiguration connector) {
+        return connector == null ? null : connector.getParams().get("port");
+    }
+
+    /** The method has another name in older libraries. */
+    private static TransportConfiguration primary(TopologyMember member) throws Exception {
+        try {
+            return (TransportConfiguration) TopologyMember.class.getMethod("getPrimary").invoke(member);
+        } catch (NoSuchMethodException e) {
+            return (TransportConfiguration) TopologyMember.class.getMethod("getLive").invoke(member);
+        }
+    }
+}

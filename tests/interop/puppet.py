@@ -1,0 +1,105 @@
+"""Unchanged Java clients that a test moves about: connections, producers and consumers of one JVM, by name."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import subprocess
+import threading
+from types import TracebackType
+from typing import Any
+
+from tests.interop.maven import java_classpath
+
+ANSWER_SECONDS = 90.0
+
+
+class PuppetError(Exception):
+    """The Java client raised an exception; the message is its text."""
+
+
+class Puppet:
+    """One JVM with the client library of one generation.
+
+    Commands of different names run side by side; those of one name one after the other.
+    """
+
+    def __init__(self, generation: str = "jms-2.44.0") -> None:
+        options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"]
+        self._process = subprocess.Popen(
+            ["java", *options, "-cp", java_classpath(generation), "interop.Puppet"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Puppet:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith('{"number"'):
+                answer = json.loads(line)
+                self._answers[answer["number"]].put(answer)
+
+    def begin(self, verb: str, name: str, **values: object) -> int:
+        """Give a command without waiting; returns what :meth:`end` takes."""
+        number = next(self._numbers)
+        self._answers[number] = queue.Queue()
+        words = [str(number), verb, name, *(f"{key}={_text(value)}" for key, value in values.items() if value is not None)]
+        assert self._process.stdin is not None
+        self._process.stdin.write("\t".join(words) + "\n")
+        self._process.stdin.flush()
+        return number
+
+    def end(self, number: int) -> Any:
+        """The answer to a command; raises PuppetError, or TimeoutError after 90 s."""
+        try:
+            answer = self._answers[number].get(timeout=ANSWER_SECONDS)
+        except queue.Empty:
+            raise TimeoutError(f"the Java client did not answer within {ANSWER_SECONDS} s") from None
+        finally:
+            del self._answers[number]
+        if "error" in answer:
+            raise PuppetError(answer["error"])
+        return answer["result"]
+
+    def do(self, verb: str, name: str, **values: object) -> Any:
+        return self.end(self.begin(verb, name, **values))
+
+    def connect(self, name: str, url: str, client_id: str | None = None) -> str:
+        """Open a connection with a session; returns the address of the broker that it reached."""
+        return str(self.do("connect", name, url=url, id=client_id))
+
+    def send(self, on: str, to: str, count: int = 1, **values: object) -> None:
+        """Send ``count`` messages with ascending numbers to ``queue://…`` or ``topic://…``."""
+        self.do("send", f"send-{on}", on=on, to=to, count=count, **values)
+
+    def consume(self, name: str, on: str, source: str, **values: object) -> None:
+        self.do("consume", name, **{"on": on, "from": source}, **values)
+
+    def take(self, name: str, count: int, ms: int = 5000) -> list[int]:
+        """The numbers of up to ``count`` messages, as they came; each is waited for at most ``ms``."""
+        return list(self.do("take", name, count=count, ms=ms))
+
+    def close(self, name: str) -> None:
+        self.do("close", name)
+
+    def topology(self, connection: str) -> dict[str, list[str | None]]:
+        """Node id to the ports of primary and backup, as the client knows them."""
+        return dict(self.do("topology", connection))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
