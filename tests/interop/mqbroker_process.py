@@ -41,6 +41,11 @@ class MqbrokerProcess:
         return self.process.pid
 
     @property
+    def running(self) -> ManagedProcess | None:
+        """The process; None while the broker does not run."""
+        return self._process
+
+    @property
     def process(self) -> ManagedProcess:
         assert self._process is not None, "the broker does not run"
         return self._process

@@ -28,9 +28,7 @@ CORE = """
 {options}
             <message-load-balancing>{load_balancing}</message-load-balancing>
             <max-hops>{max_hops}</max-hops>
-            <static-connectors>
-{references}
-            </static-connectors>
+{static}
          </cluster-connection>
       </cluster-connections>
 {more}
@@ -78,6 +76,15 @@ class Nodes:
         for proxy in self.proxies:
             proxy.close()
 
+    def told(self, lines: int = 15) -> str:
+        """The last lines that each running broker wrote."""
+        parts = []
+        for broker in self.brokers:
+            process = broker.running
+            if process is not None:
+                parts.append(f"--- {broker.folder.name} ({broker.name})\n" + "\n".join(process.output()[-lines:]))
+        return "\n".join(parts)
+
     def __getitem__(self, number: int) -> Peer:
         return self.brokers[number]
 
@@ -100,7 +107,7 @@ class Nodes:
             options=shape.options,
             load_balancing=shape.load_balancing,
             max_hops=shape.max_hops,
-            references="\n".join(f"               <connector-ref>node-{other}</connector-ref>" for other in linked),
+            static=_static_connectors(linked),
             more=shape.core.get(number, ""),
         )
 
@@ -110,3 +117,11 @@ class Nodes:
             <redistribution-delay>{self.shape.redistribution_delay}</redistribution-delay>
          </address-setting>
 {self.shape.address_settings}"""
+
+
+def _static_connectors(numbers: Sequence[int]) -> str:
+    """An empty list is no valid element."""
+    if not numbers:
+        return ""
+    references = "".join(f"<connector-ref>node-{number}</connector-ref>" for number in numbers)
+    return f"            <static-connectors>{references}</static-connectors>"

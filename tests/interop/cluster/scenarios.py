@@ -1,0 +1,334 @@
+"""What a cluster does for unchanged Java clients, one function for each section of the manual's chapter on clusters.
+
+Every scenario holds for mqbrokers, for real Artemis brokers and for mixtures of both, unless :data:`SCENARIOS` says otherwise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.interop.cluster.nodes import Nodes, Shape
+from tests.interop.puppet import Puppet
+
+KNOWN_SECONDS = 30.0
+NOTHING_MS = 700
+
+_probes = itertools.count()
+
+
+class Stage:
+    """The brokers and the clients of one scenario; connection ``n0`` goes to broker 0, and so on."""
+
+    def __init__(self, nodes: Nodes, java: Puppet) -> None:
+        self.nodes = nodes
+        self.java = java
+
+    def connect(self, *numbers: int) -> None:
+        for number in numbers:
+            self.java.connect(f"n{number}", self.nodes[number].url)
+
+    def known(self, source: int, at: int) -> None:
+        """Wait until broker ``source`` knows what clients of broker ``at`` did up to now; notifications of a broker keep their order."""
+        name = f"probe-{next(_probes)}"
+        self.java.consume(name, f"n{at}", f"topic://{name}")
+        deadline = time.monotonic() + KNOWN_SECONDS
+        while time.monotonic() < deadline:
+            self.java.send(f"n{source}", f"topic://{name}", persistent=False)
+            if self.java.take(name, 1, 200):
+                self.java.close(name)
+                return
+        raise AssertionError(f"node {source} did not learn of node {at} within {KNOWN_SECONDS} s")
+
+    def all_known(self) -> None:
+        numbers = range(len(self.nodes.brokers))
+        for source, at in itertools.permutations(numbers, 2):
+            self.known(source, at)
+
+    def forget(self, number: int) -> None:
+        """The broker of a connection went away on purpose: close what was left of it."""
+        self.java.close(f"n{number}")
+
+
+def _begin(nodes: Nodes, java: Puppet) -> Stage:
+    stage = Stage(nodes, java)
+    nodes.start()
+    stage.connect(*range(len(nodes.brokers)))
+    stage.all_known()
+    return stage
+
+
+def spread(nodes: Nodes, java: Puppet) -> None:
+    """Consumers on both brokers share what a producer on one of them sends."""
+    stage = _begin(nodes, java)
+    java.consume("c0", "n0", "queue://orders")
+    java.consume("c1", "n1", "queue://orders")
+    stage.known(0, 1)
+    java.send("n0", "queue://orders", 10)
+    first, second = java.take("c0", 6, NOTHING_MS), java.take("c1", 6, NOTHING_MS)
+    assert sorted(first + second) == list(range(10)), (first, second)
+    assert len(first) == len(second) == 5, (first, second)
+
+
+def consumer_elsewhere(nodes: Nodes, java: Puppet) -> None:
+    """A producer on either broker reaches the only consumer, on the other one; sizes, priorities and persistence do not matter."""
+    stage = _begin(nodes, java)
+    java.consume("c1", "n1", "queue://orders")
+    java.consume("c0", "n0", "queue://bills")
+    stage.all_known()
+    for on, to, consumer in (("n0", "queue://orders", "c1"), ("n1", "queue://bills", "c0")):
+        java.send(on, to, 50)
+        assert java.take(consumer, 50) == list(range(50))
+        java.send(on, to, 5, persistent=False, priority=9)
+        assert java.take(consumer, 5) == list(range(5))
+        java.send(on, to, 3, size=300_000)
+        assert java.take(consumer, 3) == list(range(3))
+
+
+def nobody_listens(nodes: Nodes, java: Puppet) -> None:
+    """Without a consumer anywhere messages stay where they were sent (ON_DEMAND)."""
+    stage = _begin(nodes, java)
+    java.consume("c1", "n1", "queue://orders")
+    java.consume("c0", "n0", "queue://orders")
+    java.close("c1")
+    java.close("c0")
+    stage.all_known()
+    java.send("n0", "queue://orders", 6)
+    java.consume("c0", "n0", "queue://orders")
+    assert java.take("c0", 7, NOTHING_MS) == list(range(6))
+
+
+def strict(nodes: Nodes, java: Puppet) -> None:
+    """STRICT goes round all brokers that have the queue, whether somebody listens there or not."""
+    stage = _begin(nodes, java)
+    for number in (0, 1):
+        java.consume(f"c{number}", f"n{number}", "queue://orders")
+        java.close(f"c{number}")
+    stage.known(0, 1)
+    java.send("n0", "queue://orders", 10)
+    java.consume("c0", "n0", "queue://orders")
+    java.consume("c1", "n1", "queue://orders")
+    first, second = java.take("c0", 6, NOTHING_MS), java.take("c1", 6, NOTHING_MS)
+    assert (len(first), len(second)) == (5, 5), (first, second)
+    assert sorted(first + second) == list(range(10))
+
+
+def off(nodes: Nodes, java: Puppet) -> None:
+    """OFF leaves messages of queues alone; subscriptions of topics still get theirs."""
+    stage = _begin(nodes, java)
+    java.consume("c1", "n1", "queue://orders")
+    java.consume("s1", "n1", "topic://news")
+    stage.known(0, 1)
+    java.send("n0", "queue://orders", 4)
+    java.send("n0", "topic://news", 4)
+    assert java.take("s1", 4) == list(range(4))
+    assert java.take("c1", 1, NOTHING_MS) == []
+    java.consume("c0", "n0", "queue://orders")
+    assert java.take("c0", 4) == list(range(4))
+
+
+def selectors(nodes: Nodes, java: Puppet) -> None:
+    """Messages go to the broker whose consumers' selectors match."""
+    stage = _begin(nodes, java)
+    java.consume("red", "n0", "queue://paint", selector="colour='red'")
+    java.consume("blue", "n1", "queue://paint", selector="colour='blue'")
+    stage.known(0, 1)
+    java.send("n0", "queue://paint", 5, property="blue")
+    java.send("n0", "queue://paint", 5, property="red", first=5)
+    assert java.take("blue", 6, NOTHING_MS) == list(range(5))
+    assert java.take("red", 6, NOTHING_MS) == list(range(5, 10))
+
+
+def topics(nodes: Nodes, java: Puppet) -> None:
+    """Every subscription of every broker gets each message once; a shared one exists on both brokers and shares."""
+    stage = _begin(nodes, java)
+    for number in (0, 1):
+        java.consume(f"s{number}", f"n{number}", "topic://news")
+        java.consume(f"shared{number}", f"n{number}", "topic://news", subscription="desk", shared=True)
+    stage.all_known()
+    java.send("n0", "topic://news", 8)
+    assert java.take("s0", 9, NOTHING_MS) == list(range(8))
+    assert java.take("s1", 9, NOTHING_MS) == list(range(8))
+    first, second = java.take("shared0", 8, NOTHING_MS), java.take("shared1", 8, NOTHING_MS)
+    assert sorted(first + second) == list(range(8)), (first, second)
+    assert first and second, (first, second)
+
+
+def moving(nodes: Nodes, java: Puppet) -> None:
+    """Messages move to a broker with a consumer, in either direction, large ones and those of subscriptions, too."""
+    stage = _begin(nodes, java)
+    java.consume("c0", "n0", "queue://moving.orders")
+    java.consume("c1", "n1", "queue://moving.orders")
+    java.close("c0")
+    java.close("c1")
+    stage.all_known()
+    java.send("n0", "queue://moving.orders", 20)
+    java.send("n0", "queue://moving.orders", 2, first=20, size=300_000)
+    java.consume("c1", "n1", "queue://moving.orders")
+    assert java.take("c1", 22) == list(range(22))
+    java.close("c1")
+    stage.all_known()
+    java.send("n1", "queue://moving.orders", 20)
+    java.consume("c0", "n0", "queue://moving.orders")
+    assert java.take("c0", 20) == list(range(20))
+
+
+def moving_subscription(nodes: Nodes, java: Puppet) -> None:
+    """What waits in a shared durable subscription moves to the broker where somebody listens to it."""
+    stage = _begin(nodes, java)
+    java.consume("d0", "n0", "topic://moving.news", subscription="archive", shared=True)
+    java.close("d0")
+    java.send("n0", "topic://moving.news", 12)
+    java.consume("d1", "n1", "topic://moving.news", subscription="archive", shared=True)
+    assert sorted(java.take("d1", 12)) == list(range(12))
+    stage.known(0, 1)
+
+
+def moving_filters(nodes: Nodes, java: Puppet) -> None:
+    """The five steps of the chapter: what only a consumer elsewhere wants moves there, although another one listens here."""
+    stage = _begin(nodes, java)
+    java.consume("red0", "n0", "queue://moving.paint", selector="colour='red'")
+    java.consume("none1", "n1", "queue://moving.paint", selector="colour='none'")
+    stage.all_known()
+    java.send("n0", "queue://moving.paint", 4, property="blue")
+    java.send("n0", "queue://moving.paint", 4, property="red", first=4)
+    assert java.take("red0", 5, NOTHING_MS) == list(range(4, 8))
+    java.consume("blue1", "n1", "queue://moving.paint", selector="colour='blue'")
+    assert java.take("blue1", 5, 2 * NOTHING_MS) == list(range(4))
+
+
+def off_then_moving(nodes: Nodes, java: Puppet) -> None:
+    """OFF_WITH_REDISTRIBUTION: nothing is balanced when it is sent, and what nobody takes here moves."""
+    stage = _begin(nodes, java)
+    java.consume("c0", "n0", "queue://moving.orders")
+    java.consume("c1", "n1", "queue://moving.orders")
+    stage.all_known()
+    java.send("n0", "queue://moving.orders", 6)
+    assert java.take("c0", 7, NOTHING_MS) == list(range(6))
+    java.close("c0")
+    stage.known(1, 0)
+    java.send("n0", "queue://moving.orders", 6, first=6)
+    assert java.take("c1", 6) == list(range(6, 12))
+
+
+def chain(nodes: Nodes, java: Puppet) -> None:
+    """Three brokers in a row, two hops: the first reaches a consumer at the third."""
+    stage = Stage(nodes, java)
+    for broker in reversed(nodes.brokers):
+        broker.start()
+    stage.connect(0, 1, 2)
+    java.consume("c2", "n2", "queue://orders")
+    stage.known(0, 2)
+    java.send("n0", "queue://orders", 20)
+    java.send("n0", "queue://orders", 2, first=20, size=300_000)
+    assert java.take("c2", 22) == list(range(22))
+
+
+def leaves_and_returns(nodes: Nodes, java: Puppet) -> None:
+    """A broker that stops leaves the topology of clients, and is part of the cluster again after its start."""
+    stage = _begin(nodes, java)
+    assert len(java.topology("n0")) == 2
+    stage.forget(1)
+    nodes[1].stop()
+    deadline = time.monotonic() + KNOWN_SECONDS
+    # The factory of n0 was made without ha: it ignores departures, so a new one is asked.
+    while True:
+        java.connect("look", nodes[0].url)
+        alone = len(java.topology("look")) == 1
+        java.close("look")
+        if alone:
+            break
+        assert time.monotonic() < deadline, "the stopped broker stays in the topology"
+        time.sleep(0.1)
+    java.send("n0", "queue://orders", 3)
+    nodes[1].start()
+    stage.connect(1)
+    java.consume("c1", "n1", "queue://late")
+    stage.known(0, 1)
+    java.send("n0", "queue://late", 3)
+    assert java.take("c1", 3) == list(range(3))
+    java.consume("c0", "n0", "queue://orders")
+    assert java.take("c0", 3) == list(range(3))
+
+
+def killed_and_started(nodes: Nodes, java: Puppet) -> None:
+    """What was sent for a durable subscription of a broker that is down waits, and arrives once, in order."""
+    stage = _begin(nodes, java)
+    java.consume("d1", "n1", "topic://news", subscription="archive", shared=True)
+    java.close("d1")
+    stage.known(0, 1)
+    nodes[1].kill()
+    java.send("n0", "topic://news", 30)
+    nodes[0].kill()
+    nodes[0].start()
+    nodes[1].start()
+    stage.java.connect("again", nodes[1].url)
+    java.consume("d2", "again", "topic://news", subscription="archive", shared=True)
+    assert java.take("d2", 30, 15_000) == list(range(30))
+    assert java.take("d2", 1, NOTHING_MS) == []
+
+
+def cut_links(nodes: Nodes, java: Puppet) -> None:
+    """The links are cut again and again while messages cross: each arrives once, in order."""
+    stage = _begin(nodes, java)
+    java.consume("d1", "n1", "topic://news", subscription="archive", shared=True)
+    stage.known(0, 1)
+    for round_number in range(4):
+        sending = java.begin("send", "cut-sender", on="n0", to="topic://news", count=100, first=100 * round_number)
+        nodes.proxies[1].cut()
+        nodes.proxies[1].lose_replies()
+        java.end(sending)
+        nodes.proxies[1].cut()
+    assert java.take("d1", 400, 15_000) == list(range(400))
+    assert java.take("d1", 1, NOTHING_MS) == []
+
+
+def later(nodes: Nodes, java: Puppet) -> None:
+    """A message with a delivery delay comes to a consumer of another broker when it is due."""
+    stage = _begin(nodes, java)
+    java.consume("c1", "n1", "queue://orders")
+    stage.known(0, 1)
+    began = time.monotonic()
+    java.send("n0", "queue://orders", 1, delay=1500)
+    assert java.take("c1", 1, 10_000) == [0]
+    assert time.monotonic() - began > 1.4
+
+
+SYMMETRIC = Shape()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario with the number of brokers that it needs and how they are joined.
+
+    ``not_for``: the kind of broker for which it does not hold.
+    """
+
+    play: Callable[[Nodes, Puppet], None]
+    shape: Shape = SYMMETRIC
+    brokers: int = 2
+    not_for: str = ""
+
+
+_QUICK = "            <call-timeout>3000</call-timeout>"
+
+SCENARIOS: dict[str, Scenario] = {
+    "spread": Scenario(spread),
+    "consumer-elsewhere": Scenario(consumer_elsewhere),
+    "nobody-listens": Scenario(nobody_listens),
+    "strict": Scenario(strict, Shape(load_balancing="STRICT")),
+    "off": Scenario(off, Shape(load_balancing="OFF")),
+    "selectors": Scenario(selectors),
+    "topics": Scenario(topics),
+    "moving": Scenario(moving, Shape(redistribution_delay=0)),
+    "moving-subscription": Scenario(moving_subscription, Shape(redistribution_delay=0)),
+    "moving-filters": Scenario(moving_filters, Shape(redistribution_delay=0)),
+    "off-then-moving": Scenario(off_then_moving, Shape(load_balancing="OFF_WITH_REDISTRIBUTION", redistribution_delay=0)),
+    "chain": Scenario(chain, Shape(links=((1,), (2,), ()), max_hops=2), brokers=3),
+    "leaves-and-returns": Scenario(leaves_and_returns),
+    "killed-and-started": Scenario(killed_and_started),
+    "cut-links": Scenario(cut_links, Shape(proxied=True, options=_QUICK)),
+    "later": Scenario(later),
+}
