@@ -118,6 +118,7 @@ class BrokerProtocol(Protocol):
             transport.getPeerCertificate if acceptor.secure else None,
             handshake_timeout_seconds=acceptor.handshake_timeout_seconds,
             security_domain=acceptor.security_domain,
+            cluster_connection=acceptor.cluster_connection,
         )
 
     def handshakeCompleted(self) -> None:
@@ -205,6 +206,7 @@ class Acceptor:
         self.verify_host = uri.parameters.get("verifyHost", "").lower() == "true"
         self.starts_itself = starts_itself(uri)
         self.security_domain = uri.parameters.get("securityDomain") or None
+        self.cluster_connection = uri.parameters.get("clusterConnection") or None
         self.handshake_timeout_seconds = float(uri.parameters.get("handshake-timeout", str(HANDSHAKE_TIMEOUT_SECONDS)))
         self._set_socket_buffers = set_socket_buffers
         self._send_buffer = int(uri.parameters.get("tcpSendBufferSize", "-1"))

@@ -48,6 +48,7 @@ from mqclient.wire.packets import (
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queue import Queue
+    from mqbroker.server.cluster_port import TopologySubscription
     from mqbroker.server.server import Server
     from mqbroker.server.session import ServerSession
 
@@ -82,7 +83,8 @@ class ServerConnection:
     """A connection of a client or of another broker.
 
     ``version`` is the protocol version that the peer declared (0 = not yet), ``security_domain`` the entry of login.config for this peer
-    (None = the broker's own), ``logged_in`` whether it has ever had a session.
+    (None = the broker's own), ``logged_in`` whether it has ever had a session.  ``cluster_connection`` names the cluster connection whose
+    topology the peer is told (None = the default one), and ``cluster_authorized`` says whether it has shown the cluster's password.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class ServerConnection:
         certificate: object,
         handshake_timeout_seconds: float,
         security_domain: str | None,
+        cluster_connection: str | None = None,
     ) -> None:
         self.server = server
         self.connection_id = connection_id
@@ -102,6 +105,9 @@ class ServerConnection:
         self.naming = naming
         self.certificate = certificate
         self.security_domain = security_domain
+        self.cluster_connection = cluster_connection
+        self.cluster_authorized = False
+        self.subscription: TopologySubscription | None = None
         self.version = 0
         self.client_id: str | None = None
         self.created_ms = server.clock.wall_ms()
@@ -349,6 +355,8 @@ class ServerConnection:
         self.writable = True
         for session in list(self.sessions.values()):
             session.consumers.writable_changed()
+        if self.subscription is not None:
+            self.subscription.writable()
         self._handle_waiting()
 
     def _update_reading(self) -> None:
@@ -456,6 +464,9 @@ class ServerConnection:
         self.closed = True
         self._partial.drop()
         self._end_handshake_timer()
+        subscription, self.subscription = self.subscription, None
+        if subscription is not None:
+            subscription.ended()
         if reason:
             self.server.reasons.warn(self.remote, reason)
         for session in list(self.sessions.values()):

@@ -26,5 +26,6 @@ def send_disconnect(connection: ServerConnection, packet: DisconnectV3) -> None:
 
 
 def answer_failover_check(connection: ServerConnection, packet: CheckForFailover) -> None:
-    """A broker that takes over nobody's state can always be used."""
-    connection.send(CheckForFailoverReply(True), SESSION_CHANNEL)
+    """A broker that is in no cluster, and so takes over nobody's state, can always be used."""
+    cluster = connection.server.cluster
+    connection.send(CheckForFailoverReply(cluster is None or cluster.may_fail_over(packet.node_id)), SESSION_CHANNEL)

@@ -12,6 +12,7 @@ from mqbroker.messaging.address import Address
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Cancellable, Clock, Store
+from mqbroker.server.cluster_port import ClusterPort
 from mqbroker.server.connection import HANDSHAKE_TIMEOUT_SECONDS, ConnectionTransport, ServerConnection
 from mqbroker.server.limits import ConnectionLimits, ResourceLimits
 from mqbroker.server.liveness import CONNECTION_TTL_MS
@@ -22,7 +23,8 @@ from mqbroker.server.reasons import ReasonLog
 from mqbroker.server.security import SecurityManager
 from mqbroker.server.session import ServerSession
 from mqbroker.server.sessions import Sessions
-from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, DisconnectV3, Packet
+from mqclient.wire.frames import CLUSTER_CHANNEL
+from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, ClusterConnect, ClusterConnectReply, DisconnectV3, Packet
 
 log = Logger(namespace="mqbroker.server")
 
@@ -73,6 +75,8 @@ class Server:
         self.reasons = ReasonLog(clock)
         security.on_denied = self.notifications.permission_denied
         self.management: ManagementHandler | None = None
+        self.cluster: ClusterPort | None = None
+        """None: this broker is in no cluster."""
         self.loop_lag_ms: Callable[[], float] | None = None
         """How long the event loop lets others wait, in ms; None where nobody measures it."""
         self.on_empty: Callable[[], object] | None = None
@@ -139,10 +143,19 @@ class Server:
         *,
         handshake_timeout_seconds: float = HANDSHAKE_TIMEOUT_SECONDS,
         security_domain: str | None = None,
+        cluster_connection: str | None = None,
     ) -> ServerConnection:
         """A transport was opened.  0 seconds: the peer may take any time to begin."""
         connection = ServerConnection(
-            self, transport, self._new_id(), remote, naming or Naming(), certificate, handshake_timeout_seconds, security_domain
+            self,
+            transport,
+            self._new_id(),
+            remote,
+            naming or Naming(),
+            certificate,
+            handshake_timeout_seconds,
+            security_domain,
+            cluster_connection,
         )
         self.connections[connection.connection_id] = connection
         self.total_connections += 1
@@ -160,8 +173,13 @@ class Server:
         self.messaging.branches.abandon(connection)
 
     def cluster_channel(self, connection: ServerConnection, packet: Packet) -> None:
-        """Packets of other brokers; this one is in no cluster and ignores them."""
-        log.debug("connection {id}: {name} on the cluster channel is ignored", id=connection.connection_id, name=packet.NAME)
+        """Packets of other brokers.  A broker in no cluster answers only where nobody is asked who he is."""
+        if self.cluster is not None:
+            self.cluster.handle(connection, packet)
+        elif isinstance(packet, ClusterConnect) and not self.security.enabled:
+            connection.send(ClusterConnectReply(True), CLUSTER_CHANNEL)
+        else:
+            log.debug("connection {id}: {name} on the cluster channel is ignored", id=connection.connection_id, name=packet.NAME)
 
     def management_message(self, session: ServerSession, message: Message) -> None:
         """A message to the management address."""

@@ -10,6 +10,12 @@ from dataclasses import dataclass, replace
 
 from mqclient.wire.primitives import TransportConfiguration
 
+MEMBERS_MAX = 1_000
+"""Members of one topology; further ones are refused."""
+
+DEPARTURES_MAX = 10_000
+"""Members that left whose departure is remembered; the oldest are forgotten."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopologyMember:
@@ -74,15 +80,15 @@ class Topology:
     def up(self, member: TopologyMember) -> bool:
         """A member appeared or changed.  Returns whether the view changed (listeners were told).
 
-        Refused: what is older than the member's departure.  Older than what is known: only a missing primary or backup is filled in.
+        Refused: what is older than the member's departure, and more than :data:`MEMBERS_MAX` members.  Older than what is known: only a
+        missing primary or backup is filled in.
         """
         known = self._members.get(member.node_id)
         left = self._left.get(member.node_id)
         if left is not None and member.unique_event_id and member.unique_event_id < left:
             return False
         if known is None:
-            self._store(member)
-            return True
+            return self._store(member)
         if member.unique_event_id > known.unique_event_id or (known.primary is None and member.primary is not None):
             self._store(
                 replace(
@@ -110,10 +116,17 @@ class Topology:
         if known is None or known.unique_event_id > unique_event_id:
             return False
         del self._members[node_id]
+        self._left.pop(node_id, None)
         self._left[node_id] = unique_event_id
+        if len(self._left) > DEPARTURES_MAX:
+            del self._left[next(iter(self._left))]
         for listener in list(self._listeners):
             listener(known, False)
         return True
+
+    def left_at(self, node_id: str) -> int:
+        """The event with which a member left last, 0 if it never did."""
+        return self._left.get(node_id, 0)
 
     def activated(self, member: TopologyMember, now_ms: int) -> None:
         """The own node activated, or repeats its announcement; always accepted."""
@@ -123,7 +136,10 @@ class Topology:
         """(primary, backup) of every member that has a primary."""
         return [(member.primary, member.backup) for member in self._members.values() if member.primary is not None]
 
-    def _store(self, member: TopologyMember) -> None:
+    def _store(self, member: TopologyMember) -> bool:
+        if len(self._members) >= MEMBERS_MAX and member.node_id not in self._members:
+            return False
         self._members[member.node_id] = member
         for listener in list(self._listeners):
             listener(member, True)
+        return True
