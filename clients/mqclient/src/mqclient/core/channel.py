@@ -7,7 +7,7 @@ While the connection is away the channel is locked; calls and sends wait for its
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mqclient.core.runtime import Runtime, Timer, wait_at_most
@@ -70,6 +70,7 @@ class Channel:
         self._queue: deque[Call | Packet] = deque()
         self._waiters: list[Any] = []
         self._paused = False
+        self._held: list[bytes] = []
 
     # --- sending ---
 
@@ -109,6 +110,24 @@ class Channel:
         self._queue.append(call)
         self._drain()
         return call
+
+    def hold(self, parts: Iterable[bytes], tag: int) -> None:
+        """Send one counted frame, given in parts, with :meth:`flush_held` or before the next packet.  It is not kept to be sent again.
+
+        Dropped while there is no connection.  ``tag`` as for :meth:`send`.
+        """
+        if self._transmit is not None:
+            self._held.extend(parts)
+            self.protocol.sent_unkept(tag)
+
+    def flush_held(self) -> None:
+        """Write what :meth:`hold` has gathered."""
+        held = self._held
+        if held:
+            data = b"".join(held)
+            held.clear()
+            if self._transmit is not None:
+                self._transmit(data)
 
     @property
     def writable(self) -> bool:
@@ -280,6 +299,8 @@ class Channel:
         self.protocol.end_call()
 
     def _write(self, data: bytes) -> None:
+        if self._held:
+            self.flush_held()
         if self._transmit is not None:
             self._transmit(data)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from typing import Any, Protocol
 
 from mqclient.core.api import LocatorSettings
 from mqclient.core.channel import Channel
+from mqclient.core.cluster_channel import ClusterChannel
 from mqclient.core.runtime import Link, Runtime, Timer, wait_at_most
 from mqclient.errors import (
     ConnectionTimedOutError,
@@ -28,7 +30,7 @@ from mqclient.protocol.connection import (
     TopologyPacket,
     TopologyReceived,
 )
-from mqclient.wire.frames import FIRST_USER_CHANNEL, SESSION_CHANNEL
+from mqclient.wire.frames import CLUSTER_CHANNEL, FIRST_USER_CHANNEL, SESSION_CHANNEL
 from mqclient.wire.packets import (
     VERSION_MAX,
     CheckForFailover,
@@ -70,7 +72,10 @@ class ConnectionOwner(Protocol):
 
 
 class Connection:
-    """``carried`` is the connection that this one replaces: version and channel numbers go on from it."""
+    """``carried`` is the connection that this one replaces: version and channel numbers go on from it.
+
+    ``greet`` and ``cluster_connection``: see :class:`mqclient.core.locator.Locator`.
+    """
 
     def __init__(
         self,
@@ -79,6 +84,9 @@ class Connection:
         connector: TransportConfiguration,
         owner: ConnectionOwner,
         carried: Connection | None = None,
+        *,
+        greet: Callable[[Connection], Awaitable[None]] | None = None,
+        cluster_connection: bool = False,
     ) -> None:
         self.runtime = runtime
         self.settings = settings
@@ -93,6 +101,9 @@ class Connection:
         self.paused = False
         """Does the peer not read just now?"""
         self._owner = owner
+        self._greet = greet
+        self._cluster_connection = cluster_connection
+        self._cluster_channel: ClusterChannel | None = None
         self._handlers: dict[int, FrameHandler] = {}
         self._link: Link | None = None
         self._connecting: Any = None
@@ -134,7 +145,13 @@ class Connection:
                 error = NotConnectedError(f"{link.peer} is not ready to take over node {check_node_id}")
                 self.fail(error)
                 raise error
-        self.protocol.subscribe_topology()
+        if self._greet is not None:
+            try:
+                await self._greet(self)
+            except MQError as error:
+                self.fail(error)
+                raise
+        self.protocol.subscribe_topology(self._cluster_connection)
         if wait_for_topology:
             self._topology_complete = self.runtime.create_future()
             self.flush()
@@ -148,6 +165,15 @@ class Connection:
             self.flush()
         if self.error is not None:
             raise self.error
+
+    @property
+    def cluster_channel(self) -> ClusterChannel:
+        """What brokers say to each other; from the moment on when the connection is greeted."""
+        if self._cluster_channel is None:
+            self._cluster_channel = self._handlers[CLUSTER_CHANNEL] = ClusterChannel(self)
+            if self.error is not None:
+                self._cluster_channel.close(self.error)
+        return self._cluster_channel
 
     # --- sessions ---
 
@@ -277,6 +303,8 @@ class Connection:
             self._timer.cancel()
             self._timer = None
         self._management.close(error, error)
+        if self._cluster_channel is not None:
+            self._cluster_channel.close(error)
         if self._topology_complete is not None:
             self.runtime.reject(self._topology_complete, error)
 

@@ -44,6 +44,8 @@ class SessionFactory(ListenerMethods):
         self.runtime: Runtime = locator.runtime
         self.settings: LocatorSettings = locator.settings
         self.connection: Connection | None = None
+        self.disconnect: DisconnectReceived | None = None
+        """What the broker said when it ended the connection in an orderly way; None while none has."""
         self._locator = locator
         self._attempts = attempts
         self._sessions: list[Session] = []
@@ -150,7 +152,9 @@ class SessionFactory(ListenerMethods):
     def connection_lost(self, connection: Connection, error: MQError, disconnect: DisconnectReceived | None) -> None:
         if disconnect is not None:
             self._locator.node_left(disconnect.node_id)
-            self._attempts.redirected(disconnect.connector)
+            self.disconnect = disconnect
+            if self._locator.follow:
+                self._attempts.redirected(disconnect.connector)
         if connection is not self.connection:
             return
         if self._attempts.wants_reconnect():
@@ -251,7 +255,7 @@ class SessionFactory(ListenerMethods):
         for connector in self._attempts.candidates():
             if number != self._round:
                 return
-            connection = self._attempt = Connection(self.runtime, self.settings, connector, self, self.connection)
+            connection = self._attempt = self._connection_to(connector)
             try:
                 await connection.open(None if first else self._attempts.node_id, wait_for_topology=first)
             except MQError as failure:
@@ -268,6 +272,18 @@ class SessionFactory(ListenerMethods):
             return
         if number == self._round:
             self._attempt_failed(error)
+
+    def _connection_to(self, connector: TransportConfiguration) -> Connection:
+        locator = self._locator
+        return Connection(
+            self.runtime,
+            self.settings,
+            connector,
+            self,
+            self.connection,
+            greet=locator.greet,
+            cluster_connection=locator.cluster_connection,
+        )
 
     def _attempt_failed(self, error: MQError) -> None:
         pause = self._attempts.failed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from mqclient.errors import error_for_code
@@ -24,6 +25,11 @@ from mqclient.wire.packets import (
 
 if TYPE_CHECKING:
     from mqclient.core.session import Session
+
+
+_NULL_RESPONSE = NullResponse.TYPE
+_CORRELATED_SIZE = HEADER_SIZE + 8
+_unpack_correlation = struct.Struct(">q").unpack_from
 
 
 class Incoming:
@@ -50,6 +56,12 @@ class Incoming:
             consumer = session.consumer(consumer_id)
             if consumer is not None:
                 consumer.arrivals.chunk_received(chunk, size, continues)
+        elif packet_type == _NULL_RESPONSE and size == _CORRELATED_SIZE and session.encoded_sends is not None:
+            self._confirm(protocol.processed(True, size))
+            correlation: int = _unpack_correlation(frame, HEADER_SIZE)[0]
+            if correlation <= 0 or not session.encoded_sends.answered(correlation):
+                self._answered(NullResponse(correlation))
+            return
         else:
             packet = decode_packet(packet_type, frame[HEADER_SIZE:], protocol.version)
             is_counted = counted(packet)
@@ -68,11 +80,18 @@ class Incoming:
     def _dispatch(self, packet: Packet, size: int) -> None:
         session = self._session
         if isinstance(packet, PacketsConfirmed):
-            session.async_sends.confirmed(session.channel.protocol.confirmed(packet.command_id))
+            confirmed = session.channel.protocol.confirmed(packet.command_id)
+            session.async_sends.confirmed(confirmed)
+            if session.encoded_sends is not None:
+                session.encoded_sends.confirmed(confirmed)
         elif isinstance(packet, ProducerCredits):
             session.flow.granted(packet.address, packet.credits)
+            if session.encoded_sends is not None:
+                session.encoded_sends.granted(packet.address, packet.credits)
         elif isinstance(packet, ProducerFailCredits):
             session.flow.refused(packet.address, packet.credits)
+            if session.encoded_sends is not None:
+                session.encoded_sends.refused_credits(packet.address)
         elif isinstance(packet, SessionReceiveLarge):
             consumer = session.consumer(packet.consumer_id)
             if consumer is not None:
@@ -89,6 +108,8 @@ class Incoming:
             return
         if isinstance(packet, ExceptionResponse) and packet.correlation_id is not None:
             error = error_for_code(packet.error_code, packet.message)
+            if session.encoded_sends is not None and session.encoded_sends.refused(packet.correlation_id, error):
+                return
             if session.async_sends.refused(packet.correlation_id, error):
                 return
         if not session.channel.answered(packet) and isinstance(packet, ExceptionResponse):

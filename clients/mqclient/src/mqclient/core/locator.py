@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from mqclient.core.api import LocatorSettings
 from mqclient.core.channel import closed_error
+from mqclient.core.connection import Connection
 from mqclient.core.factory import SessionFactory
 from mqclient.core.reconnect import Attempts
 from mqclient.core.runtime import Runtime, starts
@@ -19,17 +20,34 @@ from mqclient.wire.primitives import TransportConfiguration
 class Locator:
     """Implements :class:`mqclient.core.api.ServerLocator`.
 
+    Links between brokers give ``topology``, into which announcements are merged; ``greet``, which is run on each connection between the
+    preamble and the subscription to the topology, and fails it by raising an MQError; ``cluster_connection``, which is told to the broker;
+    and ``follow`` false: the owner itself deals with a broker that sends its clients elsewhere.
+
     Raises ValueError when ``connectors`` is empty or a setting is out of range.
     """
 
-    def __init__(self, runtime: Runtime, connectors: Sequence[TransportConfiguration], settings: LocatorSettings | None = None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        connectors: Sequence[TransportConfiguration],
+        settings: LocatorSettings | None = None,
+        *,
+        topology: Topology | None = None,
+        greet: Callable[[Connection], Awaitable[None]] | None = None,
+        cluster_connection: bool = False,
+        follow: bool = True,
+    ) -> None:
         if not connectors:
             raise ValueError("a locator needs at least one connector")
         self.runtime = runtime
         self._settings = settings if settings is not None else LocatorSettings()
         _check(self._settings)
         self._connectors = tuple(connectors)
-        self._topology = Topology()
+        self._topology = Topology() if topology is None else topology
+        self.greet = greet
+        self.cluster_connection = cluster_connection
+        self.follow = follow
         self._topology_complete = False
         self._policy = LoadBalancingPolicy(self._settings.connection_load_balancing_policy_class_name, runtime.random_below)
         self._factories: list[SessionFactory] = []

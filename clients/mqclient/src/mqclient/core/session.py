@@ -23,6 +23,7 @@ from mqclient.core.buffers import PriorityBuffer
 from mqclient.core.channel import Channel, closed_error
 from mqclient.core.connection import Connection
 from mqclient.core.consumers import Consumer
+from mqclient.core.encoded_sends import Done, EncodedSends, ReadBody
 from mqclient.core.flow import ProducerFlow
 from mqclient.core.incoming import Incoming
 from mqclient.core.listeners import ListenerMethods
@@ -78,6 +79,7 @@ class Session(ListenerMethods):
         self.uploads = LargeUploads(self)
         self.async_sends = AsyncSends(self)
         self.branches = Branches(self)
+        self.encoded_sends: EncodedSends | None = None
         self._restoration = Restoration(self)
         self._queues = QueueAdministration(self)
         self._incoming = Incoming(self)
@@ -237,6 +239,34 @@ class Session(ListenerMethods):
         consumer.opened(info)
         return consumer
 
+    # --- for links between brokers ---
+
+    def open_encoded_sends(self) -> EncodedSends:
+        """Prepare the session for encoded messages: it becomes the session of an anonymous producer."""
+        if self.encoded_sends is None:
+            self.encoded_sends = EncodedSends(self, self.settings.producer_window_size, self._next_producer)
+            self._next_producer += 1
+        return self.encoded_sends
+
+    def send_encoded(self, parts: Sequence[bytes], size: int, done: Done, *, address: str | None = None) -> bool:
+        """Send an encoded message of ``size`` bytes, given in parts, in the layout of version 129 and later.  Never waits.
+
+        ``done`` is called once, with None when the broker has the message, else with what it answered or with the failure of the
+        connection.  With ``address`` it costs credits of that address.  False: it was taken, but the next is to wait until
+        ``open_encoded_sends().on_room`` is called.  Only for sessions that end with their connection (``reconnect_attempts`` 0).
+        """
+        sends = self.encoded_sends or self.open_encoded_sends()
+        return sends.send(parts, size, done, address)
+
+    def send_large_encoded(self, headers: bytes, read: ReadBody, size: int, done: Done, *, address: str | None = None) -> bool:
+        """As :meth:`send_encoded`, for a message with its headers-and-properties block and a body of ``size`` bytes to read from.
+
+        The body is read and sent piece by piece, as far as the broker takes it.  One such message at a time, and nothing else meanwhile:
+        raises ``IllegalStateError``.
+        """
+        sends = self.encoded_sends or self.open_encoded_sends()
+        return sends.send_large(headers, read, size, done, address)
+
     # --- addresses, queues, metadata ---
 
     def address_query(self, address: str) -> Awaitable[AddressQueryResult]:
@@ -309,6 +339,8 @@ class Session(ListenerMethods):
         self.flow.close(cause or error)
         self.channel.close(error, cause)
         self.async_sends.fail(cause or error)
+        if self.encoded_sends is not None:
+            self.encoded_sends.fail(cause or error)
         self._factory.session_closed(self)
 
     def consumer_closed(self, consumer: Consumer) -> None:
@@ -376,6 +408,8 @@ class Session(ListenerMethods):
 
     def link_resumed(self) -> None:
         self.channel.resume()
+        if self.encoded_sends is not None:
+            self.encoded_sends.resumed()
 
     # --- inside ---
 

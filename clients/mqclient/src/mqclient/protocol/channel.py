@@ -64,6 +64,12 @@ class SessionChannel:
             self._tags.append(tag)
         return data
 
+    def sent_unkept(self, tag: int) -> None:
+        """A counted frame was sent that will not be sent again: the session ends with its connection.  ``tag`` as for :meth:`frame`."""
+        if self.window is not None:
+            self.window.sent(b"")
+            self._tags.append(tag)
+
     def begin_call(self, expects: tuple[type[Packet], ...], correlation: int) -> None:
         """A call was sent; there is none in progress."""
         self.call_expects = expects

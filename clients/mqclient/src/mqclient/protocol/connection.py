@@ -121,9 +121,12 @@ class CoreConnection:
         self._outbound.append(PREAMBLE)
         self._ping(now)
 
-    def subscribe_topology(self) -> None:
-        """Ask for the topology; also tells the broker the highest version spoken here."""
-        self.send_packet(PING_CHANNEL, SubscribeTopologyV2(False, VERSION_MAX))
+    def subscribe_topology(self, cluster_connection: bool = False) -> None:
+        """Ask for the topology; also tells the broker the highest version spoken here.
+
+        ``cluster_connection``: this is the connection of a cluster connection.
+        """
+        self.send_packet(PING_CHANNEL, SubscribeTopologyV2(cluster_connection, VERSION_MAX))
 
     def send_packet(self, channel: int, packet: Packet) -> None:
         self._outbound.append(frame(packet.TYPE, channel, encode_packet(packet, self.version or VERSION_MAX)))
