@@ -23,13 +23,16 @@ from typing import Any, TypeVar, cast
 
 import txaio.aio
 
+from mqclient.asyncio_network import AsyncioNetwork
 from mqclient.core.api import LocatorSettings
+from mqclient.core.broadcasting import Received, open_endpoint
 from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url
 from mqclient.core.connection import describe
 from mqclient.core.locator import Locator
-from mqclient.core.runtime import Link, LinkHandler
+from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
+from mqclient.protocol.discovery import Endpoint
 from mqclient.tls import TlsSettings, flag, tls_settings
 from mqclient.tls_policy import TlsPolicy
 from mqclient.wire.primitives import TransportConfiguration
@@ -65,6 +68,7 @@ class AsyncioRuntime:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._framework = txaio.aio.with_config(loop=loop)  # type: ignore[no-untyped-call]
+        self._network = AsyncioNetwork(self, loop)
         # The loop itself keeps weak references only.
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -105,6 +109,9 @@ class AsyncioRuntime:
 
     def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
         return self.spawn(self._connect(connector, handler, timeout))
+
+    def open_broadcast(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
+        return open_endpoint(self, self._network, endpoint, received)
 
     def random_bytes(self, size: int) -> bytes:
         return os.urandom(size)

@@ -42,13 +42,16 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mqclient.core.api import LocatorSettings
+from mqclient.core.broadcasting import Received, open_endpoint
 from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url
 from mqclient.core.connection import describe
 from mqclient.core.locator import Locator
-from mqclient.core.runtime import Link, LinkHandler
+from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
+from mqclient.protocol.discovery import Endpoint
 from mqclient.tls import TlsSettings, flag, tls_settings
+from mqclient.twisted_network import TwistedNetwork
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
@@ -87,6 +90,7 @@ class TwistedRuntime:
         self._log = Logger()
         self._now = now if now is not None else time.monotonic
         self._framework = txaio.tx.with_config(loop=reactor)  # type: ignore[no-untyped-call]
+        self._network = TwistedNetwork(self, reactor)
 
     def now(self) -> float:
         return self._now()
@@ -119,6 +123,9 @@ class TwistedRuntime:
 
     def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
         return self.spawn(self._connect(connector, handler, timeout))
+
+    def open_broadcast(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
+        return open_endpoint(self, self._network, endpoint, received)
 
     def random_bytes(self, size: int) -> bytes:
         return os.urandom(size)

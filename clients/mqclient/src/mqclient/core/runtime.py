@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from mqclient.protocol.discovery import Endpoint
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
@@ -55,6 +56,16 @@ class LinkHandler(Protocol):
     def link_resumed(self) -> None: ...
 
 
+class BroadcastLink(Protocol):
+    """A place where everybody hears what anybody sends; datagrams may get lost."""
+
+    def send(self, data: bytes) -> None:
+        """Send to all others; never blocks, raises nothing.  A series of failures is logged once."""
+
+    def close(self) -> None:
+        """Send and receive nothing more; safe to call twice."""
+
+
 class Runtime(Protocol):
     """Passed to :class:`mqclient.core.locator.ServerLocator` by a shell or a test."""
 
@@ -86,6 +97,13 @@ class Runtime(Protocol):
 
     def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
         """Open a link within ``timeout`` seconds.  Raises ``NotConnectedError`` with the reason; ``ValueError`` for bad parameters."""
+
+    def open_broadcast(self, endpoint: Endpoint, received: Callable[[bytes, str], None] | None) -> BroadcastLink:
+        """Send to and listen on ``endpoint``; ``received`` gets the bytes of each datagram, and the address of its sender for messages.
+
+        ``received`` None: only to send.  What is sent may be heard by its own sender.  Raises ``NotConnectedError`` when the system
+        refuses, ``ValueError`` for an endpoint or a stack file that cannot be used; both say why.
+        """
 
     def random_bytes(self, size: int) -> bytes: ...
 
