@@ -129,7 +129,7 @@ class TableTests(SynchronousTestCase):
 
     def make(self, own: str | None = None, unique: str | None = None) -> Discovered:
         table = Discovered(10000, self.lines.append, own, unique)
-        table.add_listener(self.told)
+        table.listeners.append(self.told)
         return table
 
     def told(self) -> None:
@@ -230,6 +230,6 @@ class TableTests(SynchronousTestCase):
         self.assertEqual(self.table.contested, ("a",))
 
     def test_nobody_is_told_after_removal(self) -> None:
-        self.table.remove_listener(self.told)
+        self.table.listeners.remove(self.told)
         self.hear("a", "1", 0.0)
         self.assertEqual(self.calls, 0)

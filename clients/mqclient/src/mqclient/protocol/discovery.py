@@ -193,7 +193,8 @@ class Discovered:
         self._identities: dict[str, _Identity] = {}
         if own_node_id is not None and own_unique_id is not None:
             self._identities[own_node_id] = _Identity(own_unique_id)
-        self._listeners: list[Callable[[], None]] = []
+        self.listeners: list[Callable[[], object]] = []
+        """Called when a broker appeared, left or changed its connectors, and when :attr:`contested` changed."""
 
     @property
     def brokers(self) -> tuple[DiscoveredBroker, ...]:
@@ -208,13 +209,6 @@ class Discovered:
     def connectors(self) -> list[TransportConfiguration]:
         """One connector for each broker."""
         return [broker.connector for broker in self._brokers.values()]
-
-    def add_listener(self, listener: Callable[[], None]) -> None:
-        """``listener`` is called when a broker appeared, left, changed its connectors, or when :attr:`contested` changed."""
-        self._listeners.append(listener)
-
-    def remove_listener(self, listener: Callable[[], None]) -> None:
-        self._listeners.remove(listener)
 
     def received(self, data: bytes, source: str, now: float) -> bool:
         """A datagram has come; a damaged one is counted and dropped.  Returns whether it announced another broker than this one."""
@@ -299,5 +293,5 @@ class Discovered:
         return changed
 
     def _tell(self) -> None:
-        for listener in list(self._listeners):
+        for listener in list(self.listeners):
             listener()

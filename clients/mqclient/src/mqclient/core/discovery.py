@@ -1,0 +1,97 @@
+"""Listening for brokers: joins the endpoint, keeps the table of those that were heard of, wakes who waits for the first.
+
+Source: the Artemis manual, chapter "Clusters", section "Discovery Groups"; ``protocol-spec/``, chapter "Discovery".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqclient.core.runtime import BroadcastLink, Runtime, Timer
+from mqclient.protocol.discovery import Discovered, DiscoveryGroupConfiguration
+
+
+class DiscoveryListener:
+    """``own_node_id`` and ``own_unique_id`` are those of a broker that listens; a client has none."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        configuration: DiscoveryGroupConfiguration,
+        own_node_id: str | None = None,
+        own_unique_id: str | None = None,
+    ) -> None:
+        self.discovered = Discovered(configuration.refresh_timeout, runtime.log_warning, own_node_id, own_unique_id)
+        self._runtime = runtime
+        self._endpoint = configuration.endpoint
+        self._link: BroadcastLink | None = None
+        self._timer: Timer | None = None
+        self._waiting: list[Any] = []
+
+    @property
+    def started(self) -> bool:
+        return self._link is not None
+
+    def start(self) -> None:
+        """Listen from now on.  Raises ``NotConnectedError`` when the system refuses, ``ValueError`` for an endpoint that cannot be used."""
+        if self._link is None:
+            self._link = self._runtime.open_broadcast(self._endpoint, self._received)
+
+    def stop(self) -> None:
+        """Listen no more and forget what was heard; whoever waits goes on without."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.discovered.clear()
+        self._wake()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until a broker is known, at most ``seconds``; returns whether one is."""
+        if not self.discovered.brokers and self._link is not None:
+            future = self._runtime.create_future()
+            self._waiting.append(future)
+            timer: Timer | None = None
+
+            def expire() -> None:
+                nonlocal timer
+                timer = None
+                self._runtime.resolve(future, None)
+
+            timer = self._runtime.call_later(seconds, expire)
+            try:
+                await future
+            finally:
+                if timer is not None:
+                    timer.cancel()
+                if future in self._waiting:
+                    self._waiting.remove(future)
+        return bool(self.discovered.brokers)
+
+    # --- inside ---
+
+    def _received(self, data: bytes, source: str) -> None:
+        if self._link is None:
+            return
+        found = self.discovered.received(data, source, self._runtime.now())
+        self._set_timer()
+        if found:
+            self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            self._runtime.resolve(future, None)
+
+    def _set_timer(self) -> None:
+        # One timer that is set anew when it is due: datagrams come all the time, expiries hardly ever.
+        due = self.discovered.next_expiry()
+        if self._timer is None and due is not None and self._link is not None:
+            self._timer = self._runtime.call_later(max(due - self._runtime.now(), 0.0), self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        self.discovered.expire(self._runtime.now())
+        self._set_timer()

@@ -1,0 +1,186 @@
+"""Broadcast groups and discovery groups of a broker, on a fake clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cluster.broadcast import BroadcastGroup
+from mqbroker.cluster.discovery import DiscoveryGroup, endpoint_in
+from mqbroker.config.cluster import BroadcastGroupConfiguration, DiscoveryGroupConfiguration
+from mqclient.protocol.discovery import JGroupsEndpoint, UdpEndpoint, decode_announcement, encode_announcement
+from mqclient.wire.properties import STRING, TypedValue
+from tests.unit.discovery.support import GROUP, OTHER, SELF, Ether, EtherRuntime
+
+BROADCAST = BroadcastGroupConfiguration("my-broadcast-group", GROUP, 2000, ("self", "other"))
+DISCOVERY = DiscoveryGroupConfiguration("my-discovery-group", GROUP)
+
+
+class GroupCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.ether = Ether()
+        self.runtime = EtherRuntime(self.clock, self.ether)
+        self.notified: list[tuple[str, Mapping[str, TypedValue]]] = []
+
+    def notify(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
+        self.notified.append((kind, headers))
+
+
+class BroadcastTests(GroupCase):
+    def group(self, configuration: BroadcastGroupConfiguration = BROADCAST) -> BroadcastGroup:
+        return BroadcastGroup(configuration, [SELF, OTHER], self.runtime, "node-a", "unique-a", self.notify)
+
+    def test_the_first_datagram_goes_at_once_and_then_one_each_period(self) -> None:
+        group = self.group()
+        group.start()
+        self.assertEqual(len(self.ether.sent), 1)
+        self.clock.advance(1.9)
+        self.assertEqual(len(self.ether.sent), 1)
+        self.clock.pump([0.1] + [2.0] * 3)
+        self.assertEqual((len(self.ether.sent), group.sent), (5, 5))
+
+    def test_all_connectors_are_announced_and_the_first_stands_last(self) -> None:
+        self.group().start()
+        said = decode_announcement(self.ether.sent[0])
+        self.assertEqual((said.node_id, said.unique_id), ("node-a", "unique-a"))
+        self.assertEqual([connector.name for connector in said.connectors], ["other", "self"])
+
+    def test_each_start_of_a_broker_has_its_own_unique_id(self) -> None:
+        one = BroadcastGroup(BROADCAST, [SELF], self.runtime, "node-a")
+        other = BroadcastGroup(BROADCAST, [SELF], self.runtime, "node-a")
+        one.start()
+        other.start()
+        self.assertNotEqual(*[decode_announcement(data).unique_id for data in self.ether.sent])
+
+    def test_nothing_is_sent_after_the_stop(self) -> None:
+        group = self.group()
+        group.start()
+        group.start()
+        group.stop()
+        group.stop()
+        self.clock.advance(10)
+        self.assertEqual(len(self.ether.sent), 1)
+        self.assertEqual(self.ether.links, [])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        name = {"name": (STRING, "my-broadcast-group")}
+        self.assertEqual(self.notified, [("BROADCAST_GROUP_STARTED", name), ("BROADCAST_GROUP_STOPPED", name)])
+
+    def test_it_can_start_again(self) -> None:
+        group = self.group()
+        group.start()
+        group.stop()
+        group.start()
+        self.assertEqual(len(self.ether.sent), 2)
+
+    def test_a_refusal_of_the_system_is_told_once_and_tried_again(self) -> None:
+        self.ether.refusal = "no such device"
+        group = self.group()
+        group.start()
+        self.clock.pump([2.0] * 3)
+        self.assertEqual(len(self.runtime.warnings), 1)
+        self.assertIn("my-broadcast-group: no such device", self.runtime.warnings[0])
+        self.ether.refusal = None
+        self.clock.advance(2.0)
+        self.assertEqual((len(self.ether.sent), group.sent), (1, 1))
+
+    def test_an_endpoint_that_cannot_be_used_stops_the_start(self) -> None:
+        group = self.group(replace(BROADCAST, endpoint=UdpEndpoint("224.0.0.0", 9876)))
+        self.assertIn("reserved", str(self.assertRaises(ValueError, group.start)))
+        self.assertFalse(group.started)
+
+
+class DiscoveryTests(GroupCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.told = 0
+        self.group = DiscoveryGroup("my-discovery-group", DISCOVERY, self.runtime, "node-a", "unique-a", self.notify)
+        self.group.listeners.append(self.tell)
+        self.group.start()
+
+    def tell(self) -> None:
+        self.told += 1
+
+    def hear(self, node_id: str, unique_id: str = "u") -> None:
+        self.ether.send(GROUP, encode_announcement(node_id, unique_id, [SELF]))
+
+    def test_others_are_found_and_forgotten_when_they_fall_silent(self) -> None:
+        self.hear("node-a", "unique-a")
+        self.assertEqual(self.group.connectors(), [])
+        self.hear("node-b")
+        self.clock.advance(5)
+        self.hear("node-c")
+        self.assertEqual([broker.node_id for broker in self.group.brokers], ["node-b", "node-c"])
+        self.assertEqual(self.group.connectors(), [SELF, SELF])
+        self.clock.advance(5)
+        self.assertEqual([broker.node_id for broker in self.group.brokers], ["node-c"])
+        self.clock.advance(5)
+        self.assertEqual(self.group.connectors(), [])
+        self.assertEqual(self.told, 4)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_a_broker_that_goes_on_announcing_itself_stays(self) -> None:
+        group = BroadcastGroup(BROADCAST, [SELF], self.runtime, "node-b")
+        group.start()
+        self.clock.pump([0.5] * 100)
+        self.assertEqual(len(self.group.brokers), 1)
+        group.stop()
+        self.clock.pump([0.5] * 21)
+        self.assertEqual(len(self.group.brokers), 0)
+        self.assertEqual(self.told, 2)
+
+    def test_counters(self) -> None:
+        self.hear("node-b")
+        self.ether.send(GROUP, b"junk")
+        self.assertEqual((self.group.datagrams, self.group.damaged, self.group.refused), (2, 1, 0))
+
+    def test_a_copied_data_folder_is_seen(self) -> None:
+        self.hear("node-a", "unique-a")
+        self.hear("node-a", "another")
+        self.assertEqual(self.group.contested, ("node-a",))
+        self.assertIn("two brokers have the same node id", self.runtime.warnings[0])
+        self.clock.advance(10)
+        self.assertEqual(self.group.contested, ())
+
+    def test_the_stop_forgets_everybody(self) -> None:
+        self.hear("node-b")
+        self.group.stop()
+        self.group.stop()
+        self.hear("node-c")
+        self.assertEqual(self.group.connectors(), [])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        name = {"name": (STRING, "my-discovery-group")}
+        self.assertEqual(self.notified, [("DISCOVERY_GROUP_STARTED", name), ("DISCOVERY_GROUP_STOPPED", name)])
+        self.group.start()
+        self.hear("node-c")
+        self.assertEqual(self.group.connectors(), [SELF])
+
+    def test_a_refusal_of_the_system_is_told_once_and_tried_again(self) -> None:
+        self.group.stop()
+        self.ether.refusal = "no such device"
+        self.group.start()
+        self.clock.pump([5.0] * 3)
+        self.assertFalse(self.group.joined)
+        self.assertEqual(len(self.runtime.warnings), 1)
+        self.ether.refusal = None
+        self.clock.advance(5.0)
+        self.assertTrue(self.group.joined)
+        self.hear("node-b")
+        self.assertEqual(self.group.connectors(), [SELF])
+
+    def test_a_stop_ends_the_attempts(self) -> None:
+        self.group.stop()
+        self.ether.refusal = "no such device"
+        self.group.start()
+        self.group.stop()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+
+class StackFileTests(SynchronousTestCase):
+    def test_stack_files_are_looked_up_in_etc(self) -> None:
+        self.assertEqual(endpoint_in(JGroupsEndpoint("c", "stack.xml"), "/broker/etc"), JGroupsEndpoint("c", "/broker/etc/stack.xml"))
+        self.assertEqual(endpoint_in(JGroupsEndpoint("c", "/else/stack.xml"), "/broker/etc"), JGroupsEndpoint("c", "/else/stack.xml"))
+        self.assertEqual(endpoint_in(GROUP, "/broker/etc"), GROUP)
