@@ -31,7 +31,11 @@ async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy
     copy = copy_of(message, consumer.queue_name, actor.ledger)
     if message.large is not None:
         large = message.large
-        body = await actor.call(f"read the body of {copy[1]}", large.read)
+        try:
+            body = await actor.call(f"read the body of {copy[1]}", large.read)
+        except MQError as error:
+            actor.check_timeout(error)
+            raise
     else:
         body = message.plain_body()
     receipt = Receipt(
@@ -130,7 +134,13 @@ class Receiver(Actor):
         self._refused = (0, 0)
         if self._sequence is not None and not (self.queue == "jobs" and self.simulation.broker.plan.redelivery_delay):
             self._sequence.append(str(message.get(IDENTITY)))
-        return message, await read(self, consumer, message)
+        try:
+            return message, await read(self, consumer, message)
+        except MQError:
+            if not self.returned(message):
+                # A later acknowledgement would include it: it was taken, although not read.
+                await self.call("close consumer", consumer.close)
+            raise
 
     def _check_fed(self) -> None:
         """Who is alone on a queue and gets nothing, again and again, although a message waits there, has lost its credits."""

@@ -11,6 +11,7 @@ from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent, global
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from mqbroker.server.liveness import CONNECTION_TTL_MS
 from mqbroker.storage.filestore import FileStore
 from mqclient.xa import Xid
 from tests.simulation import faults
@@ -201,7 +202,9 @@ class Simulation:
     def _broker_is_left(self) -> bool:
         """Wait until the broker knows that its clients are gone."""
         broker = self.broker
-        if self.world.run(PATIENCE, lambda: broker.running and not broker.server.connections):
+        # A client that was cut off before its first ping has the TTL that holds until then, counted from the check that saw it last.
+        patience_ms = CONNECTION_TTL_MS + 3 * broker.server.configuration.connection_ttl_check_interval
+        if self.world.run(patience_ms / 1000, lambda: broker.running and not broker.server.connections):
             return True
         if self.world.violations:
             return False

@@ -8,7 +8,7 @@ from tests.simulation.faults import Schedule, SlowDisk
 from tests.simulation.network import TO_BROKER, Cut
 from tests.simulation.receivers import TransactedReceiver
 from tests.simulation.run import Simulation
-from tests.simulation.workload import AsynchronousSender, BlockingSender
+from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender
 from tests.unit.storage.support import LARGE, Rig, make_message
 
 
@@ -42,6 +42,22 @@ class RollingBackReceiver(Simulation):
         self.actors.append(receiver)
 
 
+class LateClient(Simulation):
+    """A client whose first connection falls silent in the handshake, shortly before everything is healed."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.schedule = Schedule([], [Cut(TO_BROKER, 10, True)])
+
+    def _people(self) -> None:
+        class Late(Actor):
+            async def work(self) -> None:
+                await self.pause(4.7)
+                await self.session()
+
+        self.actors.append(Late(self, "late", connection_ttl=300, client_failure_check_period=100))
+
+
 class FoundTests(unittest.TestCase):
     def test_what_waits_for_the_disk_is_not_sent_again_by_a_client_that_is_back(self) -> None:
         for seed in range(20):
@@ -51,6 +67,11 @@ class FoundTests(unittest.TestCase):
     def test_credits_come_back_for_large_messages_that_were_rolled_back(self) -> None:
         for seed in range(20):
             result = RollingBackReceiver(seed).run()
+            self.assertEqual(result.violations, [], result.report())
+
+    def test_the_broker_gives_up_a_client_that_was_cut_off_in_its_handshake(self) -> None:
+        for seed in range(5):
+            result = LateClient(seed).run()
             self.assertEqual(result.violations, [], result.report())
 
     def test_a_body_is_there_until_its_acknowledgement_is_durable(self) -> None:

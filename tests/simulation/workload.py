@@ -152,6 +152,10 @@ class Actor:
 
     def before_reconnect(self, error: MQError) -> None:
         self.world.note(f"{self.name}: connection failed: {type(error).__name__}: {error}")
+        self.check_timeout(error)
+
+    def check_timeout(self, error: MQError) -> None:
+        """A call may go without an answer only when its client or the broker stood still."""
         held_up = max(self.process.paused_until, self.simulation.broker.process.paused_until)
         paused = held_up > self.world.now - CALL_TIMEOUT / 1000
         if isinstance(error, ConnectionTimedOutError) and "callTimeout" in str(error) and not paused:

@@ -173,6 +173,31 @@ class LimitTests(FailoverTestCase):
         self.world.advance(2)
         self.assertEqual(self.listener.told.count(FailoverEvent.FAILURE_DETECTED), 1)
 
+    def test_a_connection_that_is_back_has_the_whole_time_for_a_forced_delivery(self) -> None:
+        self.start(call_timeout=1000)
+        self.broker.silent.add(ForceConsumerDelivery)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        receive = consumer.receive_immediate()
+        self.world.advance(0.8)
+        self.cut()
+        self.world.advance(0.9)
+        self.assertTrue(pending(receive))
+        self.broker.deliver(CHANNEL, marker(self.broker.got(ForceConsumerDelivery)[-1]))
+        self.assertIsNone(self.world.finish(receive))
+        self.assertEqual(self.listener.told.count(FailoverEvent.FAILURE_DETECTED), 1)
+
+    def test_but_no_more_than_that(self) -> None:
+        self.start(call_timeout=1000)
+        self.broker.silent.add(ForceConsumerDelivery)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        receive = consumer.receive_immediate()
+        self.world.advance(0.8)
+        self.cut()
+        self.world.advance(1.1)
+        self.assertRaises(ConnectionTimedOutError, self.world.finish, receive)
+
     def test_body_whose_next_part_does_not_come(self) -> None:
         self.start(call_timeout=1000)
         consumer = self.world.finish(self.session.create_consumer("q"))
@@ -389,6 +414,21 @@ class LargeMessageTests(FailoverTestCase):
         self.world.finish(session.rollback())
         self.assertGreater(sum(packet.credits for packet in self.broker.got(FlowToken)), granted + 800)
         self.assertRaises(LargeMessageInterruptedError, self.world.finish, received.large.read())
+
+    def test_credits_for_a_body_while_other_messages_hold_the_window(self) -> None:
+        """Little was taken, too little to give credits back for, and what else was granted is held by a message that waits behind."""
+        self.start(consumer_window_size=1000)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.deliver(CHANNEL, message(1, body=bytes(800)))
+        self.broker.deliver(CHANNEL, SessionReceiveLarge(0, 1, 300, encode_headers(CoreMessage(2, "q", priority=9))))
+        received = self.world.finish(consumer.receive())
+        self.assertEqual((received.message_id, self.broker.got(FlowToken)[1:]), (2, []))
+        body = received.large.read()
+        self.world.network.stir()
+        self.assertEqual([packet.credits for packet in self.broker.got(FlowToken)[1:]], [received.frame_size])
+        self.broker.deliver(CHANNEL, chunk(bytes(300), False))
+        self.assertEqual(self.world.finish(body), bytes(300))
 
     def test_marker_that_overtakes_what_follows_a_large_message(self) -> None:
         """A broker answers at once while chunks are under way, and delivers what comes behind the large message later."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from mqclient.core.browsing import Browsed
 from mqclient.core.forced import ForcedDelivery
@@ -61,7 +62,7 @@ class Arrivals:
             message,
             packet.large_message_size,
             lambda size, last: self._chunk_returned(incarnation, size, last),
-            self.forced.await_answer,
+            self._await_chunk,
         )
         self._large = message
         self.forced.large_began()
@@ -174,6 +175,13 @@ class Arrivals:
     def _chunk_returned(self, incarnation: int, frame_size: int, last: bool) -> None:
         if incarnation == self._consumer.incarnation and not self._consumer.closed:
             self.return_credits(frame_size, last)
+
+    async def _await_chunk(self, wait: Callable[[], Any], what: str) -> None:
+        # Messages in the buffer hold credits until they are taken, which will not be before the body has been read.
+        credits = self.credits.gathered() if self._consumer.buffered else 0
+        if credits:
+            self._grant(credits)
+        await self.forced.await_answer(wait, what)
 
     def _grant(self, credits: int) -> None:
         self._consumer.session.channel.send_at_once(FlowToken(self._consumer.id, credits))

@@ -60,6 +60,8 @@ class Channel:
         self.incarnation = 0
         """How often the other end was created anew."""
         self.locked = True
+        self.usable_since = 0.0
+        """Monotonic time (s) at which the connection was there, or back, last."""
         self.error: MQError | None = None
         """Why the channel is closed; None while it is not."""
         self._call_timeout = call_timeout_ms / 1000
@@ -219,6 +221,7 @@ class Channel:
     def unlock(self) -> None:
         """The session is there again: let everything go on."""
         self.locked = False
+        self.usable_since = self.runtime.now()
         if self._current is not None:
             self._stop_timer(self._current)
             self._start_timer(self._current)

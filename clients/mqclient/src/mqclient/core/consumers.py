@@ -197,6 +197,11 @@ class Consumer:
         return self.arrivals.forced.pending_sequence
 
     @property
+    def buffered(self) -> int:
+        """How many messages were not taken yet."""
+        return len(self._buffer)
+
+    @property
     def has_message(self) -> bool:
         """Could a message be taken at once?"""
         return len(self._buffer) > 0 and not self._paused

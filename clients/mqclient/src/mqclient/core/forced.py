@@ -57,22 +57,26 @@ class ForcedDelivery:
     async def await_answer(self, wait: Callable[[], Any], what: str, first: Any = None) -> None:
         """Await the future that ``wait`` makes, ``call_timeout`` at most; while the connection is away, ``call_failover_timeout``.
 
-        Raises ``ConnectionTimedOutError``.
+        A connection that has come back has the whole time again.  Raises ``ConnectionTimedOutError``.
         """
         consumer = self._consumer
+        runtime = consumer.runtime
         channel = consumer.session.channel
-        seconds = consumer.session.settings.call_timeout / 1000
+        left = seconds = consumer.session.settings.call_timeout / 1000
         future = wait() if first is None else first
         while True:
             late = ConnectionTimedOutError(f"{what} did not come within {seconds:g} s (callTimeout sets the limit)")
             try:
-                await wait_at_most(consumer.runtime, future, seconds, late)
+                await wait_at_most(runtime, future, left, late)
                 return
             except ConnectionTimedOutError as error:
-                if error is not late or not channel.locked:
+                left = channel.usable_since + seconds - runtime.now()
+                if error is not late or not (channel.locked or left > 0):
                     raise
             future = wait()
-            await channel.ready()
+            if channel.locked:
+                await channel.ready()
+                left = seconds
 
     # --- from the consumer ---
 

@@ -65,6 +65,10 @@ class ConsumerCredits:
         self._returned += frame_size
         if self._returned < max(self.window >> 1, 1):
             return 0
+        return self.gathered()
+
+    def gathered(self) -> int:
+        """What has gathered, to grant now although it is little: the rest of the window is held by messages that nobody takes yet."""
         returned, self._returned = self._returned, 0
         return returned
 
