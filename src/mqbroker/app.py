@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from mqbroker.checks import not_wired
 from mqbroker.clocks import ReactorClock
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.config.problems import ConfigurationError
@@ -132,6 +133,9 @@ class Broker:
         configuration = self.configuration
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))
+        missing = "; ".join(not_wired(configuration))
+        if missing:
+            raise StartError(missing)
         try:
             recovered = self._open_store()
         except (StorageError, OSError) as error:
@@ -237,7 +241,8 @@ class Broker:
         audit = AuditLog()
         security = self._security(audit, recovered)
         self.server = Server(configuration, self.store, self.clock, self.messaging, security, lambda: uuid.uuid4().hex[:8])
-        if (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD):
+        default = (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD)
+        if default and not configuration.cluster_connections:
             log.warn(
                 "AMQ222007: the cluster user and password are the built-in defaults: nobody can log in with them; change both to use them"
             )

@@ -15,9 +15,12 @@ from mqclient.errors import InvalidFilterExpressionError
 from mqclient.text import nearest_name
 
 if TYPE_CHECKING:
+    from mqbroker.config.configuration import Configuration
     from mqbroker.settings import BrokerSettings
 
 ReadFile = Callable[[str], bytes]
+
+NO_CLUSTER = "clusters are not there yet: this broker would stay alone and forward nothing"
 
 
 def check_settings(
@@ -27,12 +30,31 @@ def check_settings(
 
     Opens key and trust stores and the files of the login modules; changes nothing.  ``filters`` are those of the configured queues.
     """
-    problems = [*_bad_filters(filters), *_bad_acceptors(settings, broker_xml, read_file), *_bad_logins(settings, login_config, read_file)]
+    problems = [
+        *_bad_filters(filters),
+        *_bad_acceptors(settings, broker_xml, read_file),
+        *_bad_logins(settings, login_config, read_file),
+        *(Problem(broker_xml, 0, text) for text in not_wired(settings.configuration)),
+    ]
     try:
         bindings(settings.configuration.metrics, settings.web)
     except ValueError as error:
         problems.append(Problem(broker_xml, 0, str(error)))
     return problems
+
+
+def not_wired(configuration: Configuration) -> Iterator[str]:
+    """What a configuration asks for that can be read, but that a broker does not do yet."""
+    for name, asked, reason in (
+        ("diverts", configuration.diverts, "diverts are not there yet: messages would stay where they are"),
+        ("bridges", configuration.bridges, "bridges are not there yet: messages would stay in the queue"),
+        ("broadcast-groups", configuration.broadcast_groups, NO_CLUSTER),
+        ("cluster-connections", configuration.cluster_connections, NO_CLUSTER),
+        ("grouping-handler", configuration.grouping_handler, NO_CLUSTER),
+        ("scale-down", configuration.scale_down, "scale-down is not there yet: the messages of this broker would stay on its disk"),
+    ):
+        if asked:
+            yield f"<{name}> cannot be used: {reason}"
 
 
 def odd_settings(settings: BrokerSettings, read_file: ReadFile) -> list[str]:

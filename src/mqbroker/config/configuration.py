@@ -12,6 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mqbroker.config.address_settings import AddressSettings
+from mqbroker.config.cluster import (
+    BridgeConfiguration,
+    BroadcastGroupConfiguration,
+    ClusterConnectionConfiguration,
+    DiscoveryGroupConfiguration,
+    DivertConfiguration,
+    GroupingHandlerConfiguration,
+    ScaleDownConfiguration,
+)
 from mqbroker.config.matching import AddressSettingsRepository, SecurityRepository, Wildcards
 from mqclient.urls import TransportUri
 
@@ -248,6 +257,14 @@ class Configuration:
     resource_limits: dict[str, ResourceLimit] = field(default_factory=dict)
     wildcards: Wildcards = field(default_factory=Wildcards)
     metrics: MetricsConfiguration | None = None
+    broadcast_groups: list[BroadcastGroupConfiguration] = field(default_factory=list)
+    discovery_groups: dict[str, DiscoveryGroupConfiguration] = field(default_factory=dict)
+    cluster_connections: list[ClusterConnectionConfiguration] = field(default_factory=list)
+    """The first one is the default one."""
+    diverts: list[DivertConfiguration] = field(default_factory=list)
+    bridges: list[BridgeConfiguration] = field(default_factory=list)
+    grouping_handler: GroupingHandlerConfiguration | None = None
+    scale_down: ScaleDownConfiguration | None = None
 
     def address_settings_repository(self) -> AddressSettingsRepository:
         """The address settings, ready to be asked."""

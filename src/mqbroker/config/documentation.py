@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqbroker.config.address_settings import AddressSettings
+from mqbroker.config.cluster import (
+    BridgeConfiguration,
+    BroadcastGroupConfiguration,
+    ClusterConnectionConfiguration,
+    DiscoveryGroupConfiguration,
+    DivertConfiguration,
+    GroupingHandlerConfiguration,
+    ScaleDownConfiguration,
+)
 from mqbroker.config.configuration import Configuration, MetricsConfiguration, QueueConfiguration, ResourceLimit
 from mqbroker.config.matching import Wildcards
 from mqbroker.config.schema.blocks import CORE_BLOCKS, CORE_GROUPS, HINTS, JMS, OLD_PERMISSIONS
 from mqbroker.config.schema.model import Block, Item, Support
 from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR
 from mqbroker.config.values import ROUTING_TYPE, ROUTING_TYPES
+from mqclient.protocol.discovery import JGroupsEndpoint
 
 INTRODUCTION = """# Configuration
 
@@ -45,7 +55,11 @@ System properties that begin with `brokerconfig.` and the file `etc/broker.prope
 file first. Names are those of the elements in the spelling of Java beans: `globalMaxSize`,
 `addressSettings."orders.#".maxDeliveryAttempts`, `addressConfigurations.orders.routingTypes`,
 `addressConfigurations.orders.queueConfigs.orders.routingType`, `securityRoles."#".amq.send`,
-`acceptorConfigurations.artemis.params.port`, `connectorConfigurations.…`, `resourceLimitSettings.user.maxConnections`.
+`acceptorConfigurations.artemis.params.port`, `connectorConfigurations.…`, `resourceLimitSettings.user.maxConnections`,
+`clusterConfigurations.name.connectorName`, `bridgeConfigurations.name.queueName`, `bridgeConfigurations.name.staticConnectors=a,b`,
+`divertConfigurations.name.forwardingAddress`, `divertConfigurations.name.transformerConfiguration.className`,
+`broadcastGroupConfigurations.name.groupAddress`, `discoveryGroupConfigurations.name.groupAddress`,
+`groupingHandlerConfiguration.type`, `HAPolicyConfiguration=PRIMARY_ONLY`, `HAPolicyConfiguration.scaleDownConfiguration.groupName`.
 A part that holds dots is put in quotes. The value `-` takes away what the key names.
 
 ### Relative paths
@@ -68,8 +82,13 @@ DIFFERENCES = """## Where mqbroker is stricter or different
   regular expressions active.
 * An unknown permission type stops the start (Artemis warns and ignores it), and so does an unknown name among the overriding properties.
 * A second queue with the same name stops the start (Artemis logs an error and goes on without it).
+* An unknown connector of a broadcast group, of a bridge or among `static-connectors` stops the start (Artemis logs it and goes on without
+  it). An unknown `connector-ref` of a cluster connection is a warning, and the cluster connection is left out, as in Artemis.
+* A divert without address and a bridge without queue or target stop the start.
 * `global-max-size`, when unset, is the smaller of 1 GiB and a quarter of the memory that is available.
 """
+
+NOWHERE = JGroupsEndpoint("", "")
 
 DEFAULTS: dict[str, object] = {
     "address-setting": AddressSettings(),
@@ -77,6 +96,13 @@ DEFAULTS: dict[str, object] = {
     "resource-limit-setting": ResourceLimit(),
     "wildcard-addresses": Wildcards(),
     "metrics": MetricsConfiguration(),
+    "broadcast-group": BroadcastGroupConfiguration("", NOWHERE),
+    "discovery-group": DiscoveryGroupConfiguration("", NOWHERE),
+    "cluster-connection": ClusterConnectionConfiguration("", ""),
+    "divert": DivertConfiguration("", "", ()),
+    "bridge": BridgeConfiguration("", ""),
+    "grouping-handler": GroupingHandlerConfiguration("", local=True),
+    "scale-down": ScaleDownConfiguration(),
 }
 """By block: where its defaults are."""
 
@@ -103,7 +129,8 @@ def render() -> str:
     parts.append("## Elements and names of older versions\n")
     parts += [f"* `{name}`: {text}." for name, text in HINTS.items()]
     parts += [f"* The permission `{old}` is called `{new}` now." for old, new in OLD_PERMISSIONS.items()]
-    parts.append("* In `ha-policy`, `master`, `slave` and `live-only` are called `primary`, `backup` and `primary-only` now.\n")
+    parts.append("* In `ha-policy`, `master`, `slave` and `live-only` are called `primary`, `backup` and `primary-only` now.")
+    parts.append("* `connector-ref` may name its connector in the attribute `connector-name` or `connector-ref` instead of its text.\n")
     parts.append(DIFFERENCES)
     return "\n".join(parts)
 

@@ -5,44 +5,24 @@ A key is a path of names with dots between, in the spelling of Java beans: ``glo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from mqbroker.config.bean_names import BeanReader, folded
+from mqbroker.config.cluster_drafts import ClusterDrafts
+from mqbroker.config.cluster_overrides import ClusterOverrides
 from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration, ResourceLimit
 from mqbroker.config.entries import Entry
 from mqbroker.config.matching import HierarchicalRepository
 from mqbroker.config.problems import Findings
-from mqbroker.config.reader import Reader
 from mqbroker.config.schema.address import ADDRESS_SETTING
 from mqbroker.config.schema.blocks import CORE, OLD_PERMISSIONS, PERMISSIONS, QUEUE, RESOURCE_LIMITS
-from mqbroker.config.schema.model import Block, Item, Support, honoured
+from mqbroker.config.schema.model import Block, Support, honoured
 from mqbroker.config.transports import TransportReader, Written
 from mqbroker.config.values import NAMES, ROUTING_TYPE, TEXT
-from mqclient.text import nearest_name
 from mqclient.urls import TransportUri, format_parameters
 
-_FOLDED_ALIASES = {
-    "addressfullmessagepolicy": "addressfullpolicy",
-    "redeliverymultiplier": "redeliverydelaymultiplier",
-    "journalbuffertimeoutaio": "journalbuffertimeout",
-    "journalbuffertimeoutnio": "journalbuffertimeout",
-    "journalbuffersizeaio": "journalbuffersize",
-    "journalbuffersizenio": "journalbuffersize",
-    "journalmaxioaio": "journalmaxio",
-    "journalmaxionio": "journalmaxio",
-    "wildcardroutingenabled": "wildcardroutingenabled",
-}
-"""Names of Java beans that are not just the element's name."""
-
 _REFUSED_FAMILIES = {
-    "divertconfigurations": "diverts",
-    "bridgeconfigurations": "bridges",
-    "clusterconfigurations": "cluster-connections",
-    "broadcastgroupconfigurations": "broadcast-groups",
-    "discoverygroupconfigurations": "discovery-groups",
-    "hapolicyconfiguration": "ha-policy",
-    "groupinghandlerconfiguration": "grouping-handler",
     "federationconfigurations": "federations",
     "amqpconnections": "broker-connections",
     "amqpconnection": "broker-connections",
@@ -52,27 +32,18 @@ _REFUSED_FAMILIES = {
 """First names of keys about things that are refused in broker.xml, and the element there."""
 
 
-def apply_entries(configuration: Configuration, entries: Sequence[Entry], transports: TransportReader, findings: Findings) -> None:
-    """Change ``configuration`` as ``entries`` say, in their order."""
-    _Overrides(configuration, transports, findings).apply(entries)
-
-
-def _folded(name: str) -> str:
-    plain = name.replace("-", "").replace("_", "").lower()
-    return _FOLDED_ALIASES.get(plain, plain)
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("-")
-    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+def apply_entries(
+    configuration: Configuration, entries: Sequence[Entry], transports: TransportReader, drafts: ClusterDrafts, findings: Findings
+) -> None:
+    """Change ``configuration``, and ``drafts`` of what it says about other brokers, as ``entries`` say, in their order."""
+    _Overrides(configuration, transports, drafts, findings).apply(entries)
 
 
 class _Overrides:
-    def __init__(self, configuration: Configuration, transports: TransportReader, findings: Findings) -> None:
+    def __init__(self, configuration: Configuration, transports: TransportReader, drafts: ClusterDrafts, findings: Findings) -> None:
         self._configuration = configuration
         self._transports = transports
-        self._findings = findings
-        self._reader = Reader(findings)
+        self._beans = BeanReader(findings)
         self._urls: dict[str, dict[str, _Transport]] = {"acceptor": {}, "connector": {}}
         self._families: dict[str, Callable[[Entry], None]] = {
             "addressSettings": self._address_settings,
@@ -81,84 +52,62 @@ class _Overrides:
             "acceptorConfigurations": lambda entry: self._transport(entry, "acceptor"),
             "connectorConfigurations": lambda entry: self._transport(entry, "connector"),
             "resourceLimitSettings": self._resource_limits,
+            **ClusterOverrides(drafts, self._beans).families(),
         }
 
     def apply(self, entries: Sequence[Entry]) -> None:
-        families = {_folded(name): handle for name, handle in self._families.items()}
+        families = {folded(name): handle for name, handle in self._families.items()}
         for entry in entries:
-            first = _folded(entry.path[0])
+            first = folded(entry.path[0])
             if first in _REFUSED_FAMILIES:
                 block = CORE.block(_REFUSED_FAMILIES[first])
-                self._error(entry, f"{entry.path[0]} cannot be used: {block.reason}")
+                self._beans.error(entry, f"{entry.path[0]} cannot be used: {block.reason}")
             elif first in families:
                 families[first](entry)
             elif len(entry.path) == 1:
                 self._core(entry)
             else:
-                self._unknown(entry, entry.path[0], [*self._families])
+                self._beans.unknown(entry, entry.path[0], [*self._families])
         self._finish_transports()
         for entry in entries:
-            if _folded(entry.path[0]) == "addressconfigurations":
+            if folded(entry.path[0]) == "addressconfigurations":
                 self._check_routing_types(entry)
 
     def _check_routing_types(self, entry: Entry) -> None:
         for address in self._configuration.addresses:
             if address.name in entry.path[1:2] and not address.routing_types:
                 text = f"expected addressConfigurations.{address.name}.routingTypes"
-                self._error(entry, f"AMQ229247: the address {address.name} has no routing type: {text}")
+                self._beans.error(entry, f"AMQ229247: the address {address.name} has no routing type: {text}")
 
     def _core(self, entry: Entry) -> None:
-        found = self._value(entry, entry.path[0], CORE.items(), (*self._families,))
+        found = self._beans.value(entry, entry.path[0], CORE.items(), (*self._families,))
         if found is not None:
             setattr(self._configuration, *found)
-
-    def _value(self, entry: Entry, name: str, items: Iterable[Item], more: Sequence[str] = ()) -> tuple[str, Any] | None:
-        by_name = {_folded(item.name): item for item in items}
-        item = by_name.get(_folded(name))
-        if item is None:
-            self._unknown(entry, name, [*more, *(_camel(known.name) for known in by_name.values())])
-            return None
-        value = self._reader.value(item, entry.value, entry.file, entry.line, ".".join(entry.path))
-        return None if value is None else (item.target, value)
-
-    def _unknown(self, entry: Entry, name: str, known: Sequence[str]) -> None:
-        near = nearest_name(name, known)
-        hint = f"; did you mean {near}?" if near else f": expected {', '.join(known)}" if len(known) <= 8 else ""
-        self._error(entry, f"{'.'.join(entry.path)}: there is no property {name}{hint}")
-
-    def _error(self, entry: Entry, text: str) -> None:
-        self._findings.error(entry.file, entry.line, text)
-
-    def _long_enough(self, entry: Entry, size: int, expected: str) -> bool:
-        if len(entry.path) >= size:
-            return True
-        self._error(entry, f"{'.'.join(entry.path)}: expected {expected}")
-        return False
 
     def _usable_match(self, entry: Entry, match: str) -> bool:
         configuration = self._configuration
         try:
             HierarchicalRepository[object](configuration.wildcards, configuration.literal_match_markers).check_match(match)
         except ValueError as error:
-            self._error(entry, str(error))
+            self._beans.error(entry, str(error))
             return False
         return True
 
     def _address_settings(self, entry: Entry) -> None:
-        if not self._long_enough(entry, 2, "addressSettings.match.name"):
+        if not self._beans.long_enough(entry, 2, "addressSettings.match.name"):
             return
         settings, match = self._configuration.address_settings, entry.path[1]
         if len(entry.path) == 2 and entry.removes:
             settings.pop(match, None)
-        elif self._long_enough(entry, 3, "addressSettings.match.name") and self._usable_match(entry, match):
+        elif self._beans.long_enough(entry, 3, "addressSettings.match.name") and self._usable_match(entry, match):
             partial = settings.setdefault(match, {})
-            found = self._value(entry, entry.path[2], ADDRESS_SETTING)
+            found = self._beans.value(entry, entry.path[2], ADDRESS_SETTING)
             if found is not None:
                 partial[found[0]] = found[1]
 
     def _addresses(self, entry: Entry) -> None:
         expected = "addressConfigurations.address.routingTypes or addressConfigurations.address.queueConfigs.queue.name"
-        if not self._long_enough(entry, 2, expected):
+        if not self._beans.long_enough(entry, 2, expected):
             return
         addresses, name = self._configuration.addresses, entry.path[1]
         known = next((address for address in addresses if address.name == name), None)
@@ -169,18 +118,18 @@ class _Overrides:
         if known is None:
             known = AddressConfiguration(name, frozenset())
             addresses.append(known)
-        if not self._long_enough(entry, 3, expected):
+        if not self._beans.long_enough(entry, 3, expected):
             return
-        member = _folded(entry.path[2])
+        member = folded(entry.path[2])
         if member == "routingtypes" or member == "routingtype":
             for text in NAMES.convert(entry.value):
-                value = self._reader.value(honoured("routingTypes", ROUTING_TYPE, ""), text, entry.file, entry.line, ".".join(entry.path))
+                value = self._beans.convert(replace(entry, value=text), honoured("routingTypes", ROUTING_TYPE, ""))
                 if value is not None:
                     known.routing_types |= {value}
-        elif member == "queueconfigs" and self._long_enough(entry, 4, expected):
+        elif member == "queueconfigs" and self._beans.long_enough(entry, 4, expected):
             self._queue(entry, known)
         elif member != "name":
-            self._unknown(entry, entry.path[2], ["routingTypes", "queueConfigs"])
+            self._beans.unknown(entry, entry.path[2], ["routingTypes", "queueConfigs"])
 
     def _queue(self, entry: Entry, address: AddressConfiguration) -> None:
         name = entry.path[3]
@@ -207,49 +156,49 @@ class _Overrides:
             honoured("address", TEXT, ""),
             *QUEUE.items(),
         )
-        found = self._value(entry, entry.path[4], items)
+        found = self._beans.value(entry, entry.path[4], items)
         if found is None:
             return
         if found[0] == "address" and found[1] != address.name:
-            self._error(entry, f"{'.'.join(entry.path)}: the queue is on the address {address.name}")
+            self._beans.error(entry, f"{'.'.join(entry.path)}: the queue is on the address {address.name}")
             return
         setattr(queue, *found)
         if found[0] == "filter_string":
-            self._findings.filter(queue.filter_string, entry.file, entry.line)
+            self._beans.filter(entry)
         if found[0] == "routing_type":
             address.routing_types |= {found[1]}
 
     def _security(self, entry: Entry) -> None:
-        if not self._long_enough(entry, 2, "securityRoles.match.role.permission"):
+        if not self._beans.long_enough(entry, 2, "securityRoles.match.role.permission"):
             return
         settings, match = self._configuration.security_settings, entry.path[1]
         if len(entry.path) == 2 and entry.removes:
             settings.pop(match, None)
             return
-        if not self._long_enough(entry, 4, "securityRoles.match.role.permission") or not self._usable_match(entry, match):
+        if not self._beans.long_enough(entry, 4, "securityRoles.match.role.permission") or not self._usable_match(entry, match):
             return
         role, kind = entry.path[2], OLD_PERMISSIONS.get(entry.path[3], entry.path[3])
         if kind not in PERMISSIONS:
-            self._unknown(entry, kind, PERMISSIONS)
+            self._beans.unknown(entry, kind, PERMISSIONS)
             return
         permissions = settings.setdefault(match, {})
         roles = permissions.get(kind, frozenset())
         permissions[kind] = roles | {role} if entry.value.lower() == "true" else roles - {role}
 
     def _resource_limits(self, entry: Entry) -> None:
-        if not self._long_enough(entry, 3, "resourceLimitSettings.user.maxConnections or maxQueues"):
+        if not self._beans.long_enough(entry, 3, "resourceLimitSettings.user.maxConnections or maxQueues"):
             return
         limit = self._configuration.resource_limits.setdefault(entry.path[1], ResourceLimit())
         block = RESOURCE_LIMITS.child("resource-limit-setting")
         assert isinstance(block, Block)
-        found = self._value(
+        found = self._beans.value(
             entry, entry.path[2], (item for item in block.items() if item.support is Support.HONOURED and item.name != "match")
         )
         if found is not None:
             setattr(limit, *found)
 
     def _transport(self, entry: Entry, what: str) -> None:
-        if not self._long_enough(entry, 2, f"{entry.path[0]}.name.params.key"):
+        if not self._beans.long_enough(entry, 2, f"{entry.path[0]}.name.params.key"):
             return
         name = entry.path[1]
         if len(entry.path) == 2 and entry.removes:
@@ -261,10 +210,10 @@ class _Overrides:
         gathered.entry = entry
         if len(entry.path) == 2:
             gathered.text = entry.value
-        elif _folded(entry.path[2]) in ("params", "extraparams") and len(entry.path) == 4:
+        elif folded(entry.path[2]) in ("params", "extraparams") and len(entry.path) == 4:
             gathered.parameters[entry.path[3]] = entry.value
-        elif _folded(entry.path[2]) not in ("factoryclassname", "name"):
-            self._unknown(entry, entry.path[2], ["params", "extraParams"])
+        elif folded(entry.path[2]) not in ("factoryclassname", "name"):
+            self._beans.unknown(entry, entry.path[2], ["params", "extraParams"])
 
     def _known_transport(self, what: str, name: str) -> TransportUri | None:
         if what == "connector":

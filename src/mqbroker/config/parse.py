@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mqbroker.config.address_settings import PartialSettings
+from mqbroker.config.cluster_assembly import finish_cluster
+from mqbroker.config.cluster_drafts import ClusterDrafts
+from mqbroker.config.cluster_sections import ClusterSectionReader
 from mqbroker.config.configuration import Configuration
 from mqbroker.config.entries import Entry, prefixed_entries, read_entries
 from mqbroker.config.masking import MaskingError, codec_key, decode_masked, unwrap
@@ -78,20 +81,22 @@ def _assemble(root: Node | None, name: str, substitutions: Mapping[str, str], en
     core, jms = _roots(root, name, reader)
     content = reader.read(core, CORE) if core is not None else Content(Node("core", "", name, 0))
     secrets = _Secrets(content, substitutions, findings)
+    drafts = ClusterDrafts()
     if core is not None:
         for field_name, value in content.values.items():
             setattr(configuration, field_name, value)
-        _read_blocks(configuration, reader, content, jms, secrets)
+        _read_blocks(configuration, reader, content, jms, secrets, drafts)
     prefix = configuration.system_property_prefix
     every = [*entries, *prefixed_entries(substitutions, prefix, findings)]
     if every:
         # Imported here: few brokers have properties that override their broker.xml.
         from mqbroker.config.overrides import apply_entries
 
-        apply_entries(configuration, every, TransportReader(reader, secrets.plain), findings)
+        apply_entries(configuration, every, TransportReader(reader, secrets.plain), drafts, findings)
     overridden = next((entry for entry in reversed(every) if entry.path == ("clusterPassword",)), None)
     place = (overridden.file, overridden.line) if overridden else content.lines.get("cluster_password", (name, 0))
     configuration.cluster_password = secrets.plain(configuration.cluster_password, *place)
+    finish_cluster(configuration, drafts, findings, secrets.plain)
     findings.check()
     _warn_about_paging(configuration, content, name, findings)
     return Loaded(configuration, sorted_by_place(findings.warnings), findings.filters)
@@ -124,9 +129,13 @@ def _roots(root: Node | None, name: str, reader: Reader) -> tuple[Node | None, N
     return found.get("core"), found.get("jms")
 
 
-def _read_blocks(configuration: Configuration, reader: Reader, content: Content, jms: Node | None, secrets: _Secrets) -> None:
-    sections = SectionReader(configuration, reader, TransportReader(reader, secrets.plain))
+def _read_blocks(
+    configuration: Configuration, reader: Reader, content: Content, jms: Node | None, secrets: _Secrets, drafts: ClusterDrafts
+) -> None:
+    transports = TransportReader(reader, secrets.plain)
+    sections = SectionReader(configuration, reader, transports)
     sections.read(content)
+    ClusterSectionReader(configuration, drafts, reader, transports).read(content)
     if jms is not None:
         reader.warn(jms, "AMQ221038: <jms> is an old section: write <addresses> in <core>")
         sections.jms(reader.read(jms, JMS), JMS)

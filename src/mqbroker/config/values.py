@@ -72,6 +72,13 @@ def decimal(minimum: float, maximum: float | None = None) -> Kind:
     return Kind(text, convert)
 
 
+def _positive_decimal(text: str) -> float:
+    value = decimal(0).convert(text)
+    if not value:
+        raise ValueError(text)
+    return float(value)
+
+
 def byte_size(minimum: int = 0, *others: int) -> Kind:
     """A number of bytes with an optional suffix: K, M, G, each also with ``i``, ``B`` or both; powers of 1024."""
 
@@ -161,6 +168,13 @@ def _power_of_two(text: str) -> int:
     return value
 
 
+def _name_list(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise ValueError(text)
+    return names
+
+
 def _comma_list(text: str) -> frozenset[str]:
     return frozenset(part.strip() for part in text.split(",") if part.strip())
 
@@ -172,7 +186,10 @@ OPTIONAL_TEXT = Kind("a text", _optional_text)
 ROUTING_TYPE = Kind("ANYCAST or MULTICAST", _routing_type, ("ANYCAST", "MULTICAST"))
 PATTERN = Kind("a regular expression", _pattern)
 NAMES = Kind("a list of names with commas between", _comma_list)
+NAME_LIST = Kind("one or more names with commas between", _name_list)
 POWER_OF_TWO = Kind("a power of two", _power_of_two)
+
+POSITIVE_DECIMAL = Kind("a number greater than 0", _positive_decimal)
 
 INT = integer(-INT_MAX - 1, INT_MAX)
 LONG = integer()

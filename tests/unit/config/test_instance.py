@@ -108,10 +108,18 @@ class CreatedFoldersTests(SynchronousTestCase):
                 self.assertEqual(len(loaded.configuration.acceptors), 1)
                 self.assertLessEqual(len(loaded.warnings), 7)
 
+    def test_folders_of_clusters(self) -> None:
+        for name, discovery, static in (("clustered", "dg-group1", None), ("static", None, 2)):
+            with self.subTest(name=name):
+                found = self.load(name).configuration
+                (connection,) = found.cluster_connections
+                self.assertEqual((connection.name, connection.connector_ref), ("my-cluster", "artemis"))
+                self.assertEqual(connection.discovery_group, discovery)
+                self.assertEqual(None if connection.static_connectors is None else len(connection.static_connectors), static)
+                self.assertEqual(sorted(found.discovery_groups), [discovery] if discovery else [])
+
     def test_folders_that_are_refused(self) -> None:
         for name, expected in (
-            ("clustered", "clusters are not there yet"),
-            ("static", "clusters are not there yet"),
             ("replicated", "high availability is not there yet"),
             ("replbackup", "high availability is not there yet"),
             ("shared", "high availability is not there yet"),

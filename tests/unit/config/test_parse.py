@@ -239,12 +239,6 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_refused_blocks(self) -> None:
         for name in (
-            "diverts",
-            "bridges",
-            "broadcast-groups",
-            "discovery-groups",
-            "cluster-connections",
-            "ha-policy",
             "federations",
             "broker-connections",
             "connection-routers",
@@ -256,8 +250,7 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_other_refused_things(self) -> None:
         for core in (
-            '<grouping-handler name="g"><type>LOCAL</type></grouping-handler>',
-            "<ha-policy><primary-only><scale-down/></primary-only></ha-policy>",
+            "<ha-policy><replication/></ha-policy>",
             "<store><database-store><jdbc-user>u</jdbc-user></database-store></store>",
             "<journal-retention-directory>data/retention</journal-retention-directory>",
             "<remoting-incoming-interceptors><class-name>a.B</class-name></remoting-incoming-interceptors>",
@@ -268,7 +261,7 @@ class HonestyTests(ConfigurationTestCase):
                 self.assert_error(core, "cannot be ")
 
     def test_the_default_may_be_said(self) -> None:
-        self.configured("<ha-policy><live-only/></ha-policy><store><file-store/></store>")
+        self.configured("<ha-policy><primary-only/></ha-policy><store><file-store/></store>")
 
     def test_queue_kinds(self) -> None:
         queue = '<addresses><address name="a"><anycast><queue name="q" {}/></anycast></address></addresses>'

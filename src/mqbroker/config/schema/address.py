@@ -79,7 +79,11 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     refused("default-ring-size", kinds.LONG, "Most messages in a queue; older ones give way.", NO_SPECIAL, (-1,)),
     honoured("default-consumer-window-size", kinds.integer(-1, kinds.INT_MAX), "Bytes sent ahead to a consumer that sets nothing itself."),
     refused("retroactive-message-count", kinds.LONG_OR_NONE, "Old messages given to a new queue.", NO_SPECIAL, (0, -1)),
-    quiet("redistribution-delay", kinds.LONG, "Pause before messages move to a broker with consumers, ms.", "clusters are not there yet"),
+    honoured(
+        "redistribution-delay",
+        kinds.LONG,
+        "Pause after the last consumer left before messages move to a broker that has consumers, ms; negative: they stay.",
+    ),
     warned("slow-consumer-threshold", kinds.LONG, "Rate below which a consumer is slow.", "slow consumers are not looked for", (-1,)),
     quiet(
         "slow-consumer-threshold-measurement-unit",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from mqbroker.config import values as kinds
 from mqbroker.config.schema.address import ADDRESS_SETTING, NO_FIRST_KEY, NO_SPECIAL
+from mqbroker.config.schema.cluster import CLUSTER_BLOCKS
 from mqbroker.config.schema.missing import REFUSED
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, refused, refused_block, warned
 from mqbroker.config.schema.server import BROKER, CONNECTIONS, MANAGEMENT, MESSAGES, NO_JAVA, NO_JMX, SECURITY, WATCHDOGS
+from mqbroker.config.schema.shared import NAME, PROPERTY
 from mqbroker.config.schema.storage import LIMITS, RETENTION, STORAGE
 
 PERMISSIONS = (
@@ -28,13 +30,6 @@ OLD_PERMISSIONS = {"createTempQueue": "createNonDurableQueue", "deleteTempQueue"
 
 NO_JVM = "there is no Java virtual machine"
 
-PROPERTY = Block(
-    "property",
-    "A property of the Java class.",
-    attributes=(honoured("key", kinds.FILLED_TEXT, "Name.", required=True), honoured("value", kinds.TEXT, "Value.", required=True)),
-    repeated=True,
-)
-NAME = honoured("name", kinds.FILLED_TEXT, "Name.", required=True)
 MATCH = honoured("match", kinds.FILLED_TEXT, "Names that it applies to, with wildcards.", required=True)
 ANY_CLASS = honoured("class-name", kinds.FILLED_TEXT, "A Java class.", required=True)
 
@@ -288,6 +283,7 @@ CORE_BLOCKS: tuple[Block, ...] = (
     BROKER_PLUGINS,
     _interceptors("remoting-incoming-interceptors", "Java classes that see every packet that comes in."),
     _interceptors("remoting-outgoing-interceptors", "Java classes that see every packet that goes out."),
+    *CLUSTER_BLOCKS,
     *REFUSED,
 )
 

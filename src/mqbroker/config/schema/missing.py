@@ -4,72 +4,7 @@ from __future__ import annotations
 
 from mqbroker.config.schema.model import refused_block
 
-NO_CLUSTER = "clusters are not there yet: this broker would stay alone and forward nothing"
-NO_HA = "high availability is not there yet: nothing would take over, and a backup would start as a second active broker"
-
 REFUSED = (
-    refused_block(
-        "diverts",
-        "Copies or moves messages from one address to another.",
-        "diverts are not there yet: messages would stay where they are",
-        "divert transformer-class-name transformer class-name property @key @value exclusive routing-name address "
-        "forwarding-address filter @string routing-type @name",
-    ),
-    refused_block(
-        "bridges",
-        "Forwards a queue to another broker.",
-        "bridges are not there yet: messages would stay in the queue",
-        "bridge queue-name forwarding-address ha filter @string transformer-class-name transformer class-name property "
-        "@key @value min-large-message-size check-period connection-ttl retry-interval retry-interval-multiplier max-"
-        "retry-interval initial-connect-attempts reconnect-attempts failover-on-server-shutdown use-duplicate-detection "
-        "confirmation-window-size producer-window-size user password reconnect-attempts-same-node routing-type "
-        "concurrency pending-ack-timeout client-id static-connectors connector-ref @allow-direct-connections-only "
-        "discovery-group-ref @discovery-group-name @name",
-    ),
-    refused_block(
-        "broadcast-groups",
-        "Announces this broker to a cluster.",
-        NO_CLUSTER,
-        "broadcast-group local-bind-address local-bind-port group-address group-port broadcast-period jgroups-file "
-        "jgroups-channel connector-ref @name",
-    ),
-    refused_block(
-        "discovery-groups",
-        "Listens for the brokers of a cluster.",
-        NO_CLUSTER,
-        "discovery-group group-address group-port jgroups-file jgroups-channel refresh-timeout local-bind-address "
-        "local-bind-port initial-wait-timeout @name",
-    ),
-    refused_block(
-        "cluster-connections",
-        "Joins brokers to a cluster.",
-        NO_CLUSTER,
-        "cluster-connection-uri @address @name cluster-connection address connector-ref check-period connection-ttl "
-        "min-large-message-size call-timeout retry-interval retry-interval-multiplier max-retry-interval initial-"
-        "connect-attempts reconnect-attempts use-duplicate-detection forward-when-no-consumers message-load-balancing "
-        "max-hops confirmation-window-size producer-window-size call-failover-timeout notification-interval "
-        "notification-attempts scale-down-connector client-id topology-scanner-attempts static-connectors @allow-"
-        "direct-connections-only discovery-group-ref @discovery-group-name @uri",
-    ),
-    refused_block(
-        "grouping-handler",
-        "Keeps message groups together over a cluster.",
-        NO_CLUSTER,
-        "type address timeout group-timeout reaper-period @name",
-    ),
-    refused_block(
-        "ha-policy",
-        "Who takes over when a broker fails. An empty primary-only (live-only in older files) is accepted: it is the default.",
-        NO_HA,
-        "live-only scale-down enabled group-name discovery-group-ref @discovery-group-name connectors connector-ref "
-        "commit-interval primary-only replication primary cluster-name max-saved-replicated-journals-size check-for-"
-        "live-server check-for-active-server initial-replication-sync-timeout vote-on-replication-failure quorum-size "
-        "vote-retries vote-retry-wait quorum-vote-wait retry-replication-wait manager class-name properties property "
-        "@key @value coordination-id master backup restart-backup allow-failback failback-delay slave colocated "
-        "request-backup backup-request-retries backup-request-retry-interval max-backups backup-port-offset excludes "
-        "shared-store failover-on-shutdown wait-for-activation",
-        ("primary-only", "live-only"),
-    ),
     refused_block(
         "federations",
         "Shares addresses and queues with other brokers.",

@@ -78,7 +78,7 @@ ACCEPTOR: tuple[Item, ...] = (
     honoured("sniHost", kinds.PATTERN, "Pattern that the server name asked for must match."),
     warned("sslAutoReload", kinds.BOOLEAN, "Read key files again when they change.", "changed key files take effect at the next start"),
     refused("proxyProtocolEnabled", kinds.BOOLEAN, "A proxy header comes first.", "connections with that header cannot be read"),
-    quiet("clusterConnection", kinds.TEXT, "Whose topology clients are told.", "clusters are not there yet"),
+    honoured("clusterConnection", kinds.TEXT, "The cluster connection whose topology clients are told; the first one unless set."),
     refused("router", kinds.TEXT, "A connection router.", "clients would not be sent to the broker that is meant for them", ("",)),
     *TLS,
     *SOCKETS,

@@ -1,0 +1,269 @@
+"""The blocks of ``core`` about other brokers, and the diverts, which share their transformers."""
+
+from __future__ import annotations
+
+from mqbroker.config import values as kinds
+from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet
+from mqbroker.config.schema.shared import NAME, PROPERTY
+
+NO_HA = "high availability is not there yet: nothing would take over, and a backup would start as a second active broker"
+NO_EFFECT = "without effect in current Artemis too"
+
+BALANCING = kinds.choice("OFF", "STRICT", "ON_DEMAND", "OFF_WITH_REDISTRIBUTION")
+ROUTING = kinds.choice("ANYCAST", "MULTICAST", "STRIP", "PASS")
+PORT = kinds.Kind("a port from 1 to 65535", kinds.integer(1, 65535).convert)
+PORT_OR_ANY = kinds.Kind("a port from 0 to 65535, or -1", kinds.integer(-1, 65535).convert)
+ATTEMPTS = kinds.integer(0, kinds.INT_MAX, -1)
+WINDOW_OR_NONE = kinds.byte_size(1, -1)
+
+_REF_ATTRIBUTES = (
+    honoured("connector-name", kinds.FILLED_TEXT, "The connector, where it is not the text."),
+    honoured("connector-ref", kinds.FILLED_TEXT, "The connector, where it is not the text."),
+)
+CONNECTOR_REF = Block("connector-ref", "A connector, by name.", attributes=_REF_ATTRIBUTES, text=kinds.OPTIONAL_TEXT)
+CONNECTOR_REFS = Block("connector-ref", "A connector, by name.", attributes=_REF_ATTRIBUTES, text=kinds.OPTIONAL_TEXT, repeated=True)
+DISCOVERY_REF = Block(
+    "discovery-group-ref",
+    "A discovery group.",
+    attributes=(honoured("discovery-group-name", kinds.FILLED_TEXT, "Its name.", required=True),),
+)
+FILTER = Block(
+    "filter",
+    "Only messages that match.",
+    attributes=(honoured("string", kinds.TEXT, "The filter.", required=True),),
+)
+TRANSFORMER = Block(
+    "transformer",
+    "Changes messages on their way.",
+    children=(honoured("class-name", kinds.FILLED_TEXT, "Its name. Needed."), PROPERTY),
+)
+OLD_TRANSFORMER = honoured(
+    "transformer-class-name", kinds.FILLED_TEXT, "Changes messages on their way.", instead="transformer", field="transformer_class_name"
+)
+
+ENDPOINT: tuple[Item, ...] = (
+    honoured("group-address", kinds.FILLED_TEXT, "The multicast address, 224.0.0.1 to 239.255.255.255. Needed for UDP."),
+    honoured("group-port", PORT, "Its port. Needed for UDP."),
+    honoured("local-bind-address", kinds.FILLED_TEXT, "Address of the network interface to use; the system chooses unless set."),
+    honoured("local-bind-port", PORT_OR_ANY, "Port to send from, together with local-bind-address; -1 any."),
+    honoured("jgroups-file", kinds.FILLED_TEXT, "The file of a JGroups stack, in the folder etc; instead of UDP."),
+    honoured("jgroups-channel", kinds.FILLED_TEXT, "Name of the JGroups channel. Needed with jgroups-file."),
+)
+
+BROADCAST_ITEMS: tuple[Item, ...] = (
+    *ENDPOINT,
+    honoured("broadcast-period", kinds.POSITIVE, "Pause between two announcements, ms."),
+)
+BROADCAST_GROUP = Block(
+    "broadcast-group",
+    "Where, how often, and what.",
+    attributes=(NAME,),
+    children=(*BROADCAST_ITEMS, CONNECTOR_REFS),
+    repeated=True,
+)
+BROADCAST_GROUPS = Block("broadcast-groups", "Announces this broker to a cluster.", children=(BROADCAST_GROUP,))
+
+DISCOVERY_ITEMS: tuple[Item, ...] = (
+    *ENDPOINT,
+    honoured("refresh-timeout", kinds.POSITIVE, "Time after which a broker that was not heard of is forgotten, ms."),
+    honoured("initial-wait-timeout", kinds.POSITIVE, "Longest wait for the first announcement, ms."),
+    honoured(
+        "discovery-initial-wait-timeout",
+        kinds.POSITIVE,
+        "Longest wait for the first announcement, ms.",
+        instead="initial-wait-timeout",
+        field="initial_wait_timeout",
+    ),
+)
+DISCOVERY_GROUP = Block(
+    "discovery-group",
+    "Where announcements are heard.",
+    attributes=(NAME,),
+    children=DISCOVERY_ITEMS,
+    repeated=True,
+)
+DISCOVERY_GROUPS = Block("discovery-groups", "Listens for the brokers of a cluster.", children=(DISCOVERY_GROUP,))
+
+CLUSTER_ITEMS: tuple[Item, ...] = (
+    honoured("address", kinds.TEXT, "Beginnings of addresses, with commas between; `!` excludes; no wildcards; empty: every address."),
+    honoured("check-period", kinds.POSITIVE, "How often a link is pinged, ms."),
+    honoured("connection-ttl", kinds.POSITIVE, "Time after which a silent link is given up, ms."),
+    honoured("min-large-message-size", kinds.POSITIVE_BYTES, "Bytes at which a message is sent in pieces."),
+    honoured("call-timeout", kinds.POSITIVE, "Longest wait for an answer, ms."),
+    honoured("call-failover-timeout", kinds.POSITIVE_OR_NONE, "The same while a link fails over, ms; -1 no limit."),
+    honoured("retry-interval", kinds.POSITIVE, "Pause between two attempts to connect, ms."),
+    honoured("retry-interval-multiplier", kinds.POSITIVE_DECIMAL, "Factor by which the pause grows each time."),
+    honoured("max-retry-interval", kinds.POSITIVE, "Longest pause, ms."),
+    honoured("initial-connect-attempts", ATTEMPTS, "Attempts to connect to a broker the first time; -1 no limit."),
+    honoured("reconnect-attempts", ATTEMPTS, "Attempts to connect again; then the broker has left the cluster; -1 no limit."),
+    flag("use-duplicate-detection", "A message that is sent a second time after a break is taken once."),
+    honoured("message-load-balancing", BALANCING, "Which messages go to other brokers."),
+    honoured(
+        "forward-when-no-consumers",
+        kinds.BOOLEAN,
+        "true is STRICT, false ON_DEMAND.",
+        instead="message-load-balancing",
+        field="forward_when_no_consumers",
+    ),
+    honoured("max-hops", kinds.integer(0, kinds.INT_MAX), "How many brokers away a queue may be; 0: nothing is forwarded."),
+    honoured("confirmation-window-size", kinds.POSITIVE_BYTES, "Bytes sent before a confirmation is waited for."),
+    honoured("producer-window-size", WINDOW_OR_NONE, "Bytes of credit asked for at a time; -1 no limit."),
+    honoured("notification-interval", kinds.POSITIVE, "Pause between two announcements of this broker when it joins, ms."),
+    honoured("notification-attempts", kinds.integer(1, kinds.INT_MAX), "How often it announces itself."),
+    honoured("topology-scanner-attempts", ATTEMPTS, "Attempts to find static connectors that are missing in the topology; -1 no limit."),
+    honoured("client-id", kinds.OPTIONAL_TEXT, "Client id of the links."),
+)
+STATIC_CONNECTORS = Block(
+    "static-connectors",
+    "Brokers to begin with.",
+    attributes=(flag("allow-direct-connections-only", "No links to brokers that are learned from them."),),
+    children=(CONNECTOR_REFS,),
+)
+CLUSTER_CONNECTION = Block(
+    "cluster-connection",
+    "How this broker joins a cluster. Without static-connectors and discovery-group-ref it opens no links itself.",
+    attributes=(NAME, quiet("uri", kinds.TEXT, "No effect.", "write cluster-connection-uri")),
+    children=(
+        *CLUSTER_ITEMS,
+        CONNECTOR_REF,
+        STATIC_CONNECTORS,
+        DISCOVERY_REF,
+        quiet("scale-down-connector", kinds.TEXT, "Old.", NO_EFFECT),
+    ),
+    repeated=True,
+)
+CLUSTER_URI = Block(
+    "cluster-connection-uri",
+    "The same as a URL: `static://(tcp://host:port,tcp://host:port)?name=value;…` or `multicast://discovery-group?name=value;…`, with "
+    "names in the spelling of Java beans, `connectorName` for connector-ref.",
+    attributes=(honoured("address", kinds.FILLED_TEXT, "The URL.", required=True), NAME),
+    repeated=True,
+)
+CLUSTER_CONNECTIONS = Block(
+    "cluster-connections",
+    "Joins brokers to a cluster. The first one is the default one.",
+    children=(CLUSTER_CONNECTION, CLUSTER_URI),
+)
+
+DIVERT_ITEMS: tuple[Item, ...] = (
+    honoured("address", kinds.FILLED_TEXT, "Address whose messages are diverted. Needed."),
+    honoured("forwarding-address", kinds.NAME_LIST, "Where to; several with commas between. Needed."),
+    honoured("routing-name", kinds.OPTIONAL_TEXT, "Name of the binding; one of its own unless set."),
+    flag("exclusive", "The message itself does not go to the queues of its address any more."),
+    honoured("routing-type", ROUTING, "Routing type of what is diverted: one of the two, that of the message, or none."),
+)
+DIVERT = Block(
+    "divert",
+    "One divert.",
+    attributes=(NAME,),
+    children=(*DIVERT_ITEMS, OLD_TRANSFORMER, TRANSFORMER, FILTER),
+    repeated=True,
+)
+DIVERTS = Block("diverts", "Copies or moves messages from one address to another.", children=(DIVERT,))
+
+BRIDGE_ITEMS: tuple[Item, ...] = (
+    honoured("queue-name", kinds.FILLED_TEXT, "Queue whose messages are forwarded. Needed."),
+    honoured("forwarding-address", kinds.OPTIONAL_TEXT, "Where to; empty: the address of each message."),
+    flag("ha", "Follow the other broker to its backup."),
+    honoured("min-large-message-size", kinds.POSITIVE_BYTES, "Bytes at which a message is sent in pieces."),
+    honoured("check-period", kinds.POSITIVE, "How often the link is pinged, ms."),
+    honoured("connection-ttl", kinds.POSITIVE, "Time after which a silent link is given up, ms."),
+    honoured("retry-interval", kinds.POSITIVE, "Pause between two attempts to connect, ms."),
+    honoured("retry-interval-multiplier", kinds.POSITIVE_DECIMAL, "Factor by which the pause grows each time."),
+    honoured("max-retry-interval", kinds.POSITIVE, "Longest pause, ms."),
+    honoured("initial-connect-attempts", ATTEMPTS, "Attempts to connect the first time; -1 no limit."),
+    honoured("reconnect-attempts", ATTEMPTS, "Attempts to connect again; then the bridge stops; -1 no limit."),
+    honoured("reconnect-attempts-same-node", ATTEMPTS, "How many of them go to the same broker before others are tried."),
+    flag("use-duplicate-detection", "A message that is sent a second time after a break is taken once."),
+    honoured("confirmation-window-size", kinds.POSITIVE_BYTES, "Bytes sent before a confirmation is waited for."),
+    honoured("producer-window-size", WINDOW_OR_NONE, "Bytes of credit asked for at a time; -1 no limit."),
+    honoured("pending-ack-timeout", kinds.POSITIVE, "Time after which an unconfirmed message is sent again, ms."),
+    honoured("routing-type", ROUTING, "Routing type of what is forwarded: one of the two, that of the message, or none."),
+    honoured("concurrency", kinds.integer(1, kinds.INT_MAX), "Bridges that work side by side."),
+    honoured("user", kinds.FILLED_TEXT, "User at the other broker; the default cluster user unless set."),
+    honoured("password", kinds.TEXT, "Its password; may be ENC(…)."),
+    honoured("client-id", kinds.OPTIONAL_TEXT, "Client id of the link."),
+)
+CALL_TIMEOUT = honoured("call-timeout", kinds.POSITIVE, "Longest wait for an answer, ms.")
+"""Of a bridge, which has it only among the overriding properties."""
+BRIDGE = Block(
+    "bridge",
+    "One bridge. It needs static-connectors or discovery-group-ref.",
+    attributes=(NAME,),
+    children=(
+        *BRIDGE_ITEMS,
+        quiet("failover-on-server-shutdown", kinds.BOOLEAN, "Old.", NO_EFFECT),
+        OLD_TRANSFORMER,
+        TRANSFORMER,
+        FILTER,
+        Block(
+            "static-connectors",
+            "Brokers to connect to.",
+            attributes=(quiet("allow-direct-connections-only", kinds.BOOLEAN, "Of cluster connections.", "a bridge has one link"),),
+            children=(CONNECTOR_REFS,),
+        ),
+        DISCOVERY_REF,
+    ),
+    repeated=True,
+)
+BRIDGES = Block("bridges", "Forwards a queue to another broker.", children=(BRIDGE,))
+
+GROUPING_ITEMS: tuple[Item, ...] = (
+    honoured("type", kinds.choice("LOCAL", "REMOTE"), "LOCAL on exactly one broker of the cluster, REMOTE on the others. Needed."),
+    honoured("address", kinds.TEXT, "Beginning of the addresses that it decides for."),
+    honoured("timeout", kinds.POSITIVE, "Longest wait for a decision, ms."),
+    honoured("group-timeout", kinds.POSITIVE_OR_NONE, "Time after which an unused decision is forgotten, ms; -1 never."),
+    honoured("reaper-period", kinds.POSITIVE, "How often to look for such decisions, ms."),
+)
+GROUPING_HANDLER = Block("grouping-handler", "Keeps message groups together over a cluster.", attributes=(NAME,), children=GROUPING_ITEMS)
+
+SCALE_DOWN_ITEMS: tuple[Item, ...] = (
+    flag("enabled", "false: as without scale-down."),
+    honoured("commit-interval", kinds.POSITIVE_INT_OR_NONE, "Messages in one transaction; -1 the broker chooses."),
+    honoured("group-name", kinds.OPTIONAL_TEXT, "Only to a broker with the same group name."),
+    honoured("scale-down-group-name", kinds.OPTIONAL_TEXT, "The same.", instead="group-name", field="group_name"),
+    honoured("cluster-name", kinds.OPTIONAL_TEXT, "Only to a broker of this cluster connection; the default one unless set."),
+    honoured("scale-down-clustername", kinds.OPTIONAL_TEXT, "The same.", instead="cluster-name", field="cluster_name"),
+)
+SCALE_DOWN = Block(
+    "scale-down",
+    "When the broker stops, its messages move to another one. `true` and `false` as its text are the same as `enabled`.",
+    children=(
+        *SCALE_DOWN_ITEMS,
+        DISCOVERY_REF,
+        Block("connectors", "Brokers that may take the messages.", children=(CONNECTOR_REFS,)),
+    ),
+    text=kinds.OPTIONAL_TEXT,
+)
+
+
+def _refused(name: str, description: str, inside: str) -> Block:
+    # A text of its own makes the reader refuse the element even while it is empty.
+    return Block(name, description, support=Support.REFUSED, reason=NO_HA, text=kinds.OPTIONAL_TEXT, inside=tuple(inside.split()))
+
+
+HA_POLICY = Block(
+    "ha-policy",
+    "Who takes over when a broker fails. There is only primary-only: nobody.",
+    children=(
+        Block("primary-only", "Nobody takes over.", children=(SCALE_DOWN,)),
+        Block("live-only", "Nobody takes over.", children=(SCALE_DOWN,), instead="primary-only"),
+        _refused(
+            "replication",
+            "A backup has a copy of the journal.",
+            "primary master backup slave colocated group-name cluster-name max-saved-replicated-journals-size check-for-live-server "
+            "check-for-active-server initial-replication-sync-timeout vote-on-replication-failure quorum-size vote-retries vote-retry-wait "
+            "quorum-vote-wait retry-replication-wait manager class-name properties property @key @value coordination-id restart-backup "
+            "allow-failback failback-delay request-backup backup-request-retries backup-request-retry-interval max-backups "
+            "backup-port-offset excludes connector-ref",
+        ),
+        _refused(
+            "shared-store",
+            "A backup waits for the lock of the same journal.",
+            "primary master backup slave colocated failover-on-shutdown wait-for-activation restart-backup allow-failback failback-delay "
+            "request-backup backup-request-retries backup-request-retry-interval max-backups backup-port-offset",
+        ),
+    ),
+)
+
+CLUSTER_BLOCKS = (DIVERTS, BRIDGES, BROADCAST_GROUPS, DISCOVERY_GROUPS, CLUSTER_CONNECTIONS, GROUPING_HANDLER, HA_POLICY)

@@ -1,0 +1,14 @@
+"""Entries that several parts of the table have."""
+
+from __future__ import annotations
+
+from mqbroker.config import values as kinds
+from mqbroker.config.schema.model import Block, honoured
+
+PROPERTY = Block(
+    "property",
+    "A property of the Java class.",
+    attributes=(honoured("key", kinds.FILLED_TEXT, "Name.", required=True), honoured("value", kinds.TEXT, "Value.", required=True)),
+    repeated=True,
+)
+NAME = honoured("name", kinds.FILLED_TEXT, "Name.", required=True)
