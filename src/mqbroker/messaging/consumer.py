@@ -23,5 +23,8 @@ class QueueConsumer(Protocol):
     def handle(self, reference: Reference) -> None:
         """Take a reference that has left the queue's list; it is in delivery until acknowledged or returned."""
 
+    def handle_first(self, reference: Reference, key: str) -> None:
+        """As :meth:`handle`, for the first message of a group: what goes out says that the property ``key`` is true."""
+
     def queue_deleted(self) -> None:
         """The queue is gone; the consumer gets nothing more."""

@@ -43,6 +43,7 @@ class QueueDefinition:
     group_buckets: int = -1
     group_rebalance: bool = False
     group_rebalance_pause_dispatch: bool = False
+    group_first_key: str | None = None
     auto_delete: bool = False
     auto_delete_delay: int = 0
     auto_delete_message_count: int = 0
@@ -106,6 +107,7 @@ def resolve(configuration: QueueConfiguration, settings: AddressSettings) -> Que
         group_rebalance_pause_dispatch=either(
             configuration.group_rebalance_pause_dispatch, settings.default_group_rebalance_pause_dispatch
         ),
+        group_first_key=configuration.group_first_key or settings.default_group_first_key or None,
         auto_delete=auto_delete and not configuration.configuration_managed and not configuration.internal,
         auto_delete_delay=_number(configuration.auto_delete_delay, settings.auto_delete_queues_delay),
         auto_delete_message_count=_number(configuration.auto_delete_message_count, settings.auto_delete_queues_message_count),
@@ -118,7 +120,6 @@ def _number(value: int | None, default: int) -> int:
 
 def _refuse_missing_kinds(configuration: QueueConfiguration, settings: AddressSettings) -> None:
     wanted = {
-        "group-first-key": configuration.group_first_key or settings.default_group_first_key,
         "last-value": configuration.last_value or (configuration.last_value is None and settings.default_last_value_queue),
         "last-value-key": configuration.last_value_key or settings.default_last_value_key,
         "non-destructive": configuration.non_destructive or (configuration.non_destructive is None and settings.default_non_destructive),

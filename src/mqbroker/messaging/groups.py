@@ -200,7 +200,8 @@ class MessageGroups:
 
     def _give(self, reference: Reference, consumer: QueueConsumer, slot: str | int | None) -> None:
         queue = self._queue
-        if not queue.hand_over(reference, consumer):
+        first_key = None if slot is None or slot in self._owners else queue.definition.group_first_key
+        if not queue.hand_over(reference, consumer, first_key):
             queue.turn.scan.left -= 1
         elif slot is None:
             return

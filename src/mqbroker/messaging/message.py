@@ -21,7 +21,7 @@ from mqclient.wire.message import (
     scan_headers,
 )
 from mqclient.wire.primitives import decode_utf_16
-from mqclient.wire.properties import TypedValue, decode_properties, decode_value, find_property
+from mqclient.wire.properties import BOOLEAN, TypedValue, decode_properties, decode_value, find_property
 
 if TYPE_CHECKING:
     from mqbroker.messaging.memory import AddressMemory
@@ -38,6 +38,9 @@ PROPERTIES_CHECKED_FROM = 64 * 1024
 """Bytes of a property table from which on its entries are counted: a smaller one cannot cost much."""
 _I64 = struct.Struct(">q")
 _I32 = struct.Struct(">i")
+_TABLE = struct.Struct(">?i")
+"""The head of a property table: that there is one, and the number of its entries."""
+_TRUE = bytes((BOOLEAN, 1))
 _EXPIRATION_BEFORE_PROPERTIES = 17
 """Bytes from the expiration field to the property block: expiration, timestamp, priority."""
 _TIMESTAMP_BEFORE_PROPERTIES = 9
@@ -158,6 +161,14 @@ class Message:
         self.expiration = other.expiration
         self.properties_offset = other.properties_offset
         self._properties = None
+
+    def flagged(self, key: str) -> Message:
+        """This message with the property ``key`` = true behind its others: for one delivery, the message itself stays as it is."""
+        buffer, start = self.buffer, self.properties_offset
+        count = _I32.unpack_from(buffer, start + 1)[0] if buffer[start] else 0
+        raw = key.encode("utf-16-le")
+        table = (_TABLE.pack(True, count + 1), buffer[start + _TABLE.size :] if count else b"", _I32.pack(len(raw)), raw, _TRUE)
+        return Message(b"".join((buffer[:start], *table)), self.headers, self.address, self.large)
 
     @property
     def memory(self) -> int:

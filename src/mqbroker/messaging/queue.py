@@ -388,8 +388,11 @@ class Queue:
         if pending:
             self.turn.go_on_later(self, begun=begun)
 
-    def hand_over(self, reference: Reference, consumer: QueueConsumer) -> bool:
-        """Give a waiting reference to this consumer; False when it turned out to be expired."""
+    def hand_over(self, reference: Reference, consumer: QueueConsumer, first_key: str | None = None) -> bool:
+        """Give a waiting reference to this consumer; False when it turned out to be expired.
+
+        ``first_key`` is the property by which the consumer is told that this is the first message of a group.
+        """
         self.references.remove(reference)
         self.delivering += 1
         expiration = reference.message.expiration
@@ -398,7 +401,10 @@ class Queue:
             return False
         reference.delivery_count += 1
         reference.consumer = consumer
-        consumer.handle(reference)
+        if first_key:
+            consumer.handle_first(reference, first_key)
+        else:
+            consumer.handle(reference)
         return True
 
     def next_consumer(self, message: Message) -> QueueConsumer | None:

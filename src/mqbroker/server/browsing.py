@@ -50,7 +50,7 @@ class BrowsingConsumer(ServerConsumer):
                 reference = self.queue.references.search(self.cursor, self._shown, scan)
                 if reference is not None:
                     self.messages_delivered += 1
-                    self.transmit(reference, reference.delivery_count)
+                    self.transmit(reference.message, reference.delivery_count)
                     continue
                 # A piece of a page counts like a step of the search.
                 self.cursor.unfinished = scan.left <= 0 or not (self._looked or scan.take())
@@ -62,7 +62,7 @@ class BrowsingConsumer(ServerConsumer):
                 message, delivery_count, _ = self._looked.popleft()
                 if self._wanted(message):
                     self.messages_delivered += 1
-                    self.transmit(Reference(message, self.queue), delivery_count)
+                    self.transmit(message, delivery_count)
         finally:
             self._browsing = False
 

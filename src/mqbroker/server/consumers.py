@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.filter import Filter
-from mqbroker.messaging.message import MEMORY_PER_MESSAGE
+from mqbroker.messaging.message import MEMORY_PER_MESSAGE, Message
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Cursor, Reference
 from mqbroker.server.large_delivery import LargeDelivery
@@ -152,29 +152,40 @@ class ServerConsumer:
                 if self.credits <= 0:
                     self.ready = False
             return
+        self._hand_on(reference, message)
+
+    def handle_first(self, reference: Reference, key: str) -> None:
+        """Send the first message of a group: this delivery alone has the property."""
+        self.messages_delivered += 1
+        self.last_delivered_ms = self._turn.now_ms
+        self._hand_on(reference, reference.message.flagged(key))
+
+    def _hand_on(self, reference: Reference, shown: Message) -> None:
+        """Send ``shown``, which is what the client sees of the message."""
+        session = self.session
         if session.pre_acknowledge:
-            self._handle_acknowledged(reference)
+            self._handle_acknowledged(reference, shown)
             return
+        message = reference.message
         self.unacknowledged[message.message_id] = reference
         self.bytes_in_transit += message.memory
         if session.server.persists_delivery_count:
             session.server.messaging.settlement.record_delivery(reference)
-        self.transmit(reference, reference.delivery_count)
+        self.transmit(shown, reference.delivery_count)
 
-    def _handle_acknowledged(self, reference: Reference) -> None:
+    def _handle_acknowledged(self, reference: Reference, shown: Message) -> None:
         """Pre-acknowledge: the broker is done with the message before it is sent."""
         body = reference.message.large
         if body is not None:
             body.hold()
         self.session.server.messaging.settlement.acknowledge((reference,))
-        self.transmit(reference, reference.delivery_count)
+        self.transmit(shown, reference.delivery_count)
         if body is not None:
             body.release()
 
-    def transmit(self, reference: Reference, delivery_count: int) -> None:
+    def transmit(self, message: Message, delivery_count: int) -> None:
         """Write the packets of a message."""
         session = self.session
-        message = reference.message
         if message.large is not None:
             self.ready = False
             self.large = LargeDelivery(self, message, delivery_count)

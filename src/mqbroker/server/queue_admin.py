@@ -238,6 +238,7 @@ class SessionAdministration:
             group_buckets=definition.group_buckets,
             group_rebalance=definition.group_rebalance,
             group_rebalance_pause_dispatch=definition.group_rebalance_pause_dispatch,
+            group_first_key=definition.group_first_key,
             configuration_managed=definition.configuration_managed,
         )
 

@@ -270,7 +270,6 @@ class HonestyTests(ConfigurationTestCase):
             'last-value-key="k"',
             'non-destructive="true"',
             'ring-size="10"',
-            'group-first-key="k"',
         ):
             with self.subTest(attribute=attribute):
                 self.assert_error(queue.format(attribute), "cannot be used")

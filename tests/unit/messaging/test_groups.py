@@ -12,8 +12,8 @@ from mqbroker.messaging.groups import GROUP_ID_LENGTH_MAX, bucket_of
 from mqbroker.messaging.ports import Recovered, RecoveredReference
 from mqbroker.messaging.turn import SCANNED_MAX
 from mqclient.wire import packets as wire
-from mqclient.wire.message import KEY_GROUP_ID, KEY_GROUP_SEQUENCE, decode_message
-from mqclient.wire.properties import INT, STRING
+from mqclient.wire.message import KEY_GROUP_ID, KEY_GROUP_SEQUENCE, decode_headers, decode_message
+from mqclient.wire.properties import BOOLEAN, INT, STRING
 from tests.unit.messaging.support import Bench, Collector
 from tests.unit.server.support import Session, World, message_id
 
@@ -162,9 +162,101 @@ class GroupTests(GroupTestCase):
         self.publish("c", "g")
         self.assertEqual((self.got(first), self.got(second)), ("ac", "b"))
 
-    def test_the_mark_of_the_first_message_is_refused(self) -> None:
+    def test_group_attributes_are_told(self) -> None:
+        self.start(group_first_key="first", group_buckets=3, group_rebalance=True)
+        answer: Any = self.session.call(wire.QueueQuery("q"))
+        self.assertEqual((answer.group_first_key, answer.group_buckets, answer.group_rebalance), ("first", 3, True))
+        (row,) = json.loads(self.world.registry.invoke("broker", "listQueues", ["{}", 1, 10]))["data"]
+        self.assertEqual((row["groupFirstKey"], row["groupBuckets"], row["groupRebalance"]), ("first", "3", "true"))
+        self.assertEqual(self.world.registry.attribute("queue.q", "GroupFirstKey"), "first")
+
+
+class FirstOfGroupTests(GroupTestCase):
+    """``group-first-key``: a consumer is told which message is the first that it gets of a group."""
+
+    @staticmethod
+    def told(session: Session) -> str:
+        """The bodies that ``session`` got, in upper case those that are marked."""
+        found = ""
+        for packet in session.received():
+            message = decode_message(packet.message)
+            marked = message.properties.get("first")
+            found += message.body.decode().upper() if marked == (BOOLEAN, True) else message.body.decode()
+        return found
+
+    def test_the_first_message_of_each_group_is_marked(self) -> None:
+        self.start(group_first_key="first")
+        first, second = self.consumer(), self.consumer()
+        for body, group in zip("abcdef", "lrlrlr", strict=True):
+            self.publish(body, group)
+        self.publish("x")
+        self.assertEqual((self.told(first), self.told(second)), ("Acex", "Bdf"))
+
+    def test_a_closed_group_begins_anew(self) -> None:
+        self.start(group_first_key="first")
+        only = self.consumer()
+        self.publish("a", "g")
+        self.publish("b", "g", -1)
+        self.publish("c", "g", -1)
+        self.assertEqual(self.told(only), "AbC")
+
+    def test_the_next_owner_is_told_and_the_message_itself_stays_as_it_is(self) -> None:
+        self.start(group_first_key="first")
+        first = self.consumer()
+        self.publish("a", "g")
+        self.publish("b", "g")
+        self.assertEqual(self.told(first), "Ab")
+        first.peer.lose()
+        self.assertEqual([reference.message.property("first") for reference in self.queue.references], [None, None])
+        self.assertEqual(self.told(self.consumer()), "Ab")
+
+    def test_exclusive_queues_and_rebalancing(self) -> None:
+        self.start(exclusive=True, group_first_key="first")
+        first, second = self.consumer(), self.consumer()
+        for body in "ab":
+            self.publish(body)
+        self.assertEqual((self.told(first), self.told(second)), ("Ab", ""))
+        first.peer.lose()
+        self.assertEqual(self.told(second), "Ab")
+
+    def test_a_rebalanced_group_begins_anew(self) -> None:
+        self.start(group_rebalance=True, group_first_key="first")
+        first = self.consumer()
+        self.publish("a", "g")
+        second = self.consumer()
+        self.publish("b", "g")
+        self.assertEqual((self.told(first), self.told(second)), ("A", "B"))
+
+    def test_pre_acknowledged_deliveries_are_marked_too(self) -> None:
+        self.start(group_first_key="first")
+        session = self.world.peer().open(pre_acknowledge=True)
+        session.consume(credits=-1)
+        self.publish("a", "g")
+        self.publish("b", "g")
+        self.assertEqual(self.told(session), "Ab")
+        self.assertEqual(self.queue.message_count, 0)
+
+    def test_a_property_of_that_name_gives_way(self) -> None:
+        self.start(group_first_key="first")
+        only = self.consumer()
+        self.session.publish(b"a", properties={KEY_GROUP_ID: (STRING, "g"), "first": (BOOLEAN, False)})
+        self.assertEqual(self.told(only), "A")
+
+    def test_a_large_message_is_marked(self) -> None:
+        self.start(group_first_key="first")
+        only = self.consumer()
+        self.session.begin_large(properties={KEY_GROUP_ID: (STRING, "g")})
+        self.session.chunk(b"x" * 200_000, 200_000)
+        (large,) = [packet for packet in only.take() if isinstance(packet, wire.SessionReceiveLarge)]
+        self.assertEqual(decode_headers(large.headers).properties["first"], (BOOLEAN, True))
+        self.assertEqual(large.large_message_size, 200_000)
+
+    def test_it_can_be_changed(self) -> None:
         self.start()
-        self.assertEqual(self.session.error(wire.CreateQueueV2("k", "k", durable=True, routing_type=1, group_first_key="f")), 213)
+        only = self.consumer()
+        self.world.messaging.administration.update_queue(self.queue, group_first_key="first")
+        self.publish("a", "g")
+        self.assertEqual(self.told(only), "A")
 
 
 class ExclusiveTests(GroupTestCase):

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.message import MEMORY_PER_MESSAGE, Message
 from mqclient.wire.message import CoreMessage, encode_message
-from mqclient.wire.properties import STRING
+from mqclient.wire.properties import BOOLEAN, STRING
 
 
 def message_of(priority: int = 4) -> Message:
@@ -29,3 +29,15 @@ class MessageTest(SynchronousTestCase):
         message.set_priority(8)
         self.assertEqual(message.priority, 8)
         self.assertEqual(message.buffer, encode_message(CoreMessage(7, "a", bytes(16), 3, True, 55, 66, 8, {"k": (STRING, "v")}, b"body")))
+
+    def test_flagged_says_one_thing_more(self) -> None:
+        for properties in ({}, {"k": (STRING, "v")}, {"k": (BOOLEAN, False)}):
+            content = CoreMessage(7, "a", bytes(16), 3, True, 55, 66, 4, dict(properties), b"body")
+            message = Message.of(content)
+            before = message.buffer
+            content.properties["k" if "k" not in properties else "first"] = (BOOLEAN, True)
+            flagged = message.flagged("k" if "k" not in properties else "first")
+            self.assertEqual(flagged.decoded(), content)
+            self.assertEqual((flagged.message_id, flagged.buffer), (7, encode_message(content)))
+            self.assertEqual(message.buffer, before)
+        self.assertEqual(message_of().flagged("k").decoded().properties, {"k": (BOOLEAN, True)})

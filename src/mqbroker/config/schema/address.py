@@ -5,7 +5,6 @@ from __future__ import annotations
 from mqbroker.config import values as kinds
 from mqbroker.config.schema.model import Item, flag, honoured, quiet, refused, warned
 
-NO_FIRST_KEY = "the first message of a group is not marked yet"
 NO_SPECIAL = "this kind of queue is not there yet"
 NO_RELOAD = "a changed file takes effect at the next start"
 OLD_JMS = "superseded: write auto-create-queues, auto-create-addresses, auto-delete-queues or auto-delete-addresses"
@@ -70,7 +69,7 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     flag("default-group-rebalance", "Groups are dealt out anew for a new consumer."),
     flag("default-group-rebalance-pause-dispatch", "Delivery pauses until nothing is in delivery any more."),
     honoured("default-group-buckets", kinds.integer(-1, kinds.INT_MAX), "Groups are put into so many; 0: no groups, -1: each for itself."),
-    refused("default-group-first-key", kinds.OPTIONAL_TEXT, "Property that marks the first message of a group.", NO_FIRST_KEY, (None,)),
+    honoured("default-group-first-key", kinds.OPTIONAL_TEXT, "Property that is true in the first message of a group for its consumer."),
     refused("default-last-value-queue", kinds.BOOLEAN, "Keep only the newest message of each key.", NO_SPECIAL),
     refused("default-last-value-key", kinds.OPTIONAL_TEXT, "Property that is the key.", NO_SPECIAL, (None,)),
     refused("default-non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqbroker.config import values as kinds
-from mqbroker.config.schema.address import ADDRESS_SETTING, NO_FIRST_KEY, NO_SPECIAL
+from mqbroker.config.schema.address import ADDRESS_SETTING, NO_SPECIAL
 from mqbroker.config.schema.cluster import CLUSTER_BLOCKS
 from mqbroker.config.schema.missing import REFUSED
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, refused, refused_block, warned
@@ -47,7 +47,7 @@ QUEUE_ATTRIBUTES: tuple[Item, ...] = (
     flag("group-rebalance", "Groups are dealt out anew for a new consumer."),
     flag("group-rebalance-pause-dispatch", "Delivery pauses until nothing is in delivery any more."),
     honoured("group-buckets", kinds.integer(-1, kinds.INT_MAX), "Groups are put into so many; 0: no groups, -1: each for itself."),
-    refused("group-first-key", kinds.OPTIONAL_TEXT, "Property that marks the first message of a group.", NO_FIRST_KEY, (None,)),
+    honoured("group-first-key", kinds.OPTIONAL_TEXT, "Property that is true in the first message of a group for its consumer."),
     refused("last-value", kinds.BOOLEAN, "Keep only the newest message of each key.", NO_SPECIAL),
     refused("last-value-key", kinds.OPTIONAL_TEXT, "Property that is the key.", NO_SPECIAL, (None,)),
     refused("non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),

@@ -340,6 +340,7 @@ QueueControl.ATTRIBUTES = {
     "GroupBuckets": _queue(lambda queue: queue.definition.group_buckets),
     "GroupRebalance": _queue(lambda queue: queue.definition.group_rebalance),
     "GroupRebalancePauseDispatch": _queue(lambda queue: queue.definition.group_rebalance_pause_dispatch),
+    "GroupFirstKey": _queue(lambda queue: queue.definition.group_first_key),
     "LastValue": lambda control: False,
     "LastValueKey": lambda control: None,
     "ConsumersBeforeDispatch": _queue(lambda queue: queue.definition.consumers_before_dispatch),
