@@ -154,6 +154,32 @@ class Administration:
             )
         return existing
 
+    def store_and_forward_prefix(self) -> str:
+        """How the names of store-and-forward queues begin; the cluster connection's name, a dot and the node id follow."""
+        return f"{self._core.options.internal_naming_prefix}sf."
+
+    def create_store_and_forward(self, name: str) -> Queue:
+        """The queue where messages for another broker wait, which is on an address of its own name; an existing one is taken.
+
+        It keeps no message groups, has no limit of redeliveries, and stays until it is deleted.
+        """
+        core = self._core
+        existing = core.queues.get(name)
+        if existing is not None:
+            return existing
+        queue = self._bind(core.store.next_id(), _store_and_forward(name), self._internal_address(name), None)
+        self._commit(lambda batch: batch.put_queue(queue.definition.record(queue.queue_id)))
+        return queue
+
+    def delete_store_and_forward(self, queue: Queue) -> None:
+        """Remove such a queue with its messages, its consumers and its address."""
+        self.delete_queue(queue, remove_consumers=True, keep_address=True)
+        if not queue.address.queues:
+            self.delete_address(queue.address.name)
+
+    def _internal_address(self, name: str) -> Address:
+        return self._core.addresses.get(name) or self.create_address(name, (MULTICAST,), internal=True)
+
     def update_queue(self, queue: Queue, **changes: bool | int | str | None) -> None:
         """Change attributes of a queue in place."""
         if changes.get("filter_string") is not None or "filter_string" in changes:
@@ -291,6 +317,9 @@ class Administration:
 
     def restore_queue(self, queue_id: int, definition: QueueDefinition) -> Queue:
         """A durable queue as the store has kept it."""
+        if definition.name.startswith(self.store_and_forward_prefix()):
+            name = definition.name
+            return self._bind(queue_id, _store_and_forward(name), self._internal_address(name), None)
         address = self._core.addresses.get(definition.address)
         if address is None:
             address = self.create_address(definition.address, (definition.routing_type,), auto_created=True)
@@ -299,6 +328,7 @@ class Administration:
     def _bind(self, queue_id: int, definition: QueueDefinition, address: Address, filter: object) -> Queue:
         core = self._core
         queue = Queue(queue_id, definition, address, filter, core.turn, core.clock, self._on_expired)  # type: ignore[arg-type]
+        queue.on_consumer = core.consumer_changed
         core.queues[definition.name] = queue
         address.queues.append(queue)
         address.bound_once = True
@@ -371,3 +401,7 @@ class Administration:
         batch = store.begin()
         fill(batch)
         store.commit(batch)
+
+
+def _store_and_forward(name: str) -> QueueDefinition:
+    return QueueDefinition(name, name, MULTICAST, internal=True, group_buckets=0)

@@ -10,6 +10,8 @@ from mqclient.wire import message as keys
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message
 from mqclient.wire.properties import BYTE, LONG, STRING
 
+_ROUTE_TO_KEY = keys.KEY_ROUTE_TO.encode("utf-16-le")
+
 
 @dataclass(slots=True)
 class Copy:
@@ -52,6 +54,9 @@ def make_copy(
     content.expiration = 0
     properties = content.properties
     properties.pop(keys.KEY_SCHEDULED_DELIVERY, None)
+    if message.buffer.find(_ROUTE_TO_KEY, message.properties_offset) >= 0:
+        for name in [name for name in properties if name.startswith(keys.KEY_ROUTE_TO)]:
+            del properties[name]
     properties[keys.KEY_ORIGINAL_ADDRESS] = (STRING, original_address)
     if original_queue is not None:
         properties[keys.KEY_ORIGINAL_QUEUE] = (STRING, original_queue)

@@ -10,6 +10,7 @@ from typing import Protocol
 from mqbroker.config.address_settings import AddressSettings
 from mqbroker.config.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.address import Address
+from mqbroker.messaging.diverts import Divert
 from mqbroker.messaging.duplicates import DuplicateIdCache
 from mqbroker.messaging.memory import AddressMemory, GlobalMemory
 from mqbroker.messaging.message import MEMORY_PER_MESSAGE
@@ -17,6 +18,7 @@ from mqbroker.messaging.paging import Paging
 from mqbroker.messaging.ports import Clock, PagePlace, Store
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import MEMORY_PER_REFERENCE, Reference
+from mqbroker.messaging.remote import RemoteBinding
 from mqbroker.messaging.routing import RoutingTable
 from mqbroker.messaging.steps import StepwiseWork
 from mqbroker.messaging.turn import Turn
@@ -26,6 +28,9 @@ STRAY_CACHES_MAX = 100
 
 STRAY_IDS_MAX = 1000
 """Ids in each of them."""
+
+BRIDGE_CACHE = "BRIDGE."
+"""Before the name of an address: the cache of the ids under which other brokers have sent messages to it."""
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
@@ -40,6 +45,17 @@ class Observer(Protocol):
     def queue_added(self, queue: Queue) -> None: ...
 
     def queue_removed(self, queue: Queue) -> None: ...
+
+    def divert_added(self, divert: Divert) -> None: ...
+
+    def divert_removed(self, divert: Divert) -> None: ...
+
+    def remote_binding_added(self, binding: RemoteBinding) -> None: ...
+
+    def remote_binding_removed(self, binding: RemoteBinding) -> None: ...
+
+    def messages_redistributed(self, queue: Queue, binding: RemoteBinding, count: int) -> None:
+        """So many messages went from ``queue`` to ``binding``, because consumers are there and not here."""
 
     def message_dropped(self, code: str, text: str) -> None:
         """Something an operator searches for: ``code`` is Artemis's AMQ number, ``text`` says what happened to which message."""
@@ -101,9 +117,12 @@ class MessagingCore:
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
         self.routing = RoutingTable(wildcards)
+        self.routing.on_remote = self._remote_changed
         self.global_memory = GlobalMemory(options.global_max_size, options.global_max_messages, store.pager)
         self.paging = Paging(self)
         self.observers: list[Observer] = []
+        self.on_consumer: Callable[[Queue, bool], object] = lambda queue, came: None
+        """Told of consumers that come (True) and go."""
         self.stamps_arrival = False
         """Does any address ask for ingress timestamps?"""
         self._caches: dict[str, DuplicateIdCache] = {}
@@ -136,12 +155,13 @@ class MessagingCore:
         """The duplicate id cache of an address (or of a fully qualified queue name); None when detection is off there."""
         cache = self._caches.get(name)
         if cache is None:
-            size = self.settings.lookup(name).id_cache_size
+            owner = _owner(name)
+            size = self.settings.lookup(owner).id_cache_size
             if size is None:
                 size = self.options.id_cache_size
             if size <= 0:
                 return None
-            if name.partition("::")[0] not in self.addresses:
+            if owner not in self.addresses:
                 size = min(size, STRAY_IDS_MAX)
                 self._forget_strays(STRAY_CACHES_MAX - 1)
                 self._stray_caches[name] = None
@@ -153,7 +173,7 @@ class MessagingCore:
         while len(self._stray_caches) > allowed:
             name = next(iter(self._stray_caches))
             del self._stray_caches[name]
-            if name.partition("::")[0] not in self.addresses:
+            if _owner(name) not in self.addresses:
                 self.forget_duplicate_ids(name)
 
     def known_duplicate_ids(self, name: str) -> DuplicateIdCache | None:
@@ -161,7 +181,15 @@ class MessagingCore:
         return self._caches.get(name)
 
     def forget_duplicate_ids(self, name: str) -> None:
-        """Drop the cache of an address whose last binding is gone."""
+        """Drop the cache of an address whose last binding is gone.
+
+        What bridges have brought is remembered on: a broker that has not heard of its success sends it again, to an address that may have
+        come back.
+        """
+        bridged = f"{BRIDGE_CACHE}{name}"
+        if bridged in self._caches:
+            self._forget_strays(STRAY_CACHES_MAX - 1)
+            self._stray_caches[bridged] = None
         self._stray_caches.pop(name, None)
         cache = self._caches.pop(name, None)
         if cache is not None and len(cache):
@@ -198,9 +226,28 @@ class MessagingCore:
         if message.large is not None:
             message.large.release()
 
+    # --- other brokers
+
+    def _remote_changed(self, binding: RemoteBinding, came: bool) -> None:
+        for observer in self.observers:
+            if came:
+                observer.remote_binding_added(binding)
+            else:
+                observer.remote_binding_removed(binding)
+
+    def consumer_changed(self, queue: Queue, came: bool) -> None:
+        """A consumer of a queue has come or gone."""
+        self.routing.consumers_changed(queue)
+        self.on_consumer(queue, came)
+
     def report(self, code: str, text: str) -> None:
         for observer in self.observers:
             observer.message_dropped(code, text)
+
+
+def _owner(name: str) -> str:
+    """The address that a duplicate id cache belongs to."""
+    return name.partition("::")[0].removeprefix(BRIDGE_CACHE)
 
 
 def is_stored(reference: Reference) -> bool:

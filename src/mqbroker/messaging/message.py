@@ -21,7 +21,15 @@ from mqclient.wire.message import (
     scan_headers,
 )
 from mqclient.wire.primitives import decode_utf_16
-from mqclient.wire.properties import BOOLEAN, TypedValue, decode_properties, decode_value, find_property
+from mqclient.wire.properties import (
+    BOOLEAN,
+    TypedValue,
+    decode_properties,
+    decode_value,
+    find_property,
+    with_bytes_property,
+    without_properties,
+)
 
 if TYPE_CHECKING:
     from mqbroker.messaging.memory import AddressMemory
@@ -152,6 +160,28 @@ class Message:
         """Change the priority (0 to 9), which is in the bytes alone."""
         at = self.properties_offset - 1
         self.buffer = b"".join((self.buffer[:at], bytes((priority,)), self.buffer[at + 1 :]))
+
+    def append_bytes_property(self, raw_key: bytes, value: bytes) -> None:
+        """Add a property that the message does not have, by its key in encoded form; nothing is decoded."""
+        self.buffer = with_bytes_property(self.buffer, self.properties_offset, raw_key, value)
+        self._properties = None
+
+    def strip_properties(self, raw_prefixes: tuple[bytes, ...]) -> dict[str, TypedValue]:
+        """Remove the properties whose encoded keys begin so.  Returns them."""
+        self.buffer, removed = without_properties(self.buffer, self.properties_offset, raw_prefixes)
+        if removed:
+            self._properties = None
+        return removed
+
+    def duplicate(self, message_id: int) -> Message:
+        """A message of its own that says the same, but for its id; a large body is shared."""
+        at = self.headers
+        buffer = b"".join((self.buffer[:at], _I64.pack(message_id), self.buffer[at + 8 :]))
+        copy = Message.plain(buffer, at, self.address, message_id, self.durable, self.expiration, self.properties_offset)
+        if self.large is not None:
+            self.large.hold()
+            copy.large = self.large
+        return copy
 
     def take_content(self, other: Message) -> None:
         """Become what ``other`` says, before anything has been routed."""

@@ -42,7 +42,7 @@ class Messaging:
         self.sending = Sending(self.core)
         self.settlement = Settlement(self.core, self.sending)
         self.administration = Administration(self.core, self.settlement.expire)
-        self.settlement.administration = self.administration
+        self.settlement.administration = self.sending.distribution.administration = self.administration
         self.branches = Branches(self.core, self.settlement)
         self.expiry_reaper = ExpiryReaper(self.core, self.settlement)
         self.usage_reaper = UsageReaper(self.core, self.administration, removed)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.definitions import QueueDefinition
     from mqbroker.messaging.paging import QueuePages
     from mqbroker.messaging.ports import Cancellable, Clock
-    from mqbroker.messaging.turn import Turn
+    from mqbroker.messaging.turn import Deliverable, Turn
 
 
 class _ConsumerGroup:
@@ -62,12 +62,15 @@ class Queue:
         "messages_added",
         "messages_expired",
         "messages_killed",
+        "messages_redistributed",
         "name",
+        "on_consumer",
         "on_expired",
         "paged",
         "pages",
         "paused",
         "queue_id",
+        "redistributor",
         "references",
         "scheduled",
         "sweep_mark",
@@ -111,6 +114,12 @@ class Queue:
         self.messages_acknowledged = 0
         self.messages_expired = 0
         self.messages_killed = 0
+        self.messages_redistributed = 0
+        """Those that went to other brokers, because their consumers are there."""
+        self.redistributor: Deliverable | None = None
+        """Takes what no consumer takes, after each delivery."""
+        self.on_consumer: Callable[[Queue, bool], object] | None = None
+        """Told of consumers that come (True) and go."""
         self.consumer_count = 0
         self.consumers_seen = False
         self.created_ms = clock.wall_ms()
@@ -285,6 +294,8 @@ class Queue:
             self.groups.consumer_added()
         self.check_dispatch()
         self.turn.mark_queue(self)
+        if self.on_consumer is not None:
+            self.on_consumer(self, True)
 
     def remove_consumer(self, consumer: QueueConsumer) -> None:
         for group in self._groups:
@@ -303,6 +314,8 @@ class Queue:
         if not self.consumer_count:
             self.idle_since_ms = self.clock.wall_ms()
             self._arm_dispatch()
+        if self.on_consumer is not None and not self.deleted:
+            self.on_consumer(self, False)
 
     def _arm_dispatch(self) -> None:
         """Dispatch waits for consumers-before-dispatch consumers, or delay-before-dispatch ms after the first."""
@@ -331,7 +344,11 @@ class Queue:
 
     def deliver(self) -> None:
         """Hand messages to ready consumers: highest consumer priority first, round robin among equals."""
-        if self.paused or self.address.paused or not self.dispatch_allowed:
+        if self.paused or self.address.paused:
+            return
+        if self.redistributor is not None:
+            self.turn.mark_queue(self.redistributor)
+        if not self.dispatch_allowed:
             return
         if self.pages is not None:
             self.pages.refill()

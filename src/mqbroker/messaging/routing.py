@@ -1,130 +1,219 @@
-"""Routing: which queues get a message that was sent to an address (Artemis manual, chapter on the address model)."""
+"""Routing: who gets a message that was sent to an address (Artemis manual, chapters on the address model and on clusters)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from mqbroker.config.matching import Wildcards, is_wildcard, matches_binding
+from mqbroker.messaging.bindings_group import BindingsGroup, Position, accepts
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.diverts import Divert
+
+    Binding = Queue | RemoteBinding | Divert
 
 ROUTES_CACHED_MAX = 10_000
-"""Routes that are kept ready; a peer that sends to ever new addresses makes the cache start again, not grow."""
+"""Routes that are kept ready; a peer that sends to ever new addresses makes the cache start again, not grow.  Also the positions
+of groups."""
 
 
-def accepts(queue: Queue, message: Message) -> bool:
-    """Would ``queue`` take this message?"""
-    definition = queue.definition
-    if not definition.enabled or (definition.purge_on_no_consumers and not queue.consumer_count):
-        return False
-    return queue.filter is None or queue.filter.matches(message)
-
-
-class _AnycastGroup:
-    """The anycast queues of one address: each message goes to one of them."""
-
-    __slots__ = ("position", "queues")
-
-    def __init__(self, queues: list[Queue]) -> None:
-        self.queues = queues
-        self.position = 0
-
-    def choose(self, message: Message) -> Queue | None:
-        """The next queue in turn that has a consumer for the message, else the next in turn."""
-        queues = self.queues
-        fallback: tuple[int, Queue] | None = None
-        for step in range(len(queues)):
-            index = (self.position + step) % len(queues)
-            queue = queues[index]
-            if not accepts(queue, message):
-                continue
-            if queue.has_matching_consumer(message):
-                self.position = (index + 1) % len(queues)
-                return queue
-            if fallback is None:
-                fallback = (index, queue)
-        if fallback is None:
-            return None
-        self.position = (fallback[0] + 1) % len(queues)
-        return fallback[1]
+def address_of(binding: Binding) -> str:
+    """The address that a binding is bound to."""
+    return binding.definition.address if isinstance(binding, Queue) else binding.address
 
 
 class Route:
-    """Where the messages of one address (and routing type) go, as long as no queue comes, goes or changes."""
+    """Where the messages of one address (and routing type) go, as long as nobody comes, goes or changes."""
 
-    __slots__ = ("_groups", "_multicast", "fixed")
+    __slots__ = ("_exclusive", "_groups", "_multicast", "fixed", "fixed_remote")
 
-    def __init__(self, queues: Iterable[Queue]) -> None:
+    def __init__(
+        self,
+        bindings: Sequence[Binding],
+        position: Callable[[str], Position],
+        balancing: LoadBalancing,
+        routing_type: int | None,
+    ) -> None:
+        self._exclusive = [each for each in bindings if not isinstance(each, (Queue, RemoteBinding)) and each.exclusive]
         self._multicast: list[Queue] = []
-        by_address: dict[str, list[Queue]] = {}
-        for queue in queues:
-            if queue.definition.routing_type == ANYCAST:
-                by_address.setdefault(queue.definition.address, []).append(queue)
+        self._groups: list[BindingsGroup] = []
+        for name, group in _by_routing_name(bindings).items():
+            if name[0] == MULTICAST and len(group) == 1 and isinstance(group[0], Queue):
+                self._multicast.append(group[0])
             else:
-                self._multicast.append(queue)
-        self._groups = [_AnycastGroup(group) for group in by_address.values()]
-        every = [*self._multicast, *(queue for group in self._groups for queue in group.queues)]
-        plain = all(queue.filter is None and queue.definition.enabled and not queue.definition.purge_on_no_consumers for queue in every)
-        single = all(len(group.queues) == 1 for group in self._groups)
-        self.fixed: tuple[Queue, ...] | None = tuple(every) if plain and single else None
-        """The queues, when they are the same for every message."""
+                self._groups.append(BindingsGroup(group, position(name[1]), balancing, routing_type == MULTICAST))
+        self.fixed: tuple[Queue, ...] | None = None
+        """The queues, when they are the same for every message, and queues of this broker alone."""
+        self.fixed_remote: RemoteBinding | None = None
+        """The remote queue that gets every message, and nobody else does."""
+        if not self._exclusive:
+            self._find_fixed()
 
-    def select(self, message: Message) -> Sequence[Queue]:
-        """The queues that get ``message``."""
+    def _find_fixed(self) -> None:
+        for queue in self._multicast:
+            definition = queue.definition
+            if queue.filter is not None or not definition.enabled or definition.purge_on_no_consumers:
+                return
+        every: list[Queue | RemoteBinding] = [*self._multicast]
+        for group in self._groups:
+            constant = group.constant()
+            if constant is None:
+                return
+            every.extend(constant)
+        queues = tuple(each for each in every if isinstance(each, Queue))
+        if len(queues) == len(every):
+            self.fixed = queues
+        elif len(every) == 1 and isinstance(every[0], RemoteBinding):
+            self.fixed_remote = every[0]
+
+    def exclusive(self, message: Message) -> Sequence[Divert]:
+        """The exclusive diverts that take ``message`` away from everybody else."""
+        return [divert for divert in self._exclusive if divert.matches(message)]
+
+    def select(self, message: Message) -> Sequence[Binding]:
+        """Who gets ``message``: queues, remote queues, diverts."""
         if self.fixed is not None:
             return self.fixed
-        chosen = [queue for queue in self._multicast if accepts(queue, message)]
+        if self._exclusive:
+            diverts = self.exclusive(message)
+            if diverts:
+                return diverts
+        chosen: list[Binding] = [queue for queue in self._multicast if accepts(queue, message)]
         for group in self._groups:
-            queue = group.choose(message)
-            if queue is not None:
-                chosen.append(queue)
+            binding = group.choose(message)
+            if binding is not None:
+                chosen.append(binding)
         return chosen
 
 
+def _by_routing_name(bindings: Sequence[Binding]) -> dict[tuple[int, str], list[Binding]]:
+    """Groups of bindings, by the kind of their queues and their routing name."""
+    groups: dict[tuple[int, str], list[Binding]] = {}
+    later: list[RemoteBinding] = []
+    for binding in bindings:
+        if isinstance(binding, Queue):
+            definition = binding.definition
+            anycast = definition.routing_type == ANYCAST
+            groups.setdefault((ANYCAST, definition.address) if anycast else (MULTICAST, binding.name), []).append(binding)
+        elif not isinstance(binding, RemoteBinding):
+            if not binding.exclusive:
+                groups.setdefault((MULTICAST, binding.routing_name), []).append(binding)
+        elif binding.routing_name != binding.address:
+            groups.setdefault((MULTICAST, binding.routing_name), []).append(binding)
+        else:
+            later.append(binding)
+    for binding in later:
+        # Whether a remote queue with the name of its address is an anycast one nobody says: the queues here tell.
+        key = (ANYCAST, binding.address)
+        if key not in groups and (MULTICAST, binding.address) in groups:
+            key = (MULTICAST, binding.address)
+        groups.setdefault(key, []).append(binding)
+    return groups
+
+
 class RoutingTable:
-    """Which queues are bound to which addresses, wildcard addresses included."""
+    """What is bound to which addresses, wildcard addresses included: queues, queues of other brokers, diverts."""
 
     def __init__(self, wildcards: Wildcards) -> None:
         self._wildcards = wildcards
-        self._exact: dict[str, list[Queue]] = {}
-        self._patterns: list[Queue] = []
+        self._exact: dict[str, list[Binding]] = {}
+        self._patterns: list[Binding] = []
         self._routes: dict[tuple[str, int | None, str | None], Route] = {}
+        self._positions: dict[tuple[str, str], Position] = {}
+        self._remotes: dict[str, RemoteBinding] = {}
+        self._balancing: dict[str, LoadBalancing] = {}
+        """By address: what the remote binding said that was added last."""
+        self.on_remote: Callable[[RemoteBinding, bool], object] = lambda binding, came: None
+        """Told of remote queues that come (True) and go."""
         self.version = 0
         """Rises at every change of a binding, an address or their settings."""
 
-    def bind(self, queue: Queue) -> None:
-        address = queue.definition.address
+    def bind(self, binding: Binding) -> None:
+        address = address_of(binding)
         if self._wildcards.routing_enabled and is_wildcard(address, self._wildcards):
-            self._patterns.append(queue)
-        self._exact.setdefault(address, []).append(queue)
+            self._patterns.append(binding)
+        self._exact.setdefault(address, []).append(binding)
         self.changed()
 
-    def unbind(self, queue: Queue) -> None:
-        address = queue.definition.address
+    def unbind(self, binding: Binding) -> None:
+        address = address_of(binding)
         bound = self._exact.get(address, [])
-        if queue in bound:
-            bound.remove(queue)
+        if binding in bound:
+            bound.remove(binding)
             if not bound:
                 del self._exact[address]
-        if queue in self._patterns:
-            self._patterns.remove(queue)
+        if binding in self._patterns:
+            self._patterns.remove(binding)
         self.changed()
 
     def changed(self) -> None:
-        """A queue changed in a way that matters to routing."""
+        """A binding changed in a way that matters to routing."""
         self.version += 1
         self._routes.clear()
 
+    # --- queues of other brokers
+
+    def bind_remote(self, binding: RemoteBinding) -> None:
+        """A queue of another broker is known from now on, by its cluster name."""
+        self._remotes[binding.cluster_name] = binding
+        self._balancing[binding.address] = binding.load_balancing
+        binding.changed = self.changed
+        self.bind(binding)
+        self.on_remote(binding, True)
+
+    def unbind_remote(self, binding: RemoteBinding) -> None:
+        """It is no longer there."""
+        if self._remotes.get(binding.cluster_name) is binding:
+            del self._remotes[binding.cluster_name]
+            self.unbind(binding)
+            self.on_remote(binding, False)
+
+    def remote(self, cluster_name: str) -> RemoteBinding | None:
+        return self._remotes.get(cluster_name)
+
+    def remote_bindings(self) -> Iterable[RemoteBinding]:
+        return self._remotes.values()
+
+    def remote_bound(self, address: str) -> list[RemoteBinding]:
+        """The remote queues that messages of ``address`` may reach."""
+        if not self._remotes:
+            return []
+        return [binding for binding in self._bindings(address) if isinstance(binding, RemoteBinding)]
+
+    def remote_by_id(self, address: str, binding_id: int) -> RemoteBinding | None:
+        """The one with the id that this broker gave it, among those of ``address``."""
+        return next((binding for binding in self.remote_bound(address) if binding.binding_id == binding_id), None)
+
+    def balancing(self, address: str) -> LoadBalancing:
+        """How messages of ``address`` are shared with other brokers."""
+        return self._balancing.get(address, LoadBalancing.OFF)
+
+    def consumers_changed(self, queue: Queue) -> None:
+        """A consumer of ``queue`` came or went: other brokers' queues may get what it got, or the reverse."""
+        if self._remotes and self.remote_bound(queue.definition.address):
+            self.changed()
+
+    # --- lookup
+
+    def _bindings(self, address: str) -> Iterator[Binding]:
+        yield from self._exact.get(address, ())
+        for binding in self._patterns:
+            pattern = address_of(binding)
+            if pattern != address and matches_binding(pattern, address, self._wildcards):
+                yield binding
+
     def bound(self, address: str) -> list[Queue]:
-        """Every queue that messages of ``address`` may reach."""
-        queues = list(self._exact.get(address, ()))
-        queues.extend(
-            queue
-            for queue in self._patterns
-            if queue.definition.address != address and matches_binding(queue.definition.address, address, self._wildcards)
-        )
-        return queues
+        """Every queue of this broker that messages of ``address`` may reach."""
+        return [binding for binding in self._bindings(address) if isinstance(binding, Queue)]
+
+    def reaches(self, address: str) -> bool:
+        """Is anything bound that messages of ``address`` may reach?"""
+        return next(self._bindings(address), None) is not None
 
     def covered(self, pattern: str) -> list[Queue]:
         """Every queue of an address that ``pattern``, an address or a wildcard address, stands for, and those that it may reach itself."""
@@ -132,7 +221,7 @@ class RoutingTable:
         if is_wildcard(pattern, self._wildcards):
             for address, bound in self._exact.items():
                 if address != pattern and matches_binding(pattern, address, self._wildcards):
-                    queues.extend(queue for queue in bound if queue not in queues)
+                    queues.extend(each for each in bound if isinstance(each, Queue) and each not in queues)
         return queues
 
     def route(self, address: str, routing_type: int | None, queue_name: str | None = None) -> Route:
@@ -142,10 +231,29 @@ class RoutingTable:
         if route is None:
             if len(self._routes) >= ROUTES_CACHED_MAX:
                 self._routes.clear()
-            queues = self.bound(address)
-            if queue_name is not None:
-                queues = [queue for queue in queues if queue.name == queue_name]
-            elif routing_type in (ANYCAST, MULTICAST):
-                queues = [queue for queue in queues if queue.definition.routing_type == routing_type]
-            route = self._routes[key] = Route(queues)
+            bindings = [each for each in self._bindings(address) if _reachable(each, routing_type, queue_name)]
+            route = self._routes[key] = Route(bindings, lambda name: self._position(address, name), self.balancing(address), routing_type)
         return route
+
+    def _position(self, address: str, routing_name: str) -> Position:
+        key = (address, routing_name)
+        position = self._positions.get(key)
+        if position is None:
+            if len(self._positions) >= ROUTES_CACHED_MAX:
+                self._positions.clear()
+            position = self._positions[key] = Position()
+        return position
+
+
+def _reachable(binding: Binding, routing_type: int | None, queue_name: str | None) -> bool:
+    """May a message of this routing type, or sent to the queue of this name, reach ``binding``?"""
+    if isinstance(binding, Queue):
+        if queue_name is not None:
+            return binding.name == queue_name
+        return routing_type not in (ANYCAST, MULTICAST) or binding.definition.routing_type == routing_type
+    if isinstance(binding, RemoteBinding):
+        if queue_name is not None:
+            return binding.queue_name == queue_name
+        # A queue whose routing name is not its address is a multicast one; of the others nobody says what they are.
+        return routing_type != ANYCAST or binding.routing_name == binding.address
+    return queue_name is None or binding.exclusive

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from mqbroker.config.address_settings import AddressSettings
 from mqbroker.messaging.address import Address
+from mqbroker.messaging.arriving import Arrival
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.copies import make_copy
-from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.core import BRIDGE_CACHE, MessagingCore
+from mqbroker.messaging.distribution import Distribution, May, Send, everything
 from mqbroker.messaging.duplicates import DuplicateIdCache, remembered
-from mqbroker.messaging.groups import has_group
+from mqbroker.messaging.expiration import expiration_at_routing
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import StoreBatch
-from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
-from mqbroker.messaging.scheduled import scheduled_time_of
 from mqbroker.messaging.transaction import Transaction
 from mqclient.errors import AddressFullError
 from mqclient.wire.message import KEY_DUPLICATE_ID
@@ -33,29 +33,12 @@ def duplicate_id_of(message: Message) -> bytes | None:
     return remembered(value) if isinstance(value, bytes) else None
 
 
-def expiration_at_routing(expiration: int, settings: AddressSettings, now: int) -> int:
-    """The expiration that the settings of the address make of a message's own (Artemis manual, "Message Expiry")."""
-    if settings.no_expiry:
-        return 0
-    if not expiration and settings.expiry_delay >= 0:
-        return now + settings.expiry_delay
-    low, high = settings.min_expiry_delay, settings.max_expiry_delay
-    if not expiration:
-        if high >= 0:
-            return now + high
-        return now + low if low >= 0 else 0
-    if high >= 0 and expiration > now + high:
-        return now + high
-    if low >= 0 and expiration < now + low:
-        return now + low
-    return expiration
-
-
 class Sending:
     """Routes and stores messages."""
 
     def __init__(self, core: MessagingCore) -> None:
         self._core = core
+        self.distribution = Distribution(core)
 
     def send(
         self,
@@ -65,37 +48,51 @@ class Sending:
         routing_type: int | None,
         context: OperationContext,
         transaction: Transaction | None = None,
-        queues: Sequence[Queue] | None = None,
+        arrival: Arrival | None = None,
+        may: May = everything,
     ) -> int:
-        """Send ``message`` to an address, or with ``queue_name`` to that queue of it, or to exactly these ``queues`` of it.
+        """Send ``message`` to an address, or with ``queue_name`` to that queue of it, or to exactly what ``arrival`` states of it.
 
         Returns the ticket after which the sender may be told of success; the message reaches its queues then, in the order of ``context``.
         In a transaction nothing is visible before its commit.  A message that no queue takes is dropped, one with a known duplicate id too.
-        Raises AddressFullError where the policy of the full address is FAIL.
+        ``may`` is asked where a divert needs an address that is not there.  Raises AddressFullError where the policy of the full address
+        is FAIL.
         """
         core = self._core
         address = core.addresses.get(address_name)
-        duplicate_id = duplicate_id_of(message)
+        if arrival is not None and arrival.bridge_id is not None:
+            duplicate_id: bytes | None = arrival.bridge_id
+            cache_name = f"{BRIDGE_CACHE}{address_name}"
+        else:
+            duplicate_id = duplicate_id_of(message)
+            cache_name = address_name if queue_name is None else f"{address_name}::{queue_name}"
         cache = None
         if duplicate_id is not None:
-            cache = core.duplicate_ids(address_name if queue_name is None else f"{address_name}::{queue_name}")
+            cache = core.duplicate_ids(cache_name)
             if cache is not None and duplicate_id in cache:
-                return self._known_duplicate(message, address_name, transaction)
+                return self._known_duplicate(message, address_name, transaction, arrival)
         full = address is None or address.memory.full or address.memory.paging is not None
         if full and address is not None and not self._may_store(address, message):
             return core.store.ticket() if transaction is None else 0
-        references = self._route(message, address, address_name, queue_name, routing_type, queues)
+        others: list[Send] = []
+        references = self._route(message, address, address_name, queue_name, routing_type, others, arrival, may)
         if transaction is not None:
             transaction.add_send(message, references)
+            transaction.sends.extend(others)
             if cache is not None and duplicate_id is not None:
                 transaction.duplicate_ids.append((cache, duplicate_id))
+            if arrival is not None and arrival.acknowledged:
+                self._route_acknowledged(message, arrival, transaction)
             return 0
+        duplicate = None if cache is None or duplicate_id is None else (cache, duplicate_id)
+        if others:
+            return self._store_all(message, references, others, duplicate, context)
         if not references and cache is None:
             self._drop_unrouted(message)
             return 0
         account = message.account
         if full and account is not None and core.paging.wanted(account):
-            return self._page(message, references, None if cache is None or duplicate_id is None else (cache, duplicate_id), context)
+            return self._page(message, references, duplicate, context)
         batch: StoreBatch | None = None
         durable = [reference.queue.queue_id for reference in references if reference.queue.definition.durable] if message.durable else ()
         ticket = 0
@@ -106,8 +103,8 @@ class Sending:
                 for reference in references:
                     if reference.scheduled and reference.queue.definition.durable:
                         batch.schedule(reference.queue.queue_id, message, reference.scheduled)
-            if cache is not None and duplicate_id is not None:
-                cache.add(duplicate_id, batch)
+            if duplicate is not None:
+                duplicate[0].add(duplicate[1], batch)
             ticket = core.store.commit(batch)
             if not core.options.journal_sync_non_transactional:
                 ticket = 0
@@ -141,17 +138,48 @@ class Sending:
             else:
                 queue.add(reference)
 
-    def references_for(self, message: Message, queues: Sequence[Queue], address: Address) -> list[Reference]:
-        """References on ``queues``, entered into the account of ``address``."""
-        scheduled = scheduled_time_of(message)
-        references = [Reference(message, queue, scheduled) for queue in queues]
+    def _store_all(
+        self,
+        message: Message,
+        references: list[Reference],
+        others: list[Send],
+        duplicate: tuple[DuplicateIdCache, bytes] | None,
+        context: OperationContext,
+    ) -> int:
+        """Store a message and what was made of it as one piece."""
+        core = self._core
+        if references:
+            others.insert(0, (message, references))
+        else:
+            self._drop_unrouted(message)
+        batch = core.store.begin()
+        stored = duplicate is not None
+        arrived: list[Reference] = []
+        for each, its_references in others:
+            kept, waiting = core.paging.store(batch, each, its_references)
+            stored = stored or kept
+            arrived.extend(waiting)
+        if duplicate is not None:
+            duplicate[0].add(duplicate[1], batch)
+        ticket = core.store.commit(batch) if stored else 0
+        context.run(ticket if core.options.journal_sync_non_transactional else 0, self.deliver, arrived)
+        return ticket if core.options.journal_sync_non_transactional else 0
+
+    def _route_acknowledged(self, message: Message, arrival: Arrival, transaction: Transaction) -> None:
+        """What a branch on another broker has acknowledged: it is here at once, with nobody, and settled by the same branch here."""
+        core = self._core
+        copy = message.duplicate(core.store.next_id())
+        account = core.addresses.get(message.address.partition("::")[0]) or arrival.acknowledged[0].address
+        references = self.distribution.references_for(copy, arrival.acknowledged, account)
+        batch = core.store.begin()
+        durable = [queue.queue_id for queue in arrival.acknowledged if queue.definition.durable] if copy.durable else []
+        if durable:
+            batch.add_message(copy, durable)
+            core.store.commit(batch)
+        self.deliver(references)
         for reference in references:
-            self._core.hold(reference, address.memory)
-            reference.queue.arriving += 1
-        if has_group(message):
-            for queue in queues:
-                queue.keep_groups()
-        return references
+            reference.queue.take(reference)
+        transaction.acknowledged.extend(references)
 
     def _route(
         self,
@@ -160,7 +188,9 @@ class Sending:
         address_name: str,
         queue_name: str | None,
         routing_type: int | None,
-        queues: Sequence[Queue] | None,
+        others: list[Send],
+        arrival: Arrival | None,
+        may: May,
     ) -> list[Reference]:
         core = self._core
         settings = core.settings_of(address_name) if address is None else address.settings
@@ -168,31 +198,40 @@ class Sending:
             expiration = expiration_at_routing(message.expiration, settings, core.clock.wall_ms())
             if expiration != message.expiration:
                 message.set_expiration(expiration)
-        if queues is None:
-            queues = core.routing.route(address_name, routing_type, queue_name).select(message)
-        if queues:
-            account = address or queues[0].address
-            account.routed_messages += 1
-            return self.references_for(message, queues, account)
+        route = core.routing.route(address_name, routing_type, queue_name)
+        if arrival is not None:
+            bindings = arrival.choose(core, message, route)
+        else:
+            fixed = route.fixed
+            if fixed:
+                account = address or fixed[0].address
+                account.routed_messages += 1
+                return self.distribution.references_for(message, fixed, account)
+            bindings = route.select(message)
+        if bindings:
+            references = self.distribution.distribute(message, bindings, address, others, may)
+            if address is not None:
+                address.routed_messages += 1
+            return references
         if address is not None:
             address.unrouted_messages += 1
-        if not settings.send_to_dla_on_no_route:
+        if not settings.send_to_dla_on_no_route or (arrival is not None and arrival.acknowledged):
             return []
-        return self._to_dead_letter_address(message, address_name, settings)
+        return self._to_dead_letter_address(message, address_name, settings, others)
 
-    def _to_dead_letter_address(self, message: Message, address_name: str, settings: AddressSettings) -> list[Reference]:
+    def _to_dead_letter_address(
+        self, message: Message, address_name: str, settings: AddressSettings, others: list[Send]
+    ) -> list[Reference]:
         core = self._core
         target = settings.dead_letter_address
         if not target:
             core.report("AMQ222056", f"message {message.message_id} to {address_name} has no route and no dead letter address: dropped")
             return []
-        bound = core.routing.bound(target)
-        if not bound or target == address_name:
+        if not core.routing.reaches(target) or target == address_name:
             return []
-        dead_letters = core.addresses.get(target) or bound[0].address
         make_copy(message, message.message_id, target, original_address=address_name, original_queue=None).replace_in(message)
-        queues = core.routing.route(target, None).select(message)
-        return self.references_for(message, queues, dead_letters)
+        bindings = core.routing.route(target, None).select(message)
+        return self.distribution.distribute(message, bindings, core.addresses.get(target), others)
 
     def _may_store(self, address: Address, message: Message) -> bool:
         """What the policy of a full address says: store, or drop (False), or fail."""
@@ -209,13 +248,14 @@ class Sending:
             return False
         return True
 
-    def _known_duplicate(self, message: Message, address_name: str, transaction: Transaction | None) -> int:
+    def _known_duplicate(self, message: Message, address_name: str, transaction: Transaction | None, arrival: Arrival | None) -> int:
         self._core.report(
             "AMQ222059", f"Duplicate message detected - message will not be routed. Message {message.message_id} to {address_name}"
         )
         self._drop_unrouted(message)
         if transaction is not None:
-            transaction.reject_duplicate(message)
+            if arrival is None or arrival.bridge_id is None:
+                transaction.reject_duplicate(message)
             return 0
         # The first message with this id may still be on its way to the disk: the sender hears of success after it.
         return self._core.store.ticket()

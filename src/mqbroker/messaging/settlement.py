@@ -10,9 +10,10 @@ from mqbroker.messaging.administration import Administration
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.copies import make_copy
 from mqbroker.messaging.core import MessagingCore, is_stored
+from mqbroker.messaging.expiration import expiration_at_routing
 from mqbroker.messaging.ports import PagePlace, StoreBatch
 from mqbroker.messaging.references import Reference
-from mqbroker.messaging.sending import Sending, expiration_at_routing
+from mqbroker.messaging.sending import Sending
 from mqbroker.messaging.transaction import Transaction
 from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError, MQError
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS
@@ -221,7 +222,7 @@ class Settlement:
                 self._create_resources(reference, target, kind)
             except MQError as error:
                 core.report("AMQ222165", f"no {kind} resources were made for queue {queue.name}: {error}")
-        if target and not core.routing.bound(target):
+        if target and not core.routing.reaches(target):
             code = "AMQ222148" if kind == "DLA" else "AMQ222146"
             core.report(
                 code, f"message {reference.message.message_id} on queue {queue.name}: {kind} address {target} has no bindings: dropped"
@@ -255,18 +256,16 @@ class Settlement:
                     return False
                 core.report("AMQ222148", f"message {message.message_id} on queue {queue.name} cannot be copied: {error}: dropped")
                 return self._transfer(reference, None, None, expired_at)
-            address = core.addresses.get(target) or core.routing.bound(target)[0].address
-            expiration = expiration_at_routing(0, address.settings, core.clock.wall_ms())
+            expiration = expiration_at_routing(0, core.settings_of(target), core.clock.wall_ms())
             if expiration:
                 copy.set_expiration(expiration)
-            queues = core.routing.route(target, None, queue_name).select(copy)
-            arrived = self._sending.references_for(copy, queues, address)
-            if not arrived and copy.large is not None:
-                copy.large.release()
-            if not arrived and must_arrive:
+            sends = self._sending.distribution.route_copy(copy, target, queue_name)
+            if not sends and must_arrive:
                 return False
-            kept, arrived = core.paging.store(batch, copy, arrived)
-            stored = stored or kept
+            for each, references in sends:
+                kept, waiting = core.paging.store(batch, each, references)
+                stored = stored or kept
+                arrived.extend(waiting)
         ticket = core.store.commit(batch) if stored else 0
         queue.leave_delivery(reference)
         core.let_go(reference)

@@ -8,8 +8,10 @@ from twisted.logger import Logger
 
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.context import OperationContext
+from mqbroker.messaging.diverts import Divert
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.remote import RemoteBinding
 from mqclient.errors import MQError
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.properties import INT, LONG, NULL, STRING, TypedValue
@@ -52,6 +54,26 @@ class Notifications:
         headers = {"_AMQ_FilterString": (NULL, None), **self._binding(queue), **self._filter(queue)}
         del headers["_AMQ_Binding_Type"]
         self._send("BINDING_REMOVED", headers)
+
+    def divert_added(self, divert: Divert) -> None:
+        log.debug("divert {name} added to address {address}", name=divert.name, address=divert.address)
+
+    def divert_removed(self, divert: Divert) -> None:
+        log.debug("divert {name} removed from address {address}", name=divert.name, address=divert.address)
+
+    def remote_binding_added(self, binding: RemoteBinding) -> None:
+        log.debug("the remote queue {name} is known", name=binding.cluster_name)
+
+    def remote_binding_removed(self, binding: RemoteBinding) -> None:
+        log.debug("the remote queue {name} is forgotten", name=binding.cluster_name)
+
+    def messages_redistributed(self, queue: Queue, binding: RemoteBinding, count: int) -> None:
+        log.info(
+            "{count} messages of queue {queue} went to node {node}: it has consumers for them, and there are none here",
+            count=count,
+            queue=queue.name,
+            node=binding.node_id,
+        )
 
     def message_dropped(self, code: str, text: str) -> None:
         """A message was dropped or moved aside.  Floods of one kind are thinned."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.address import Address
+from mqbroker.messaging.arriving import has_marks, take_arrival
 from mqbroker.messaging.definitions import ANYCAST
 from mqbroker.messaging.memory import AddressMemory
 from mqbroker.messaging.message import PROPERTIES_CHECKED_FROM, Message, check_properties
@@ -14,8 +15,6 @@ from mqbroker.messaging.ports import LargeBody
 from mqbroker.server.naming import check_length, split_qualified
 from mqbroker.server.overdrafts import Overdraft
 from mqbroker.server.send_runs import SendRuns
-from mqbroker.server.stated_queues import MARK as STATED_QUEUES
-from mqbroker.server.stated_queues import take_stated_queues
 from mqclient.errors import (
     AddressDoesNotExistError,
     IllegalStateError,
@@ -157,13 +156,12 @@ class SessionSends:
         ):
             server.messaging.administration.auto_create_for_send(address, routing_type, queue, session.permissions.check)
         transaction = None if session.auto_commit_sends else session.transaction
-        stated = None
-        if message.buffer.find(STATED_QUEUES, message.properties_offset) >= 0:
-            stated = take_stated_queues(core, message, address, routing_type, session.permissions.check)
+        permission = session.permissions.check
+        arrival = take_arrival(core, message, address, routing_type, permission) if has_marks(message) else None
         known = core.addresses.get(address)
         if known is not None and known.memory.full:
             self._overdraft.charge(known, message.encode_size)
-        return server.messaging.sending.send(message, address, queue, routing_type, session.context, transaction, stated)
+        return server.messaging.sending.send(message, address, queue, routing_type, session.context, transaction, arrival, permission)
 
     def _check_permission(self, address: str, queue: str | None) -> None:
         if not address:

@@ -169,6 +169,31 @@ def find_property(data: bytes, start: int, end: int, key: bytes, packet: str = "
     return None
 
 
+def with_bytes_property(data: bytes, start: int, key: bytes, value: bytes) -> bytes:
+    """``data`` with one more BYTES entry, the first one, in the block at ``start``; the rest is neither looked at nor decoded."""
+    pack = _I32.pack
+    entry = b"".join((pack(len(key)), key, _HEADS[BYTES], pack(len(value)), value))
+    if not data[start]:
+        return b"".join((data[:start], _HEAD.pack(1, 1), entry, data[start + 1 :]))
+    # A count that cannot be true stays one.
+    count = (_I32.unpack_from(data, start + 1)[0] + 1) & 0x7FFFFFFF
+    return b"".join((data[:start], _HEAD.pack(1, count), entry, data[start + 5 :]))
+
+
+def without_properties(data: bytes, start: int, prefixes: tuple[bytes, ...]) -> tuple[bytes, dict[str, TypedValue]]:
+    """``data`` without the entries of the block at ``start`` (which ends it) whose keys begin so, and those entries."""
+    kept: list[bytes] = []
+    removed: dict[str, TypedValue] = {}
+    for key_start, key_end, kind, value_start, value_end in walk(data, start, len(data)):
+        if data.startswith(prefixes, key_start, key_end):
+            removed[decode_utf_16(data[key_start:key_end])] = (kind, decode_value(data, kind, value_start, value_end))
+        else:
+            kept.append(data[key_start - 4 : value_end])
+    if not removed:
+        return data, removed
+    return b"".join((data[:start], _HEAD.pack(1, len(kept)) if kept else b"\x00", *kept)), removed
+
+
 def _open(data: bytes, start: int, end: int, packet: str, field: str) -> tuple[int, int]:
     """(where the first entry is, number of entries); the number is not greater than the bytes allow."""
     if start >= end:

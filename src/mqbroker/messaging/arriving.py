@@ -1,0 +1,134 @@
+"""Messages that say themselves where they go: other brokers of a cluster send them, and imports.
+
+``_AMQ_ROUTE_TO`` holds the ids of queues here, 8 bytes each; ``_AMQ_SCALEDOWN_TO`` ids that a broker which is leaving gave to queues
+of others; ``_AMQ_ACK_ROUTE_TO`` those queues that have acknowledged it already.  Filters and round robin do not apply to such a message.
+``_AMQ_BRIDGE_DUP`` is the duplicate id that a bridge gives it.  All of this is taken out on arrival.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from mqbroker.messaging.definitions import ANYCAST, MULTICAST
+from mqbroker.messaging.duplicates import remembered
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.remote import RemoteBinding
+from mqclient.wire.message import KEY_ACK_ROUTE_TO, KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO, KEY_SCALEDOWN_TO
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.core import MessagingCore
+    from mqbroker.messaging.message import Message
+    from mqbroker.messaging.routing import Binding, Route
+    from mqclient.wire.properties import TypedValue
+
+MARKS: Final = tuple(key.encode("utf-16-le") for key in ("ROUTE_TO", "SCALEDOWN_TO", "BRIDGE_DUP"))
+"""Parts of every property name that this is about: without one among the properties there is nothing to do."""
+
+_PREFIXES = tuple(key.encode("utf-16-le") for key in (KEY_ROUTE_TO, KEY_ACK_ROUTE_TO, KEY_SCALEDOWN_TO, KEY_BRIDGE_DUPLICATE_ID))
+_ID = struct.Struct(">q")
+
+
+class Arrival:
+    """What a message said of itself.  ``bindings`` None: nothing about where it goes.
+
+    ``acknowledged`` are queues of this broker that had acknowledged it where it came from.
+    """
+
+    __slots__ = ("acknowledged", "bindings", "bridge_id", "ids_stated", "routing_type")
+
+    def __init__(self, bridge_id: bytes | None, routing_type: int | None) -> None:
+        self.bridge_id = bridge_id
+        self.routing_type = routing_type
+        self.bindings: list[Queue | RemoteBinding] | None = None
+        self.acknowledged: list[Queue] = []
+        self.ids_stated = 0
+
+    def choose(self, core: MessagingCore, message: Message, route: Route) -> Sequence[Binding]:
+        """Who gets the message.
+
+        An exclusive divert of this broker comes first.  A message none of whose queues is there any more goes to another anycast queue
+        of its address, as if it had been sent here: a queue that was removed meanwhile does not take it along.  Multicast queues
+        get what was sent while they were there, and nothing else.
+        """
+        diverts = route.exclusive(message)
+        if diverts:
+            return diverts
+        if self.bindings is None:
+            return route.select(message)
+        if self.bindings or self.acknowledged or not self.ids_stated or self.routing_type == MULTICAST:
+            return self.bindings
+        name, _, queue_name = message.address.partition("::")
+        other = core.routing.route(name, ANYCAST, queue_name or None)
+        chosen = [each for each in other.select(message) if isinstance(each, Queue)]
+        if chosen:
+            core.report("AMQ222110", f"message {message.message_id} to {message.address}: its queue is gone; it goes to {chosen[0].name}")
+        else:
+            core.report("AMQ222110", f"message {message.message_id} to {message.address}: its queue is gone, and there is no other one")
+        return chosen
+
+
+def has_marks(message: Message) -> bool:
+    """Might the message say something of itself?  Cheap, and without a doubt when it says no."""
+    buffer, start = message.buffer, message.properties_offset
+    return any(buffer.find(mark, start) >= 0 for mark in MARKS)
+
+
+def take_arrival(
+    core: MessagingCore, message: Message, address: str, routing_type: int | None, may_send: Callable[[str, str, str | None], None]
+) -> Arrival | None:
+    """What ``message`` says of itself, None when that is nothing; the properties that say so are taken out of it.
+
+    Only what messages of ``address`` may reach counts, and queues of the ``routing_type`` of the message if it has one.
+    ``may_send(permission, address, queue)`` raises where the sender may not send to a queue.
+    """
+    removed = message.strip_properties(_PREFIXES)
+    bridge = removed.get(KEY_BRIDGE_DUPLICATE_ID, (0, None))[1]
+    stated = removed.get(KEY_ROUTE_TO)
+    scaled_down = removed.get(KEY_SCALEDOWN_TO)
+    if not isinstance(bridge, bytes) and stated is None and scaled_down is None:
+        return None
+    arrival = Arrival(remembered(bridge) if isinstance(bridge, bytes) else None, routing_type)
+    if scaled_down is not None:
+        arrival.ids_stated = 1
+        arrival.bindings = list(_of_remote_ids(core, address, _ids(scaled_down)))
+        return arrival
+    if stated is None:
+        return arrival
+    ids = _ids(stated)
+    arrival.ids_stated = len(ids)
+    arrival.bindings = []
+    acknowledged = set(_ids(removed.get(KEY_ACK_ROUTE_TO)))
+    queues = {queue.queue_id: queue for queue in core.routing.bound(address)}
+    for number in dict.fromkeys(ids):
+        queue = queues.get(number)
+        if queue is None:
+            remote = core.routing.remote_by_id(address, number)
+            if remote is not None:
+                arrival.bindings.append(remote)
+            else:
+                core.report("AMQ222110", f"a message to {address} states the queue {number}, which the address does not have")
+            continue
+        definition = queue.definition
+        may_send("send", definition.address, queue.name)
+        if number in acknowledged:
+            arrival.acknowledged.append(queue)
+            continue
+        open_for_it = definition.enabled and (queue.consumer_count or not definition.purge_on_no_consumers)
+        if open_for_it and routing_type in (None, definition.routing_type):
+            arrival.bindings.append(queue)
+        elif open_for_it:
+            core.report("AMQ222110", f"a message to {address} states the queue {queue.name}, which is of another routing type")
+    return arrival
+
+
+def _of_remote_ids(core: MessagingCore, address: str, ids: Iterable[int]) -> Iterable[RemoteBinding]:
+    """Remote queues by the ids that they have on their own brokers."""
+    wanted = set(ids)
+    return (binding for binding in core.routing.remote_bound(address) if binding.remote_id in wanted)
+
+
+def _ids(stated: TypedValue | None) -> list[int]:
+    data = None if stated is None else stated[1]
+    return [number for (number,) in _ID.iter_unpack(data)] if isinstance(data, bytes) and not len(data) % _ID.size else []
