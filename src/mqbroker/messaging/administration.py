@@ -182,6 +182,7 @@ class Administration:
 
     def update_queue(self, queue: Queue, **changes: bool | int | str | None) -> None:
         """Change attributes of a queue in place."""
+        before = queue.definition.filter_string
         if changes.get("filter_string") is not None or "filter_string" in changes:
             text = changes["filter_string"]
             queue.filter = parse_filter(text if isinstance(text, str) else None)
@@ -194,6 +195,9 @@ class Administration:
         queue.check_dispatch()
         if queue.definition.durable and not queue.definition.internal:
             self._commit(lambda batch: batch.put_queue(queue.definition.record(queue.queue_id)))
+        if queue.definition.filter_string != before:
+            for observer in self._core.observers:
+                observer.queue_filter_changed(queue)
 
     def delete_queue(self, queue: Queue, *, remove_consumers: bool = False, keep_address: bool = False) -> None:
         """Remove a queue with its messages.  Raises IllegalStateError while it has consumers that are not to be removed."""

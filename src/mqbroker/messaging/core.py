@@ -57,6 +57,8 @@ class Observer(Protocol):
     def messages_redistributed(self, queue: Queue, binding: RemoteBinding, count: int) -> None:
         """So many messages went from ``queue`` to ``binding``, because consumers are there and not here."""
 
+    def queue_filter_changed(self, queue: Queue) -> None: ...
+
     def message_dropped(self, code: str, text: str) -> None:
         """Something an operator searches for: ``code`` is Artemis's AMQ number, ``text`` says what happened to which message."""
 

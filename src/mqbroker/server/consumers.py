@@ -207,6 +207,8 @@ class ServerConsumer:
 
     def queue_deleted(self) -> None:
         """The queue is gone: the client is told to close its consumer."""
+        if not self.closed:
+            self.session.server.notifications.consumer_closed(self)
         self.ready = False
         self.closed = True
         disconnect(self.session, self.consumer_id)

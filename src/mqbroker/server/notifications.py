@@ -1,17 +1,26 @@
-"""Notifications: messages by which the broker tells what happens (Artemis manual, "Management notifications")."""
+"""Notifications: messages by which the broker tells what happens (Artemis manual, "Management notifications").
+
+Parts of the broker hear of them as *observers*, whoever listens on the notification address.  All notifications have one order, for
+observers and for listeners, and queue information that another broker has asked for (:mod:`.queue_info`) has its place in it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from twisted.logger import Logger
 
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.diverts import Divert
+from mqbroker.messaging.filter import Filter
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.remote import RemoteBinding
+from mqbroker.server.naming import QUALIFIER
+from mqbroker.server.queue_info import QueueInfo, cluster_name, routing_name
 from mqclient.errors import MQError
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.properties import INT, LONG, NULL, STRING, TypedValue
@@ -24,17 +33,39 @@ if TYPE_CHECKING:
 log = Logger(namespace="mqbroker.server")
 
 BINDING_TYPE_LOCAL_QUEUE = 0
+BINDING_TYPE_REMOTE_QUEUE = 1
+BINDING_TYPE_DIVERT = 2
 PROTOCOL_NAME = "CORE"
 REPEATED_WARNING_SECONDS = 10.0
 """The same kind of warning is written at most once in this time; the number of those left out is told with the next."""
 
 
+Observer = Callable[[str, Mapping[str, TypedValue]], object]
+"""Called with the kind of a notification and its headers."""
+
+
+class _Notification(NamedTuple):
+    kind: str
+    headers: Mapping[str, TypedValue]
+    time_ms: int
+
+
 class Notifications:
-    """Sends notification messages, and writes the log lines that go with message losses."""
+    """Sends notification messages, and writes the log lines that go with message losses.
+
+    ``observers`` are told of each notification before those who listen on the address, also when nobody does.  What an observer sends
+    itself comes after what it was told of.
+    """
 
     def __init__(self, server: Server) -> None:
+        self.observers: list[Observer] = []
+        self.queue_info = QueueInfo(server, self)
         self._server = server
         self._context = OperationContext(server.store)
+        self._arrived: deque[_Notification] = deque()
+        self._telling = False
+        self._held: deque[_Notification] = deque()
+        self._holds = 0
         self._warned: dict[str, tuple[float, int]] = {}
 
     # --- messaging core
@@ -48,12 +79,16 @@ class Notifications:
 
     def queue_added(self, queue: Queue) -> None:
         log.debug("queue {name} added to address {address}", name=queue.name, address=queue.definition.address)
-        self._send("BINDING_ADDED", {**self._binding(queue), **self._filter(queue)})
+        filter = _filter(queue.definition.filter_string)
+        self.send("BINDING_ADDED", {"_AMQ_Binding_Type": (INT, BINDING_TYPE_LOCAL_QUEUE), **self._binding(queue), **filter})
 
     def queue_removed(self, queue: Queue) -> None:
-        headers = {"_AMQ_FilterString": (NULL, None), **self._binding(queue), **self._filter(queue)}
-        del headers["_AMQ_Binding_Type"]
-        self._send("BINDING_REMOVED", headers)
+        self.send("BINDING_REMOVED", {**self._binding(queue), **_filter_or_null(queue.definition.filter_string)})
+
+    def queue_filter_changed(self, queue: Queue) -> None:
+        binding = self._binding(queue)
+        kept = {name: binding[name] for name in ("_AMQ_ClusterName", "_AMQ_Distance", "_AMQ_Address")}
+        self.send("BINDING_UPDATED", {**kept, **_filter(queue.definition.filter_string)})
 
     def divert_added(self, divert: Divert) -> None:
         log.debug("divert {name} added to address {address}", name=divert.name, address=divert.address)
@@ -90,31 +125,34 @@ class Notifications:
 
     def session_created(self, session: ServerSession) -> None:
         if not self._server.configuration.suppress_session_notifications:
-            self._send("SESSION_CREATED", self._session(session))
+            self.send("SESSION_CREATED", self._session(session))
 
     def session_closed(self, session: ServerSession) -> None:
         if not self._server.configuration.suppress_session_notifications:
-            self._send("SESSION_CLOSED", self._session(session))
+            self.send("SESSION_CLOSED", self._session(session))
 
-    def consumer_created(self, consumer: ServerConsumer) -> None:
+    def consumer_created(self, consumer: ServerConsumer, name: str) -> None:
+        """``name`` is the queue's as the client has asked for it, perhaps fully qualified."""
         user = consumer.session.subject.name
-        headers = self._consumer(consumer)
+        headers = {**self._consumer(consumer), **_filter(_text_of(consumer.filter))}
+        if QUALIFIER in name:
+            headers["_AMQ_Address"] = (STRING, name)
         headers["_AMQ_CertSubjectDN"] = (STRING, "unavailable")
         if user:
             headers["_AMQ_ValidatedUser"] = (STRING, user)
-        self._send("CONSUMER_CREATED", headers)
+        self.send("CONSUMER_CREATED", headers)
 
     def consumer_closed(self, consumer: ServerConsumer) -> None:
-        self._send("CONSUMER_CLOSED", self._consumer(consumer))
+        self.send("CONSUMER_CLOSED", {**self._consumer(consumer), **_filter_or_null(_text_of(consumer.filter))})
 
     def authentication_failed(self, user: str | None, remote: str) -> None:
-        self._send(
+        self.send(
             "SECURITY_AUTHENTICATION_VIOLATION",
             {"_AMQ_User": (STRING, user or "null"), "_AMQ_CertSubjectDN": (STRING, "unavailable"), "_AMQ_RemoteAddress": (STRING, remote)},
         )
 
     def permission_denied(self, address: str, permission: str, user: str | None) -> None:
-        self._send(
+        self.send(
             "SECURITY_PERMISSION_VIOLATION",
             {"_AMQ_Address": (STRING, address), "_AMQ_CheckType": (STRING, permission), "_AMQ_User": (STRING, user or "null")},
         )
@@ -123,25 +161,19 @@ class Notifications:
 
     def _binding(self, queue: Queue) -> dict[str, TypedValue]:
         return {
-            "_AMQ_Binding_Type": (INT, BINDING_TYPE_LOCAL_QUEUE),
             "_AMQ_Binding_ID": (LONG, queue.queue_id),
             "_AMQ_Address": (STRING, queue.definition.address),
-            "_AMQ_ClusterName": (STRING, self._cluster_name(queue)),
-            "_AMQ_RoutingName": (STRING, queue.name),
+            "_AMQ_ClusterName": (STRING, cluster_name(queue, self._server.node_id)),
+            "_AMQ_RoutingName": (STRING, routing_name(queue)),
             "_AMQ_Distance": (INT, 0),
         }
-
-    @staticmethod
-    def _filter(queue: Queue) -> dict[str, TypedValue]:
-        text = queue.definition.filter_string
-        return {} if text is None else {"_AMQ_FilterString": (STRING, text)}
 
     def _consumer(self, consumer: ServerConsumer) -> dict[str, TypedValue]:
         session, queue = consumer.session, consumer.queue
         headers: dict[str, TypedValue] = {
             "_AMQ_Address": (STRING, queue.definition.address),
-            "_AMQ_ClusterName": (STRING, self._cluster_name(queue)),
-            "_AMQ_RoutingName": (STRING, queue.name),
+            "_AMQ_ClusterName": (STRING, cluster_name(queue, self._server.node_id)),
+            "_AMQ_RoutingName": (STRING, routing_name(queue)),
             "_AMQ_Distance": (INT, 0),
             "_AMQ_ConsumerCount": (INT, queue.consumer_count),
             "_AMQ_User": (STRING, session.subject.name or "null"),
@@ -149,14 +181,9 @@ class Notifications:
             "_AMQ_SessionName": (STRING, session.name),
             "_AMQ_ConsumerName": (LONG, consumer.consumer_id),
         }
-        if consumer.filter is not None:
-            headers["_AMQ_FilterString"] = (STRING, consumer.filter.text)
         if session.connection.client_id:
             headers["_AMQ_Client_ID"] = (STRING, session.connection.client_id)
         return headers
-
-    def _cluster_name(self, queue: Queue) -> str:
-        return f"{queue.name}{self._server.node_id}"
 
     def _session(self, session: ServerSession) -> dict[str, TypedValue]:
         connection = session.connection
@@ -171,23 +198,90 @@ class Notifications:
         headers["_AMQ_Client_ID"] = (STRING, connection.client_id) if connection.client_id else (NULL, None)
         return headers
 
-    def _send(self, kind: str, headers: dict[str, TypedValue]) -> None:
-        server = self._server
-        target = server.configuration.management_notification_address
-        core = server.messaging.core
-        if not server.started or not core.routing.bound(target):
+    # --- the way of a notification
+
+    def send(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
+        """Tell of something; a broker that has not started tells nothing."""
+        if not self._server.started:
             return
-        now = server.clock.wall_ms()
-        content = CoreMessage(
-            message_id=server.store.next_id(),
-            address=target,
-            durable=True,
-            timestamp=now,
-            priority=0,
-            properties={"_AMQ_NotifType": (STRING, kind), "_AMQ_NotifTimestamp": (LONG, now), **headers},
-            body=bytes(4),
-        )
+        self._arrived.append(_Notification(kind, headers, self._server.clock.wall_ms()))
+        if self._telling:
+            return
+        self._telling = True
         try:
-            server.messaging.sending.send(Message.of(content), target, None, None, self._context)
+            while self._arrived:
+                self._tell(self._arrived.popleft())
+        finally:
+            self._telling = False
+
+    def part_changed(self, kind: str, name: str) -> None:
+        """A named part of the broker was started or stopped: ``BRIDGE_STARTED``, ``CLUSTER_CONNECTION_STOPPED`` and their like."""
+        self.send(kind, {"name": (STRING, name)})
+
+    def _tell(self, notification: _Notification) -> None:
+        for observer in list(self.observers):
+            try:
+                observer(notification.kind, notification.headers)
+            except Exception:
+                log.failure("an observer of the notification {kind} failed", kind=notification.kind)
+        if self._holds:
+            self._held.append(notification)
+        else:
+            self._publish(notification)
+
+    def hold(self) -> None:
+        """Keep what comes from now on back from listeners until :meth:`release` was called as many times."""
+        self._holds += 1
+
+    def release(self) -> None:
+        self._holds -= 1
+        while self._held and not self._holds:
+            self._publish(self._held.popleft())
+
+    def _publish(self, notification: _Notification) -> None:
+        server = self._server
+        kind, headers, time_ms = notification
+        self.queue_info.learn(kind, headers)
+        target = server.configuration.management_notification_address
+        if server.started and server.messaging.core.routing.bound(target):
+            self._send(self.message(target, {**_kind(kind, time_ms), **headers}, time_ms, durable=True), target, None)
+
+    def message(self, address: str, properties: dict[str, TypedValue], time_ms: int, *, durable: bool) -> Message:
+        """A message without a body, as notifications are."""
+        return Message.of(
+            CoreMessage(
+                message_id=self._server.store.next_id(),
+                address=address,
+                durable=durable,
+                timestamp=time_ms,
+                priority=0,
+                properties=properties,
+                body=bytes(4),
+            )
+        )
+
+    def put(self, message: Message, queue: Queue) -> None:
+        """Send a message straight to one queue, behind all that was sent before."""
+        self._send(message, queue.definition.address, (queue,))
+
+    def _send(self, message: Message, address: str, queues: Sequence[Queue] | None) -> None:
+        try:
+            self._server.messaging.sending.send(message, address, None, None, self._context, queues=queues)
         except MQError as error:
-            self.message_dropped("AMQ222039", f"the notification {kind} was not sent: {error}")
+            self.message_dropped("AMQ222039", f"a notification was not sent: {error}")
+
+
+def _kind(kind: str, time_ms: int) -> dict[str, TypedValue]:
+    return {"_AMQ_NotifType": (STRING, kind), "_AMQ_NotifTimestamp": (LONG, time_ms)}
+
+
+def _text_of(filter: Filter | None) -> str | None:
+    return None if filter is None else filter.text
+
+
+def _filter(text: str | None) -> dict[str, TypedValue]:
+    return {} if text is None else {"_AMQ_FilterString": (STRING, text)}
+
+
+def _filter_or_null(text: str | None) -> dict[str, TypedValue]:
+    return {"_AMQ_FilterString": (NULL, None) if text is None else (STRING, text)}

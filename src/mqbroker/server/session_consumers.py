@@ -77,7 +77,7 @@ class SessionConsumers:
         if packet.requires_response:
             session.reply(session.administration.describe_queue(queue))
         if not packet.browse_only:
-            self._server.notifications.consumer_created(consumer)
+            self._server.notifications.consumer_created(consumer, name)
 
     def flow_token(self, data: bytes) -> None:
         """A SESS_FLOWTOKEN frame; one for an unknown consumer is ignored."""
@@ -108,11 +108,20 @@ class SessionConsumers:
         """The session ends."""
         consumers, self.by_id = list(self.by_id.values()), {}
         held = [(consumer, consumer.detach()) for consumer in consumers]
+        for consumer in consumers:
+            self._tell_closed(consumer)
         for consumer, references in held:
             self._settle_removed(consumer, references, failed)
 
     def _remove(self, consumer: ServerConsumer, failed: bool) -> None:
-        self._settle_removed(consumer, consumer.detach(), failed)
+        references = consumer.detach()
+        self._tell_closed(consumer)
+        self._settle_removed(consumer, references, failed)
+
+    def _tell_closed(self, consumer: ServerConsumer) -> None:
+        """When its queue was deleted, that has been told already."""
+        if not consumer.browse_only and not consumer.queue.deleted:
+            self._server.notifications.consumer_closed(consumer)
 
     def _settle_removed(self, consumer: ServerConsumer, references: list[Reference], failed: bool) -> None:
         settlement = self._server.messaging.settlement
@@ -122,7 +131,6 @@ class SessionConsumers:
             settlement.cancel(references)
         if consumer.browse_only:
             return
-        self._server.notifications.consumer_closed(consumer)
         queue = consumer.queue
         if queue.consumer_count or queue.deleted:
             return

@@ -6,17 +6,25 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from mqbroker.messaging.duplicates import DuplicateIdCache, remembered
+from mqbroker.messaging.ports import Store
 from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.steps import Steps
 from mqbroker.server.management import definitions, views
 from mqbroker.server.management.address_control import roles_as_json
 from mqbroker.server.management.broker_connections import BrokerConnections
 from mqbroker.server.management.registry import ManagementError, Operation, as_bool, as_text
 from mqbroker.server.management.transactions import TRANSACTION_OPERATIONS
+from mqbroker.server.naming import check_length
 from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError
 
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqbroker.server.users import UserAdministration
+
+
+DUPLICATE_IDS_AT_ONCE = 1_000
+"""Duplicate ids from another broker that are stored as one batch."""
 
 
 class BrokerStatus:
@@ -124,6 +132,24 @@ class BrokerControl(BrokerConnections):
         if as_bool(auto_delete_address) and not address.queues and address.name in self.server.messaging.core.addresses:
             self.server.messaging.administration.delete_address(address.name)
 
+    # --- for other brokers
+
+    def send_queue_info(self, queue_name: Any, address: Any) -> Steps[None]:
+        """All queues and their consumers as messages to a queue; which of them it gets is chosen by its filter alone."""
+        queue = self.server.messaging.core.queues.get(as_text(queue_name))
+        if queue is None:
+            raise QueueDoesNotExistError(f"AMQ229017: Queue {as_text(queue_name)[:100]} does not exist")
+        return self.server.notifications.queue_info.send_to(queue)
+
+    def update_duplicate_ids(self, address: Any, ids: Any) -> Steps[None] | None:
+        """Remember duplicate ids of an address, where it has any; each is a text, or a list of bytes."""
+        name = as_text(address)
+        check_length(name)
+        if not isinstance(ids, list):
+            raise ManagementError("the duplicate ids are not a list")
+        cache = self.server.messaging.core.duplicate_ids(name)
+        return None if cache is None else _remember(self.server.store, cache, [_duplicate_id(value) for value in ids])
+
     # --- users
 
     def users(self) -> UserAdministration:
@@ -164,6 +190,25 @@ class BrokerControl(BrokerConnections):
 
     def total(self, count: Callable[[Queue], int]) -> int:
         return sum(count(queue) for queue in self.server.messaging.core.queues.values())
+
+
+def _duplicate_id(value: Any) -> bytes:
+    if isinstance(value, str):
+        return remembered(value.encode("utf-8", "surrogatepass"))
+    try:
+        return remembered(bytes(number & 0xFF for number in value))
+    except TypeError as error:
+        raise ManagementError(f"{value!r:.100} is no duplicate id: expected a text or a list of bytes") from error
+
+
+def _remember(store: Store, cache: DuplicateIdCache, ids: list[bytes]) -> Steps[None]:
+    for start in range(0, len(ids), DUPLICATE_IDS_AT_ONCE):
+        some = ids[start : start + DUPLICATE_IDS_AT_ONCE]
+        batch = store.begin()
+        for duplicate_id in some:
+            cache.add(duplicate_id, batch)
+        store.commit(batch)
+        yield len(some)
 
 
 def _configured(name: str) -> Callable[[BrokerControl], Any]:
@@ -327,5 +372,7 @@ BrokerControl.OPERATIONS = {
         2,
         4,
     ),
+    "sendQueueInfoToQueue": Operation(BrokerControl.send_queue_info, 2),
+    "updateDuplicateIdCache": Operation(BrokerControl.update_duplicate_ids, 2),
     "listUser": Operation(lambda control, name=None: json.dumps(control.users().list(as_text(name))), 0, 1),
 }
