@@ -1,0 +1,67 @@
+"""A broker in a cluster, in memory: one cluster connection, whose links are left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqbroker.cluster.channel import ClusterChannel, ClusterCredentials
+from mqbroker.cluster.topology import ClusterTopology
+from mqbroker.config.configuration import Configuration
+from mqbroker.server.connection import ServerConnection
+from mqclient.protocol.topology import TopologyMember
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL
+from mqclient.wire.primitives import TransportConfiguration
+from tests.unit.server.support import Peer, World
+
+FACTORY = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
+
+
+def connector(port: int, name: str = "self") -> TransportConfiguration:
+    return TransportConfiguration(name, FACTORY, (("port", str(port)), ("host", "127.0.0.1")))
+
+
+def member(node_id: str, event_id: int, port: int | None = 1, backup: int | None = None) -> TopologyMember:
+    return TopologyMember(node_id, event_id, None if port is None else connector(port), None if backup is None else connector(backup))
+
+
+class Clustered:
+    """Implements the port with one topology for all acceptors."""
+
+    def __init__(self, world: World, **options: Any) -> None:
+        configuration = world.configuration
+        self.topology = ClusterTopology(world.server.node_id, world.clock)
+        credentials = ClusterCredentials(configuration.cluster_user, configuration.cluster_password)
+        self.channel = ClusterChannel(world.server, lambda connection: self.topology, lambda: self.topology, credentials, **options)
+        world.server.cluster = self
+
+    def subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
+        self.topology.subscribe(connection)
+
+    def handle(self, connection: ServerConnection, packet: wire.Packet) -> None:
+        self.channel.handle(connection, packet)
+
+    def may_fail_over(self, node_id: str | None) -> bool:
+        return self.channel.may_fail_over(node_id)
+
+
+def cluster_world(**settings: Any) -> tuple[World, Clustered]:
+    values = {"cluster_user": "cu", "cluster_password": "cp", **settings}
+    world = World(Configuration(**values))
+    return world, Clustered(world)
+
+
+def subscribed(world: World, version: int = 136, cluster_connection: bool = False) -> Peer:
+    """A peer that has asked for the topology; the table waits in its inbox."""
+    peer = world.peer()
+    peer.version = version
+    peer.send(wire.SubscribeTopologyV2(cluster_connection, version), PING_CHANNEL)
+    return peer
+
+
+def joined(world: World) -> Peer:
+    """A peer that has shown the cluster's password."""
+    peer = world.peer()
+    peer.send(wire.ClusterConnect("cu", "cp"), CLUSTER_CHANNEL)
+    assert peer.take(CLUSTER_CHANNEL) == [wire.ClusterConnectReply(True)]
+    return peer

@@ -1,0 +1,224 @@
+"""The cluster channel: members, announcements, votes, and peers without the password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cluster.channel import SCALED_DOWN_MAX, WRONG_PASSWORDS_MAX, ClusterCredentials
+from mqbroker.cluster.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE, connector_text
+from mqclient.protocol.topology import TopologyMember
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
+from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
+from tests.unit.cluster.support import Clustered, cluster_world, connector, joined, member, subscribed
+from tests.unit.messaging.support import START_MS
+from tests.unit.server.support import World
+from tests.unit.wire.vectors import VECTORS, load
+
+
+def vote(asked: bool, node_id: str, text: str | None = None) -> bytes:
+    writer = Writer()
+    writer.boolean(asked)
+    writer.string(node_id)
+    writer.nullable_string(text)
+    return bytes(writer.data)
+
+
+def read_vote(data: bytes) -> tuple[bool, str, str | None]:
+    reader = Reader(data, "vote")
+    return reader.boolean(), reader.string(), reader.nullable_string()
+
+
+class JoiningTests(SynchronousTestCase):
+    def test_the_password_decides(self) -> None:
+        world, _ = cluster_world()
+        for user, password, right in (("cu", "cp", True), ("cu", "x", False), ("x", "cp", False), ("cu", "\udc00", False)):
+            peer = world.peer()
+            peer.send(wire.ClusterConnect(user, password), CLUSTER_CHANNEL)
+            self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.ClusterConnectReply(right)])
+            self.assertIs(peer.connection.cluster_authorized, right)
+
+    def test_without_security_everybody_is_a_member(self) -> None:
+        world, _ = cluster_world(security_enabled=False)
+        peer = world.peer()
+        peer.send(wire.ClusterConnect("who", "knows"), CLUSTER_CHANNEL)
+        self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.ClusterConnectReply(True)])
+
+    def test_a_second_request_of_a_member_is_ignored(self) -> None:
+        world, _ = cluster_world()
+        peer = joined(world)
+        peer.send(wire.ClusterConnect("cu", "wrong"), CLUSTER_CHANNEL)
+        self.assertEqual(peer.take(CLUSTER_CHANNEL), [])
+        self.assertTrue(peer.connection.cluster_authorized)
+
+    def test_nothing_else_is_heeded_before(self) -> None:
+        world, cluster = cluster_world()
+        peer = world.peer()
+        peer.send(wire.NodeAnnounce("b", None, False, 1, connector(1)), CLUSTER_CHANNEL)
+        peer.send(wire.QuorumVote(FAILOVER_VOTE, vote(False, "b")), CLUSTER_CHANNEL)
+        peer.send(wire.ScaleDownAnnouncement(world.server.node_id, "b"), CLUSTER_CHANNEL)
+        self.assertEqual(peer.read(), [])
+        self.assertEqual(len(cluster.topology), 0)
+        self.assertEqual(cluster.channel.scaled_down, frozenset())
+
+    def test_who_guesses_on_is_given_up(self) -> None:
+        world, _ = cluster_world()
+        peer = world.peer()
+        for number in range(WRONG_PASSWORDS_MAX):
+            self.assertFalse(peer.transport.closed)
+            peer.send(wire.ClusterConnect("cu", f"{number}"), CLUSTER_CHANNEL)
+        world.clock.advance(0)
+        self.assertTrue(peer.transport.aborted)
+
+    def test_a_broker_in_no_cluster_answers_only_without_security(self) -> None:
+        for enabled, answers in ((True, []), (False, [wire.ClusterConnectReply(True)])):
+            world = cluster_world(security_enabled=enabled)[0]
+            world.server.cluster = None
+            peer = world.peer()
+            peer.send(wire.ClusterConnect("cu", "cp"), CLUSTER_CHANNEL)
+            self.assertEqual(peer.take(CLUSTER_CHANNEL), answers)
+
+    def test_the_password_is_not_shown(self) -> None:
+        self.assertNotIn("cp", repr(ClusterCredentials("cu", "cp")))
+        self.assertNotIn("secret", repr(wire.ClusterConnect("cu", "secret")))
+
+
+class AnnouncementTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world, self.cluster = cluster_world()
+
+    def announce(self, *announcements: wire.NodeAnnounce) -> None:
+        peer = joined(self.world)
+        for packet in announcements:
+            peer.send(packet, CLUSTER_CHANNEL)
+        self.assertEqual(peer.read(), [])
+
+    def test_a_primary(self) -> None:
+        self.announce(wire.NodeAnnounce("b", "g", False, 7, connector(1), connector(2), "s"))
+        found = self.cluster.topology.get("b")
+        assert found is not None
+        self.assertEqual((found.unique_event_id, found.primary, found.backup), (7, connector(1), connector(2)))
+        self.assertEqual((found.backup_group_name, found.scale_down_group_name), ("g", "s"))
+
+    def test_a_backup_is_entered_by_the_own_clock(self) -> None:
+        self.cluster.topology.up(member("b", START_MS - 5))
+        self.announce(wire.NodeAnnounce("b", None, True, 7, connector(2)))
+        found = self.cluster.topology.get("b")
+        assert found is not None
+        self.assertEqual((found.unique_event_id, found.primary, found.backup), (START_MS, connector(1), connector(2)))
+
+    def test_both_orders_of_subscription_and_password(self) -> None:
+        first = subscribed(self.world, cluster_connection=True)
+        first.take(PING_CHANNEL)
+        second = self.world.peer()
+        for peer in (first, second):
+            peer.send(wire.ClusterConnect("cu", "cp"), CLUSTER_CHANNEL)
+            peer.send(wire.NodeAnnounce(f"n{peer.connection.connection_id}", None, False, 1, connector(1)), CLUSTER_CHANNEL)
+        second.send(wire.SubscribeTopologyV2(True, 136), PING_CHANNEL)
+        for peer in (first, second):
+            self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.ClusterConnectReply(True)])
+            told: list[Any] = peer.take(PING_CHANNEL)
+            self.assertEqual({packet.node_id for packet in told}, {f"n{other.connection.connection_id}" for other in (first, second)})
+
+
+class VoteTests(SynchronousTestCase):
+    def ask(self, cluster: Clustered, world: World, name: str, asked: bool, node_id: str) -> list[wire.Packet]:
+        peer = joined(world)
+        peer.send(wire.QuorumVote(name, vote(asked, node_id)), CLUSTER_CHANNEL)
+        return peer.take(CLUSTER_CHANNEL)
+
+    def test_about_nodes_known_and_unknown(self) -> None:
+        world, cluster = cluster_world()
+        cluster.topology.up(member("b", 1, 61617))
+        cluster.topology.up(member("passive", 1, None, 2))
+        text = connector_text(connector(61617))
+        for asked, node_id, expected in (
+            (False, "b", (False, "b", text)),
+            (True, "b", (True, "b", text)),
+            (False, "c", (True, "c", None)),
+            (True, "c", (False, "c", None)),
+            (False, "passive", (True, "passive", None)),
+        ):
+            for name in (FAILOVER_VOTE, OLD_FAILOVER_VOTE):
+                (answer,) = self.ask(cluster, world, name, asked, node_id)
+                assert isinstance(answer, wire.QuorumVoteReply)
+                self.assertEqual((answer.handler, read_vote(answer.vote)), (name, expected))
+
+    def test_a_vote_without_a_handler_has_no_answer(self) -> None:
+        world, cluster = cluster_world()
+        self.assertEqual(self.ask(cluster, world, "RequestBackupQuorumVote", True, "b"), [])
+        cluster.channel.register_vote("RequestBackupQuorumVote", lambda connection, data: b"yes")
+        answers = self.ask(cluster, world, "RequestBackupQuorumVote", True, "b")
+        self.assertEqual(answers, [wire.QuorumVoteReply("RequestBackupQuorumVote", b"yes")])
+
+    def test_a_damaged_vote_ends_the_connection(self) -> None:
+        world, _ = cluster_world()
+        peer = joined(world)
+        peer.send(wire.QuorumVote(FAILOVER_VOTE, b"\xff\x00"), CLUSTER_CHANNEL)
+        self.assertTrue(peer.transport.aborted)
+
+    def test_a_connector_as_text(self) -> None:
+        expected = (
+            "TransportConfiguration(name=self, factory=org-apache-activemq-artemis-core-remoting-impl-netty-NettyConnectorFactory)"
+            "?port=61616&host=127-0-0-1"
+        )
+        self.assertEqual(connector_text(connector(61616)), expected)
+        hidden = TransportConfiguration("a.b", "f.g", (("keyStorePassword", "x"), ("useNio", True)))
+        self.assertEqual(connector_text(hidden), "TransportConfiguration(name=a.b, factory=f-g)?keyStorePassword=****&useNio=true")
+
+    def test_recorded_votes(self) -> None:
+        """A broker that knows what the recorded one knew gives the same answers byte by byte."""
+        compared = 0
+        for name in ("quorum-vote-backup", "quorum-vote-primary"):
+            for recorded in load(VECTORS / "cluster-2.44.0" / f"{name}.json")["connections"]:
+                frames = [bytes.fromhex(entry["hex"]) for entry in recorded["frames"] if entry["name"].startswith("QUORUM_VOTE")]
+                for asked, answer in zip(frames[::2], frames[1::2], strict=False):
+                    self._compare(asked, answer)
+                    compared += 1
+        self.assertGreater(compared, 1)
+
+    def _compare(self, asked: bytes, recorded: bytes) -> None:
+        world, cluster = cluster_world()
+        reply = wire.decode_packet(-3, recorded[13:], 136)
+        assert isinstance(reply, wire.QuorumVoteReply)
+        _, node_id, text = read_vote(reply.vote)
+        if text is not None:
+            name, _, parameters = text.removeprefix("TransportConfiguration(name=").partition(", ")
+            values = tuple(
+                (key, value.replace("-", "."))
+                for key, _, value in (part.partition("=") for part in parameters.partition("?")[2].split("&"))
+            )
+            factory = parameters.partition(")")[0].removeprefix("factory=").replace("-", ".")
+            cluster.topology.up(TopologyMember(node_id, 1, TransportConfiguration(name, factory, values)))
+        peer = joined(world)
+        peer.feed(asked)
+        self.assertEqual(bytes(peer.transport.written).hex(), recorded.hex())
+
+
+class ScaleDownTests(SynchronousTestCase):
+    def test_clients_of_a_broker_that_has_scaled_down_may_go_on_here(self) -> None:
+        world, cluster = cluster_world()
+        cluster = Clustered(world, scales_down=True)
+        peer = joined(world)
+        self.assertEqual([self.may(world, node) for node in (None, world.server.node_id, "b")], [True, True, False])
+        peer.send(wire.ScaleDownAnnouncement("other", "b"), CLUSTER_CHANNEL)
+        self.assertFalse(self.may(world, "b"))
+        peer.send(wire.ScaleDownAnnouncement(world.server.node_id, "b"), CLUSTER_CHANNEL)
+        self.assertTrue(self.may(world, "b"))
+        for number in range(SCALED_DOWN_MAX):
+            peer.send(wire.ScaleDownAnnouncement(world.server.node_id, f"n{number}"), CLUSTER_CHANNEL)
+        self.assertEqual(len(cluster.channel.scaled_down), SCALED_DOWN_MAX)
+        self.assertFalse(self.may(world, "b"))
+
+    def test_without_scale_down_everybody_may(self) -> None:
+        world, _ = cluster_world()
+        self.assertTrue(self.may(world, "whoever"))
+
+    def may(self, world: World, node_id: str | None) -> bool:
+        peer = world.peer()
+        peer.send(wire.CheckForFailover(node_id), SESSION_CHANNEL)
+        (answer,) = peer.take(SESSION_CHANNEL)
+        assert isinstance(answer, wire.CheckForFailoverReply)
+        return answer.ok_to_failover
