@@ -107,7 +107,7 @@ class Listeners:
             return "the journal cannot be written any more" if server.store.failed else None
 
         def ready() -> str | None:
-            return live() or (None if server.started else "the broker is not active")
+            return live() or server.problem()
 
         def metrics() -> Iterator[bytes]:
             from mqbroker.server.figures import BrokerFigures

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from mqbroker.server.metrics import Figures
+from mqbroker.server.metrics import Figures, Gauge
 
 if TYPE_CHECKING:
     from mqbroker.messaging.address import Address
@@ -56,6 +56,9 @@ class BrokerFigures:
 
     def queues(self) -> Iterable[tuple[str, str, Figures]]:
         return [(queue.definition.address, queue.name, _of_queue(queue)) for queue in self._core.queues.values()]
+
+    def gauges(self) -> Iterable[Gauge]:
+        return self._server.gauges
 
     def metrics_enabled(self, address: str) -> bool:
         return self._core.settings_of(address).enable_metrics

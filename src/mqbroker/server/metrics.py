@@ -6,8 +6,8 @@ All are gauges, also those that only grow, and all have the label ``broker``.  A
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -60,6 +60,37 @@ QUEUE_METRICS: Final = {
 }
 
 
+class Gauge(NamedTuple):
+    """One series that a part of the broker adds: ``name`` with dots as in the tables above, labels beside ``broker``, and its value."""
+
+    name: str
+    explanation: str
+    labels: tuple[tuple[str, str], ...]
+    read: Callable[[], float]
+
+
+class Gauges:
+    """The series of parts that come and go, such as links to other brokers."""
+
+    def __init__(self) -> None:
+        self._gauges: dict[tuple[str, tuple[tuple[str, str], ...]], Gauge] = {}
+
+    def __iter__(self) -> Iterator[Gauge]:
+        return iter(list(self._gauges.values()))
+
+    def register(self, name: str, explanation: str, labels: Mapping[str, str], read: Callable[[], float]) -> Callable[[], None]:
+        """Show a series from now on; one of the same name and labels is replaced.  Returns what takes it away again."""
+        gauge = Gauge(name, explanation, tuple(labels.items()), read)
+        key = name, gauge.labels
+        self._gauges[key] = gauge
+
+        def unregister() -> None:
+            if self._gauges.get(key) is gauge:
+                del self._gauges[key]
+
+        return unregister
+
+
 class MetricsSource(Protocol):
     """Where the figures come from.  Each method is called once per scrape, on the event loop; it must not walk over messages."""
 
@@ -77,6 +108,9 @@ class MetricsSource(Protocol):
 
     def queues(self) -> Iterable[tuple[str, str, Figures]]:
         """Address, name and figures by names of :data:`QUEUE_METRICS` of every queue."""
+
+    def gauges(self) -> Iterable[Gauge]:
+        """Series beside those of the tables; those of one name may be in any order."""
 
     def metrics_enabled(self, address: str) -> bool:
         """``enable-metrics`` of the address' settings: without it, the address and its queues have no series."""
@@ -113,6 +147,13 @@ def render(source: MetricsSource) -> Iterator[bytes]:
             ],
         )
     )
+    by_name: dict[str, list[tuple[str, Figures]]] = {}
+    explanations: dict[str, str] = {}
+    for gauge in source.gauges():
+        labels = "".join(f',{key}="{_escaped(value)}"' for key, value in gauge.labels)
+        by_name.setdefault(gauge.name, []).append((broker + labels, {gauge.name: gauge.read()}))
+        explanations.setdefault(gauge.name, gauge.explanation)
+    tables.extend(({name: explanations[name]}, rows) for name, rows in by_name.items())
     for table, rows in tables:
         for name, explanation in table.items():
             exported = "artemis_" + name.replace(".", "_")

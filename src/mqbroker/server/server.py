@@ -16,6 +16,7 @@ from mqbroker.server.cluster_port import ClusterPort
 from mqbroker.server.connection import HANDSHAKE_TIMEOUT_SECONDS, ConnectionTransport, ServerConnection
 from mqbroker.server.limits import ConnectionLimits, ResourceLimits
 from mqbroker.server.liveness import CONNECTION_TTL_MS
+from mqbroker.server.metrics import Gauges
 from mqbroker.server.naming import Naming
 from mqbroker.server.notifications import Notifications
 from mqbroker.server.partial_frames import PartialFrames
@@ -73,6 +74,10 @@ class Server:
         self.limits = ResourceLimits(configuration.resource_limits, messaging.core.queues.values)
         self.notifications = Notifications(self)
         self.reasons = ReasonLog(clock)
+        self.gauges = Gauges()
+        """Metrics of parts that come and go, such as links to other brokers."""
+        self.health_checks: list[Callable[[], str | None]] = []
+        """Each tells in one line what is not well, or None; any line makes the broker not ready."""
         security.on_denied = self.notifications.permission_denied
         self.management: ManagementHandler | None = None
         self.cluster: ClusterPort | None = None
@@ -131,6 +136,12 @@ class Server:
     @staticmethod
     def _turn_failed(error: Exception) -> None:
         log.failure("a delivery or a write failed", failure=Failure(error))  # type: ignore[no-untyped-call]
+
+    def problem(self) -> str | None:
+        """What is not well, in one line; None when clients can be served."""
+        if not self.started:
+            return "the broker is not active"
+        return next((found for check in self.health_checks if (found := check()) is not None), None)
 
     # --- connections
 

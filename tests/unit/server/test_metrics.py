@@ -13,8 +13,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.server import NOT_DONE_YET, Site
 from twisted.web.test.requesthelper import DummyRequest
 
+from mqbroker.server.figures import BrokerFigures
 from mqbroker.server.health import MetricsResource, health_root
-from mqbroker.server.metrics import ADDRESS_METRICS, BROKER_METRICS, QUEUE_METRICS, Figures, render
+from mqbroker.server.metrics import ADDRESS_METRICS, BROKER_METRICS, QUEUE_METRICS, Figures, Gauge, Gauges, render
+from tests.unit.server.support import World
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -24,6 +26,7 @@ class Source:
 
     def __init__(self) -> None:
         self.without: set[str] = set()
+        self.added = Gauges()
         self.queue_figures: dict[str, float] = {name: at for at, name in enumerate(QUEUE_METRICS)}
 
     def broker(self) -> Figures:
@@ -39,6 +42,9 @@ class Source:
     def queues(self) -> Iterable[tuple[str, str, Figures]]:
         yield "orders", "eu", self.queue_figures
         yield "orders", "us\n", self.queue_figures
+
+    def gauges(self) -> Iterable[Gauge]:
+        return self.added
 
     def metrics_enabled(self, address: str) -> bool:
         return address not in self.without
@@ -95,6 +101,27 @@ class RenderTests(TestCase):
         del source.queue_figures["persistent.size"]
         self.assertNotIn("artemis_persistent_size", {name for name, _ in samples(source)})
         self.assertNotIn(b"artemis_persistent_size", b"".join(render(source)))
+
+    def test_series_of_parts_that_come_and_go(self) -> None:
+        source = Source()
+        for link in ('b"', "c"):
+            source.added.register("link.pending", "Messages on their way", {"cluster": "my", "node": link}, lambda: 5)
+        remove = source.added.register("link.pending", "Messages on their way", {"cluster": "my", "node": "c"}, lambda: 7)
+        found = {dict(labels)["node"]: value for (name, labels), value in samples(source).items() if name == "artemis_link_pending"}
+        self.assertEqual(found, {'b"': 5, "c": 7})
+        remove()
+        remove()
+        self.assertEqual([dict(gauge.labels)["node"] for gauge in source.added], ['b"'])
+
+    def test_a_broker_shows_them_and_their_checks(self) -> None:
+        server = World().server
+        server.gauges.register("link.pending", "Messages on their way", {}, lambda: 5)
+        self.assertIn(b"\nartemis_link_pending{broker=", b"".join(render(BrokerFigures(server, lambda: 0.5))))
+        self.assertIsNone(server.problem())
+        server.health_checks += [lambda: None, lambda: "two brokers have one node id"]
+        self.assertEqual(server.problem(), "two brokers have one node id")
+        server.stop()
+        self.assertEqual(server.problem(), "the broker is not active")
 
     def test_numbers(self) -> None:
         source = Source()
