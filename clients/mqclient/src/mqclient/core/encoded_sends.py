@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from mqclient.core.channel import unblocked
 from mqclient.errors import AddressFullError, IllegalStateError, LargeMessageInterruptedError, MQError
 from mqclient.protocol.credits import ProducerCredits
 from mqclient.wire.frames import HEADER, frame
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from mqclient.core.session import Session
 
 Done = Callable[[MQError | None], object]
-"""Told once what became of a message: None = the broker has it, else why not."""
+"""Told once what became of a message: None = the broker has it; ``UnblockedError`` = the connection went first; else why not."""
 ReadBody = Callable[[int, int], bytes]
 """(offset, size) -> at most so many bytes of a body; raises OSError when they cannot be read."""
 
@@ -76,7 +77,7 @@ class EncodedSends:
         """See :meth:`mqclient.core.session.Session.send_encoded`."""
         channel = self._channel
         if channel.error is not None:
-            done(channel.error)
+            done(unblocked("SESS_SEND", channel.error))
             return False
         protocol = self._protocol
         correlation = protocol.next_async_correlation()
@@ -90,7 +91,7 @@ class EncodedSends:
     def send_large(self, headers: bytes, read: ReadBody, size: int, done: Done, address: str | None) -> bool:
         """See :meth:`mqclient.core.session.Session.send_large_encoded`."""
         if self._channel.error is not None:
-            done(self._channel.error)
+            done(unblocked("SESS_SEND_LARGE", self._channel.error))
             return False
         if self._large is not None:
             raise IllegalStateError("another large message is being written")
@@ -208,6 +209,7 @@ class EncodedSends:
 
     def fail(self, error: MQError) -> None:
         """The session is over: no answers come any more."""
+        error = unblocked("a message", error)
         pending, self._pending = self._pending, {}
         large, self._large = self._large, None
         if large is not None:

@@ -1,0 +1,138 @@
+"""What a link sends for a message: the bytes as they are, but for the properties and headers that links write.
+
+Nothing is decoded: entries of the property table are left out and added by their offsets.  The message itself does not change, for other
+queues may hold it, too.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from mqbroker.messaging.message import Message
+from mqclient.core.encoded_sends import ReadBody
+from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO
+from mqclient.wire.primitives import encode_simple_string
+from mqclient.wire.properties import BYTES, walk
+
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+_HEAD = struct.Struct(">Bi")
+_ENTRY = struct.Struct(">bi")
+_ROUTE_TO = KEY_ROUTE_TO.encode("utf-16-le")
+_EMPTY_TABLE = 1
+"""Bytes of a table without entries."""
+_TABLE_HEAD = 5
+
+
+class Outgoing:
+    """One message on its way to another broker.
+
+    ``parts`` are the encoded message of ``size`` bytes; with ``read`` it is a large one: the parts are its headers-and-properties block,
+    and the body has ``body_size`` bytes.  ``address`` is where it goes.
+    """
+
+    __slots__ = ("address", "body_size", "parts", "read", "size")
+
+    def __init__(self, address: str, parts: tuple[bytes, ...], size: int, read: ReadBody | None = None, body_size: int = 0) -> None:
+        self.address = address
+        self.parts = parts
+        self.size = size
+        self.read = read
+        self.body_size = body_size
+
+
+def bytes_entry(key: str, size: int) -> bytes:
+    """The beginning of a property of ``size`` bytes: everything before the value."""
+    return encode_simple_string(key) + _ENTRY.pack(BYTES, size)
+
+
+def duplicate_id_entry(node_id: bytes) -> bytes:
+    """The beginning of the property by which the target knows a message that it has already; the message id follows."""
+    return bytes_entry(KEY_BRIDGE_DUPLICATE_ID, len(node_id) + 8) + node_id
+
+
+def route_to_entry(ids: bytes) -> bytes:
+    """The property that names the bindings of the target by their ids."""
+    return bytes_entry(KEY_ROUTE_TO, len(ids)) + ids
+
+
+class StoreAndForward:
+    """Messages of the store-and-forward queue ``queue_name``: for the bindings that routing has named for it.
+
+    ``node_id`` are the 16 bytes of the own node id, or None to send without duplicate ids.  A body of more than
+    ``min_large_message_size`` bytes goes in pieces.
+    """
+
+    __slots__ = ("_duplicate_id", "_key", "_min_large")
+
+    def __init__(self, queue_name: str, node_id: bytes | None, min_large_message_size: int) -> None:
+        self._key = f"{KEY_ROUTE_TO}{queue_name}".encode("utf-16-le")
+        self._duplicate_id = None if node_id is None else duplicate_id_entry(node_id)
+        self._min_large = min_large_message_size
+
+    def __call__(self, message: Message) -> Outgoing | None:
+        """None: no binding is named, which is so for what a client sends to the queue itself.  Raises MalformedPacketError."""
+        buffer = message.buffer
+        start = message.properties_offset
+        ids = b""
+        cuts: list[tuple[int, int]] = []
+        for key_start, key_end, kind, value_start, end in walk(buffer, start, len(buffer)):
+            if buffer.startswith(_ROUTE_TO, key_start, key_end):
+                cuts.append((key_start - 4, end))
+                if kind == BYTES and buffer[key_start:key_end] == self._key:
+                    ids = buffer[value_start + 4 : end]
+        if not ids:
+            return None
+        added = [route_to_entry(ids)]
+        if self._duplicate_id is not None:
+            added += (self._duplicate_id, _I64.pack(message.message_id))
+        return assemble(message, message.address, (), cuts, added, len(added) - (self._duplicate_id is not None), self._min_large)
+
+
+def assemble(
+    message: Message,
+    address: str,
+    head: tuple[bytes, ...],
+    cuts: list[tuple[int, int]],
+    added: list[bytes],
+    count: int,
+    min_large_message_size: int,
+) -> Outgoing:
+    """The message with entries left out (``cuts``: where each begins and ends) and ``count`` others added at the end.
+
+    ``head``, if any, replaces what is between the body and the properties.
+    """
+    buffer = message.buffer
+    headers, start = message.headers, message.properties_offset
+    large = message.large
+    base = headers if large is not None or headers > min_large_message_size else 0
+    parts = [*((buffer[base:headers], *head) if head else (buffer[base:start],))]
+    if buffer[start]:
+        entries: int = _I32.unpack_from(buffer, start + 1)[0]
+        position = start + _TABLE_HEAD
+    else:
+        entries = 0
+        position = start + _EMPTY_TABLE
+    parts.append(_HEAD.pack(1, entries - len(cuts) + count))
+    for begin, end in cuts:
+        if begin > position:
+            parts.append(buffer[position:begin])
+        position = end
+    if position < len(buffer):
+        parts.append(buffer[position:])
+    parts += added
+    size = sum(map(len, parts))
+    if large is not None:
+        return Outgoing(address, tuple(parts), size, large.read, large.size)
+    if base:
+        body = buffer[4:base]
+        return Outgoing(address, tuple(parts), size, lambda offset, wanted: body[offset : offset + wanted], len(body))
+    return Outgoing(address, tuple(parts), size)
+
+
+def node_id_bytes(node_id: str) -> bytes:
+    """The 16 bytes of a node id.  Raises ValueError when it is none."""
+    raw = bytes.fromhex(node_id.replace("-", ""))
+    if len(raw) != 16:
+        raise ValueError(f"{node_id!r} is no node id: 32 hexadecimal digits are expected")
+    return raw
