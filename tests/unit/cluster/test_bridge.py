@@ -1,0 +1,288 @@
+"""The life of a bridge: connect, retry, lose the link, stop, pause, resume."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cluster.bridge import BridgeSettings
+from mqclient.errors import ClusterSecurityError, DisconnectedError, NotConnectedError, SessionCreationRejectedError
+from mqclient.wire.packets import DisconnectV3
+from tests.unit.cluster.bridge_support import Pair
+
+
+def settings(**values: object) -> BridgeSettings:
+    return BridgeSettings(**{"retry_interval": 1000, "max_retry_interval": 1000, **values})  # type: ignore[arg-type]
+
+
+class ConnectTests(SynchronousTestCase):
+    def test_messages_go_from_queue_to_queue_in_order(self) -> None:
+        pair = Pair()
+        pair.publish(b"1", b"2")
+        pair.start()
+        pair.publish(b"3")
+        pair.stir()
+        self.assertEqual(pair.arrived(), [b"1", b"2", b"3"])
+        self.assertEqual(pair.a.queue("q").message_count, 0)
+        self.assertEqual(pair.events.told, ["connected", "started"])
+        self.assertEqual((pair.forwarder.messages_acknowledged, pair.forwarder.pending, pair.forwarder.pending_bytes), (3, 0, 0))
+        self.assertEqual((pair.bridge.state, pair.runtime.failures), ("started", []))
+
+    def test_a_target_that_is_not_there_is_tried_again_after_the_interval(self) -> None:
+        pair = Pair(settings(retry_interval=1000, retry_interval_multiplier=2.0, max_retry_interval=3000))
+        pair.runtime.targets.clear()
+        pair.start()
+        self.assertEqual((pair.bridge.state, len(pair.runtime.tried)), ("waiting", 1))
+        tried_at = []
+        for _ in range(20):
+            pair.clock.advance(0.5)
+            pair.stir()
+            if len(pair.runtime.tried) > len(tried_at) + 1:
+                tried_at.append(pair.clock.seconds)
+        # 2 s after the first failure (interval x multiplier), then never more than the greatest interval
+        self.assertEqual(tried_at, [2.0, 5.0, 8.0])
+        self.assertEqual(pair.events.told, ["attempt failed"] * 4)
+
+    def test_the_first_attempts_are_counted_by_their_own_setting(self) -> None:
+        pair = Pair(settings(initial_connect_attempts=2))
+        pair.runtime.targets.clear()
+        pair.start()
+        pair.advance(10)
+        self.assertEqual(pair.runtime.tried, ["1"] * 3)
+        self.assertEqual((pair.bridge.state, pair.events.told[-1]), ("failed", "gave up"))
+
+    def test_a_bridge_that_gave_up_can_be_started_again(self) -> None:
+        pair = Pair(settings(initial_connect_attempts=0))
+        targets = dict(pair.runtime.targets)
+        pair.runtime.targets.clear()
+        pair.start()
+        self.assertEqual(pair.bridge.state, "failed")
+        pair.runtime.targets.update(targets)
+        pair.start()
+        self.assertEqual(pair.bridge.state, "started")
+
+    def test_a_target_that_is_still_starting_is_not_counted(self) -> None:
+        pair = Pair(settings(initial_connect_attempts=0))
+        pair.events.refuse = SessionCreationRejectedError("starting")
+        pair.start()
+        pair.advance(5)
+        self.assertEqual(pair.bridge.state, "waiting")
+        pair.events.refuse = None
+        pair.advance(1)
+        self.assertEqual(pair.bridge.state, "started")
+
+    def test_who_uses_the_bridge_may_refuse_the_connection(self) -> None:
+        pair = Pair(settings(initial_connect_attempts=0))
+        pair.events.refuse = ClusterSecurityError("no")
+        pair.start()
+        self.assertEqual((pair.bridge.state, pair.link.open), ("failed", False))
+
+    def test_without_connectors_it_waits(self) -> None:
+        pair = Pair(ports=())
+        pair.start()
+        self.assertEqual(pair.bridge.state, "waiting")
+        self.assertIsInstance(pair.events.reasons[0], NotConnectedError)
+
+    def test_connectors_are_tried_in_order(self) -> None:
+        pair = Pair(ports=(7, 8, 1))
+        pair.start()
+        self.assertEqual(pair.runtime.tried, ["7", "8", "1"])
+        self.assertEqual(pair.bridge.state, "started")
+
+
+class LossTests(SynchronousTestCase):
+    def test_what_was_not_acknowledged_goes_again_in_order(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.publish(b"1", b"2", b"3")
+        pair.clock.advance(0)
+        pair.clock.advance(0)
+        self.assertEqual(pair.forwarder.pending, 3)
+        pair.link.cut()
+        self.assertEqual((pair.waiting(), pair.forwarder.pending), ([b"1", b"2", b"3"], 0))
+        self.assertEqual([reference.delivery_count for reference in pair.a.queue("q").references], [0, 0, 0])
+        self.assertEqual((pair.bridge.state, pair.events.told[-1]), ("waiting", "lost"))
+        pair.advance(1)
+        self.assertEqual((pair.arrived(), pair.bridge.state), ([b"1", b"2", b"3"], "started"))
+
+    def test_a_loss_is_told_with_what_the_target_said(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.link.cut()
+        pair.advance(1)
+        pair.b.server.turn.run(pair.link.connection.disconnect, DisconnectV3("other", 2, "third"))
+        self.assertEqual([entry if entry is None else entry.target_node_id for entry in pair.events.disconnects], [None, "third"])
+        self.assertEqual([type(reason) for reason in pair.events.reasons], [NotConnectedError, DisconnectedError])
+
+    def test_the_first_try_after_a_loss_comes_after_the_plain_interval(self) -> None:
+        pair = Pair(settings(retry_interval=1000, retry_interval_multiplier=3.0, max_retry_interval=60_000))
+        pair.start()
+        targets = dict(pair.runtime.targets)
+        pair.runtime.targets.clear()
+        pair.link.cut()
+        times = []
+        while len(times) < 3:
+            known = len(pair.runtime.tried)
+            pair.advance(0.5)
+            if len(pair.runtime.tried) > known:
+                times.append(pair.clock.seconds)
+        self.assertEqual(times, [1.0, 4.0, 13.0])
+        pair.runtime.targets.update(targets)
+        pair.advance(27)
+        self.assertEqual(pair.bridge.state, "started")
+        pair.link.cut()
+        pair.advance(1)
+        self.assertEqual(pair.bridge.state, "started")
+
+    def test_reconnect_attempts_end(self) -> None:
+        pair = Pair(settings(reconnect_attempts=1))
+        pair.start()
+        pair.runtime.targets.clear()
+        pair.link.cut()
+        pair.advance(5)
+        self.assertEqual(pair.runtime.tried, ["1"] * 3)
+        self.assertEqual((pair.bridge.state, pair.events.told[-1]), ("failed", "gave up"))
+
+    def test_first_the_lost_broker_is_tried_then_all(self) -> None:
+        pair = Pair(settings(reconnect_attempts_same_node=2), ports=(7, 1))
+        pair.start()
+        del pair.runtime.tried[:]
+        pair.runtime.targets.clear()
+        pair.link.cut()
+        pair.advance(3)
+        self.assertEqual(pair.runtime.tried, ["1", "1", "7", "1"])
+
+    def test_who_is_told_of_a_loss_may_stop_the_bridge(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.events.at_lost = pair.bridge.stop
+        pair.link.cut()
+        self.assertEqual(pair.bridge.state, "stopped")
+        pair.advance(5)
+        self.assertEqual((pair.bridge.state, pair.runtime.tried), ("stopped", ["1"]))
+
+    def test_a_silent_target_is_given_up(self) -> None:
+        pair = Pair(settings(connection_ttl=10_000, check_period=2_000))
+        pair.start()
+        pair.link.silent = True
+        pair.advance(15)
+        self.assertEqual(pair.events.told[-3:], ["lost", "connected", "started"])
+
+
+class StopTests(SynchronousTestCase):
+    def test_stopping_waits_for_acknowledgements(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.publish(b"1")
+        pair.clock.advance(0)
+        stopped = pair.bridge.stop()
+        self.assertNoResult(stopped)
+        self.assertEqual(pair.bridge.state, "stopping")
+        pair.stir()
+        self.successResultOf(stopped)
+        self.assertEqual((pair.bridge.state, pair.arrived(), pair.waiting()), ("stopped", [b"1"], []))
+        self.assertFalse(pair.link.open)
+
+    def test_what_comes_while_it_stops_stays(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.publish(b"1")
+        pair.clock.advance(0)
+        stopped = pair.bridge.stop()
+        pair.publish(b"2")
+        pair.stir()
+        self.successResultOf(stopped)
+        self.assertEqual((pair.arrived(), pair.waiting()), ([b"1"], [b"2"]))
+
+    def test_stopping_ends_also_without_acknowledgements(self) -> None:
+        pair = Pair(settings(connection_ttl=-1, check_period=-1))
+        pair.start()
+        pair.link.silent = True
+        pair.publish(b"1")
+        pair.stir()
+        stopped = pair.bridge.stop()
+        pair.advance(59)
+        self.assertNoResult(stopped)
+        pair.advance(2)
+        self.successResultOf(stopped)
+        self.assertEqual(pair.waiting(), [b"1"])
+        pair.advance(31)
+        self.assertFalse(pair.link.open)
+
+    def test_a_link_lost_while_it_stops_ends_the_wait(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.publish(b"1")
+        pair.clock.advance(0)
+        stopped = pair.bridge.stop()
+        pair.link.cut()
+        self.successResultOf(stopped)
+        self.assertEqual((pair.bridge.state, pair.waiting()), ("stopped", [b"1"]))
+        pair.advance(5)
+        self.assertEqual(len(pair.runtime.tried), 1)
+
+    def test_stop_in_every_other_state(self) -> None:
+        pair = Pair()
+        self.successResultOf(pair.bridge.stop())
+        pair.runtime.targets.clear()
+        pair.start()
+        self.assertEqual(pair.bridge.state, "waiting")
+        self.successResultOf(pair.bridge.stop())
+        pair.advance(5)
+        self.assertEqual(pair.runtime.tried, ["1"])
+        pair.runtime.targets["1"] = pair.b
+        pair.bridge.start()  # the target has not answered yet
+        self.assertEqual(pair.bridge.state, "connecting")
+        self.successResultOf(pair.bridge.stop())
+        pair.stir()
+        self.assertEqual((pair.bridge.state, pair.link.open, pair.events.told), ("stopped", False, ["attempt failed"]))
+
+    def test_a_start_while_it_stops_is_kept(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.publish(b"1")
+        pair.clock.advance(0)
+        pair.bridge.stop()
+        pair.bridge.start()
+        pair.stir()
+        self.assertEqual((pair.bridge.state, pair.arrived()), ("started", [b"1"]))
+
+    def test_a_queue_that_is_deleted_ends_the_forwarding(self) -> None:
+        pair = Pair()
+        pair.start()
+        told: list[str] = []
+        pair.forwarder.on_queue_deleted = lambda: told.append("deleted")
+        pair.a.messaging.administration.delete_queue(pair.a.queue("q"), remove_consumers=True)
+        self.assertEqual((told, pair.forwarder.attached), (["deleted"], False))
+
+
+class PauseTests(SynchronousTestCase):
+    def test_a_paused_bridge_takes_nothing_and_keeps_its_link(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.bridge.pause()
+        pair.publish(b"1")
+        pair.advance(5)
+        self.assertEqual((pair.bridge.state, pair.waiting(), pair.link.open), ("paused", [b"1"], True))
+        pair.bridge.resume()
+        pair.stir()
+        self.assertEqual((pair.bridge.state, pair.arrived()), ("started", [b"1"]))
+
+    def test_it_stays_paused_over_a_lost_link(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.bridge.pause()
+        pair.link.cut()
+        pair.publish(b"1")
+        pair.advance(2)
+        self.assertEqual((pair.bridge.state, pair.waiting()), ("paused", [b"1"]))
+
+    def test_paused_before_it_is_connected(self) -> None:
+        pair = Pair()
+        pair.bridge.pause()
+        pair.publish(b"1")
+        pair.start()
+        self.assertEqual((pair.bridge.state, pair.waiting()), ("paused", [b"1"]))
+        self.successResultOf(pair.bridge.stop())
+        pair.bridge.resume()
+        pair.start()
+        self.assertEqual((pair.bridge.state, pair.arrived()), ("started", [b"1"]))
