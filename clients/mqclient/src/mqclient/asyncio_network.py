@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from mqclient.core.broadcasting import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
-from mqclient.datagrams import DATAGRAM_SIZE_MAX, MulticastLink, listening_socket, local_address
+from mqclient.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 
 T = TypeVar("T")
 _DATAGRAMS_PER_TURN = 16
@@ -64,7 +64,7 @@ class AsyncioNetwork:
             if listening.fileno() < 0:
                 return  # closed by who received
             try:
-                data, address = listening.recvfrom(DATAGRAM_SIZE_MAX)
+                data, address = listening.recvfrom(DATAGRAM_BUFFER)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:

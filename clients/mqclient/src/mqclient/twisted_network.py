@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from mqclient.core.broadcasting import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
-from mqclient.datagrams import DATAGRAM_SIZE_MAX, MulticastLink, listening_socket, local_address
+from mqclient.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class TwistedNetwork:
         if received is not None:
             found = listening_socket(group)
             with found:  # the reactor takes a copy
-                port = self._reactor.adoptDatagramPort(found.fileno(), socket.AF_INET, _Datagrams(received), DATAGRAM_SIZE_MAX)
+                port = self._reactor.adoptDatagramPort(found.fileno(), socket.AF_INET, _Datagrams(received), DATAGRAM_BUFFER)
         link = MulticastLink(self._runtime, group, port.stopListening if port is not None else _nothing)
         if received is None:
             link.open_sending()
