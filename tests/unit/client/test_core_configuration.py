@@ -48,7 +48,11 @@ class UrlTests(SynchronousTestCase):
         for url, word in (
             ("tcp://a?callTimeout=soon", "callTimeout"),
             ("tcp://a?ha=yes", "ha"),
-            ("udp://231.7.7.7:9876", "udp"),
+            ("udp://224.0.0.0:9876", "reserved"),
+            ("udp://231.7.7.7:9876?localBindPort=5432", "local bind address"),
+            ("udp://231.7.7.7:9876?localBindAddress=127.0.0.1&localBindPort=any", "localBindPort"),
+            ("(udp://231.7.7.7:9876,udp://231.7.7.8:9876)", "one group"),
+            ("jgroups://channel", "stack file"),
             ("tcp://a?socksEnabled=true", "socksEnabled"),
             ("nonsense", "scheme"),
         ):

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.api import DEFAULT_LOAD_BALANCING_POLICY
 from mqclient.protocol.credits import ConsumerCredits, ProducerCredits
-from mqclient.protocol.retry import POLICY_PACKAGE, POLICY_SUFFIX, LoadBalancingPolicy, RateLimiter, RetryPlan
+from mqclient.protocol.retry import POLICY_PACKAGE, POLICY_SUFFIX, ConnectionPolicy, RateLimiter, RetryPlan, load_balancing_policy
 from mqclient.protocol.topology import Topology, TopologyMember, same_connector
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -116,8 +115,8 @@ class RetryTests(SynchronousTestCase):
 
 
 class PolicyTests(SynchronousTestCase):
-    def policy(self, name: str, draws: list[int]) -> LoadBalancingPolicy:
-        return LoadBalancingPolicy(POLICY_PACKAGE + name + POLICY_SUFFIX, lambda count: draws.pop(0) % count)
+    def policy(self, name: str, draws: list[int]) -> ConnectionPolicy:
+        return load_balancing_policy(name, lambda count: draws.pop(0) % count)
 
     def test_policies(self) -> None:
         for name, expected in (
@@ -135,9 +134,34 @@ class PolicyTests(SynchronousTestCase):
             policy.select(5)
             self.assertLess(policy.select(2), 2)
 
-    def test_unknown_class(self) -> None:
-        error = self.assertRaises(ValueError, LoadBalancingPolicy, "com.example.Mine", lambda count: 0)
-        self.assertIn(DEFAULT_LOAD_BALANCING_POLICY, str(error))
+    def test_all_spellings(self) -> None:
+        for package in (POLICY_PACKAGE, "org.apache.activemq.api.core.client.loadbalance.", "org.hornetq.api.core.client.loadbalance.", ""):
+            for suffix in (POLICY_SUFFIX, ""):
+                policy = self.policy(f" {package}FirstElement{suffix}", [])
+                self.assertEqual(policy.select(3), 0)
+                self.assertEqual(self.policy(f"{package}Random{suffix}", [2]).select(3), 2)
+
+    def test_a_policy_of_the_application(self) -> None:
+        for name in (f"{__name__}.LastElement", f"{__name__}:LastElement"):
+            self.assertEqual(self.policy(name, []).select(7), 6)
+
+    def test_what_is_no_policy(self) -> None:
+        for name, word in (
+            ("RoundRobbin", "did you mean RoundRobin"),
+            (POLICY_PACKAGE + "Sticky" + POLICY_SUFFIX, "RandomSticky"),
+            ("com.example.Mine", "com"),
+            (f"{__name__}.Nobody", "Nobody"),
+            (f"{__name__}.PolicyTests", "cannot be used"),
+            ("", "RoundRobin"),
+        ):
+            self.assertIn(word, str(self.assertRaises(ValueError, load_balancing_policy, name, lambda count: 0)), name)
+
+
+class LastElement:
+    """A policy of an application."""
+
+    def select(self, count: int) -> int:
+        return count - 1
 
 
 class TopologyTests(SynchronousTestCase):

@@ -18,6 +18,7 @@ import ssl
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -26,13 +27,13 @@ import txaio.aio
 from mqclient.asyncio_network import AsyncioNetwork
 from mqclient.core.api import LocatorSettings
 from mqclient.core.broadcasting import Received, open_endpoint
-from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url
+from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
 from mqclient.core.connection import describe
 from mqclient.core.locator import Locator
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
-from mqclient.protocol.discovery import Endpoint
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
 from mqclient.tls import TlsSettings, flag, tls_settings
 from mqclient.tls_policy import TlsPolicy
 from mqclient.wire.primitives import TransportConfiguration
@@ -42,12 +43,12 @@ _log = logging.getLogger(__name__)
 
 
 def server_locator(
-    brokers: str | Sequence[TransportConfiguration],
+    brokers: str | Sequence[TransportConfiguration] | DiscoveryGroupConfiguration,
     settings: LocatorSettings | None = None,
     *,
     loop: asyncio.AbstractEventLoop | None = None,
 ) -> Locator:
-    """A locator for a connection URL, or for connectors and settings.  ``loop``: None takes the running one.
+    """A locator for a connection URL, or for connectors or a discovery group and settings.  ``loop``: None takes the running one.
 
     Raises ``ValueError`` for a URL or a setting that cannot be used; a URL together with settings is refused.
     """
@@ -59,7 +60,25 @@ def server_locator(
     configuration = configuration_from_url(brokers)
     for warning in configuration.warnings:
         runtime.log_warning(warning)
-    return Locator(runtime, configuration.connectors, configuration.settings)
+    return Locator(runtime, configuration.brokers, configuration.settings)
+
+
+def server_locator_with_ha(
+    *brokers: TransportConfiguration | DiscoveryGroupConfiguration,
+    settings: LocatorSettings | None = None,
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> Locator:
+    """A locator for some connectors or one discovery group whose connections also try the backup of their broker (``ha`` is set)."""
+    return server_locator(one_kind(brokers), replace(settings or LocatorSettings(), ha=True), loop=loop)
+
+
+def server_locator_without_ha(
+    *brokers: TransportConfiguration | DiscoveryGroupConfiguration,
+    settings: LocatorSettings | None = None,
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> Locator:
+    """As :func:`server_locator_with_ha`, with ``ha`` not set."""
+    return server_locator(one_kind(brokers), replace(settings or LocatorSettings(), ha=False), loop=loop)
 
 
 class AsyncioRuntime:

@@ -30,6 +30,7 @@ from mqclient.core.locator import Locator
 from mqclient.core.message import ClientMessage
 from mqclient.core.session import Session
 from mqclient.errors import IllegalStateError, MQError, NotConnectedError, OperationTimeoutError
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.threads import Dispatcher, SharedBuffer
 from mqclient.twisted import TwistedRuntime
 from mqclient.wire.primitives import TransportConfiguration
@@ -113,7 +114,9 @@ class Runner:
     def usable(self) -> bool:
         return not self._ended and self._pid == os.getpid()
 
-    def locator(self, connectors: Sequence[TransportConfiguration], settings: LocatorSettings | None = None) -> Locator:
+    def locator(
+        self, connectors: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration, settings: LocatorSettings | None = None
+    ) -> Locator:
         return Locator(self.runtime, connectors, settings)
 
     def call(self, function: Callable[..., Any], *args: Any, timeout: int | None = None, **kwargs: Any) -> Any:

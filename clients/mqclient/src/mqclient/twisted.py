@@ -14,6 +14,7 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,13 +44,13 @@ from zope.interface import implementer
 
 from mqclient.core.api import LocatorSettings
 from mqclient.core.broadcasting import Received, open_endpoint
-from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url
+from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
 from mqclient.core.connection import describe
 from mqclient.core.locator import Locator
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
-from mqclient.protocol.discovery import Endpoint
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
 from mqclient.tls import TlsSettings, flag, tls_settings
 from mqclient.twisted_network import TwistedNetwork
 from mqclient.wire.primitives import TransportConfiguration
@@ -60,9 +61,12 @@ _EARLY = 0.005
 
 
 def server_locator(
-    brokers: str | Sequence[TransportConfiguration], settings: LocatorSettings | None = None, *, reactor: Any = None
+    brokers: str | Sequence[TransportConfiguration] | DiscoveryGroupConfiguration,
+    settings: LocatorSettings | None = None,
+    *,
+    reactor: Any = None,
 ) -> Locator:
-    """A locator for a connection URL, or for connectors and settings.  ``reactor``: None takes the process's reactor.
+    """A locator for a connection URL, or for connectors or a discovery group and settings.  ``reactor``: None takes the process's reactor.
 
     Raises ``ValueError`` for a URL or a setting that cannot be used; a URL together with settings is refused.
     """
@@ -76,7 +80,21 @@ def server_locator(
     configuration = configuration_from_url(brokers)
     for warning in configuration.warnings:
         runtime.log_warning(warning)
-    return Locator(runtime, configuration.connectors, configuration.settings)
+    return Locator(runtime, configuration.brokers, configuration.settings)
+
+
+def server_locator_with_ha(
+    *brokers: TransportConfiguration | DiscoveryGroupConfiguration, settings: LocatorSettings | None = None, reactor: Any = None
+) -> Locator:
+    """A locator for some connectors or one discovery group whose connections also try the backup of their broker (``ha`` is set)."""
+    return server_locator(one_kind(brokers), replace(settings or LocatorSettings(), ha=True), reactor=reactor)
+
+
+def server_locator_without_ha(
+    *brokers: TransportConfiguration | DiscoveryGroupConfiguration, settings: LocatorSettings | None = None, reactor: Any = None
+) -> Locator:
+    """As :func:`server_locator_with_ha`, with ``ha`` not set."""
+    return server_locator(one_kind(brokers), replace(settings or LocatorSettings(), ha=False), reactor=reactor)
 
 
 class TwistedRuntime:

@@ -27,7 +27,8 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 from mqclient.core.message import ClientMessage, LargeBody
 from mqclient.errors import MQError
-from mqclient.protocol.topology import Topology
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration
+from mqclient.protocol.topology import Topology, TopologyListener
 from mqclient.wire.packets import ROUTING_ANYCAST, ROUTING_MULTICAST
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import TMENDRSCAN, TMNOFLAGS, TMSTARTRSCAN, TMSUCCESS, Xid
@@ -84,7 +85,8 @@ class LocatorSettings:
     use_topology_for_load_balancing: bool = _url("useTopologyForLoadBalancing", True)
     """New session factories rotate over the topology once it is known; otherwise over the given connectors."""
     connection_load_balancing_policy_class_name: str = _url("connectionLoadBalancingPolicyClassName", DEFAULT_LOAD_BALANCING_POLICY)
-    """Full Java class name of one of the four policies: RoundRobin, Random, RandomSticky, FirstElement (…ConnectionLoadBalancingPolicy)."""
+    """RoundRobin, Random, RandomSticky, FirstElement, also as the full name of the Java class; or the import path of a class of the
+    application's with a method ``select(count)``: ``package.module.Class``."""
     user: str | None = _url("user", None)
     """Used when ``create_session`` gets no user name."""
     password: str | None = field(default=None, repr=False, metadata={"url": "password"})
@@ -274,21 +276,30 @@ class ServerLocator(Protocol):
 
     @property
     def connectors(self) -> Sequence[TransportConfiguration]:
-        """The connectors that were given, in their order."""
+        """The connectors that were given, in their order, or one for each broker that was discovered."""
 
     @property
     def topology(self) -> Topology:
         """What brokers have announced so far."""
 
+    def add_topology_listener(self, listener: TopologyListener) -> None:
+        """Call ``listener(member, True)`` for every member now and whenever one appears or changes, with False when one leaves.
+
+        It is called in the thread of the reactor or loop.
+        """
+
+    def remove_topology_listener(self, listener: TopologyListener) -> None:
+        """Raises ValueError when it was not added."""
+
     def create_session_factory(self, node_id: str | None = None) -> Awaitable[ClientSessionFactory]:
         """Connect: to the member ``node_id`` of the topology, or to the broker that the load-balancing policy picks.
 
         Makes ``initial_connect_attempts`` rounds.  Raises ``NotConnectedError`` when no broker can be reached, ``ConnectionTimedOutError``
-        when one does not answer.
+        when one does not answer, or none announces itself within the initial wait timeout of a discovery group.
         """
 
     def close(self) -> Awaitable[None]:
-        """Close every session factory that was made."""
+        """Close every session factory that was made, and listen for brokers no more."""
 
 
 class ClientSessionFactory(Protocol):
@@ -657,7 +668,9 @@ class BlockingRunner(Protocol):
     Every method raises ``IllegalStateError`` in the reactor's own thread (it would wait for itself) and in a process forked since.
     """
 
-    def locator(self, connectors: Sequence[TransportConfiguration], settings: LocatorSettings | None = None) -> ServerLocator:
+    def locator(
+        self, connectors: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration, settings: LocatorSettings | None = None
+    ) -> ServerLocator:
         """A locator whose awaitables belong to this runner: use them only through :meth:`call` and :meth:`post`."""
 
     def call(self, function: Callable[..., Awaitable[T] | T], *args: Any, timeout: int | None = None, **kwargs: Any) -> T:

@@ -6,10 +6,11 @@ Source: the Artemis manual, chapter "Configuring Core"; names are case-sensitive
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from mqclient.core.api import WITHOUT_EFFECT, LocatorSettings, url_parameter_names
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
 from mqclient.urls import ConnectionUrl, parse_connection_url
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -85,16 +86,23 @@ REFUSED_WHEN_TRUE = {
 """Ignoring these would connect in another way than was asked for: ValueError."""
 
 _RELATED = ("socks", "http", "udp", "jgroups", "localBind")
+_OF_DISCOVERY = {"udp": frozenset({"localBindAddress", "localBindPort", "stoppingTimeout"}), "jgroups": frozenset({"file"})}
 _TRUE = {"true": True, "false": False}
 
 
 @dataclass(slots=True)
 class Configuration:
-    """What a URL says.  ``warnings`` are sentences for the log."""
+    """What a URL says: either ``connectors``, or none and a ``discovery`` group.  ``warnings`` are sentences for the log."""
 
     connectors: tuple[TransportConfiguration, ...]
     settings: LocatorSettings
     warnings: list[str] = field(default_factory=list)
+    discovery: DiscoveryGroupConfiguration | None = None
+
+    @property
+    def brokers(self) -> tuple[TransportConfiguration, ...] | DiscoveryGroupConfiguration:
+        """What a locator is made with."""
+        return self.connectors if self.discovery is None else self.discovery
 
 
 def configuration_from_url(url: str | ConnectionUrl, known: frozenset[str] = frozenset()) -> Configuration:
@@ -103,15 +111,16 @@ def configuration_from_url(url: str | ConnectionUrl, known: frozenset[str] = fro
     Raises ``ValueError`` (:class:`mqclient.urls.UrlError`) for a text that is no URL, a scheme that cannot be used, a bad value.
     """
     parsed = parse_connection_url(url) if isinstance(url, str) else url
-    if parsed.scheme not in ("tcp", "vm"):
-        raise ValueError(f"a connection over {parsed.scheme}:// is not supported; list the brokers as (tcp://host:port,tcp://host:port)")
     warnings: list[str] = []
     everything = dict(_IN_VM_DEFAULTS) if parsed.scheme == "vm" else {}
     everything.update(parsed.parameters)
     for endpoint in parsed.endpoints:
         everything.update(endpoint.parameters)
     settings = settings_from_parameters(everything)
-    warnings += _unknown(everything, known)
+    discovers = parsed.scheme in _OF_DISCOVERY
+    warnings += _unknown(everything, known, _OF_DISCOVERY.get(parsed.scheme, frozenset()))
+    if discovers:
+        return Configuration((), settings, warnings, discovery_from_url(parsed, settings))
     connectors = []
     for number, endpoint in enumerate(parsed.endpoints):
         if endpoint.scheme == "vm":
@@ -126,6 +135,35 @@ def configuration_from_url(url: str | ConnectionUrl, known: frozenset[str] = fro
         name = endpoint.parameters.get("name", f"connector-{number}")
         connectors.append(TransportConfiguration(name, NETTY_CONNECTOR, tuple(parameters.items())))
     return Configuration(tuple(connectors), settings, warnings)
+
+
+def one_kind(
+    brokers: Sequence[TransportConfiguration | DiscoveryGroupConfiguration],
+) -> tuple[TransportConfiguration, ...] | DiscoveryGroupConfiguration:
+    """Connectors, or the one discovery group among ``brokers``.  Raises ValueError for a mixture."""
+    connectors = tuple(each for each in brokers if isinstance(each, TransportConfiguration))
+    if len(connectors) == len(brokers):
+        return connectors
+    first = brokers[0]
+    if len(brokers) > 1 or not isinstance(first, DiscoveryGroupConfiguration):
+        raise ValueError("expected connectors, or one discovery group")
+    return first
+
+
+def discovery_from_url(url: ConnectionUrl, settings: LocatorSettings) -> DiscoveryGroupConfiguration:
+    """The group that a URL with ``udp`` or ``jgroups`` names.  Raises ValueError for an endpoint that cannot be used."""
+    if len(url.endpoints) > 1:
+        raise ValueError(f"{url.scheme}:// names one group, found {len(url.endpoints)}")
+    main = url.endpoints[0]
+    parameters = main.parameters
+    endpoint: Endpoint
+    if main.scheme == "udp":
+        port = str(_converted("localBindPort", parameters.get("localBindPort", "-1"), "int"))
+        endpoint = UdpEndpoint(main.host, main.port, parameters.get("localBindAddress") or None, int(port))
+    else:
+        endpoint = JGroupsEndpoint(main.host, parameters.get("file", ""))
+    check_endpoint(endpoint)
+    return DiscoveryGroupConfiguration(endpoint, settings.refresh_timeout, settings.discovery_initial_wait_timeout)
 
 
 def settings_from_parameters(parameters: Mapping[str, str]) -> LocatorSettings:
@@ -157,8 +195,9 @@ def _converted(name: str, value: str, kind: str) -> object:
     return value
 
 
-def _unknown(parameters: Mapping[str, str], known: frozenset[str]) -> list[str]:
-    names = {*url_parameter_names(), *WITHOUT_EFFECT, *TRANSPORT_PARAMETERS, *TRANSPORT_WITHOUT_EFFECT, *REFUSED_WHEN_TRUE, *known}
+def _unknown(parameters: Mapping[str, str], known: frozenset[str], of_discovery: frozenset[str]) -> list[str]:
+    names = {*url_parameter_names(), *WITHOUT_EFFECT, *TRANSPORT_PARAMETERS, *TRANSPORT_WITHOUT_EFFECT, *REFUSED_WHEN_TRUE}
+    names |= known | of_discovery
     names |= {"host", "port", "initialWaitTimeout"}
     warnings = []
     for name in parameters:

@@ -155,6 +155,7 @@ class SessionFactory(ListenerMethods):
             self.disconnect = disconnect
             if self._locator.follow:
                 self._attempts.redirected(disconnect.connector)
+                self._attempts.scaled_down(disconnect.target_node_id)
         if connection is not self.connection:
             return
         if self._attempts.wants_reconnect():

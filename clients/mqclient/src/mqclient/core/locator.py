@@ -7,18 +7,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from mqclient.core.api import LocatorSettings
 from mqclient.core.channel import closed_error
 from mqclient.core.connection import Connection
-from mqclient.core.factory import SessionFactory
+from mqclient.core.discovery import DiscoveryListener
+from mqclient.core.factory import PAUSE_MIN, SessionFactory
 from mqclient.core.reconnect import Attempts
-from mqclient.core.runtime import Runtime, starts
-from mqclient.errors import NotConnectedError
+from mqclient.core.runtime import Runtime, sleep, starts
+from mqclient.errors import ConnectionTimedOutError, MQError, NotConnectedError
 from mqclient.protocol.connection import TopologyPacket
-from mqclient.protocol.retry import LoadBalancingPolicy
-from mqclient.protocol.topology import Topology, TopologyMember
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration, check_endpoint
+from mqclient.protocol.retry import load_balancing_policy
+from mqclient.protocol.topology import Topology, TopologyListener, TopologyMember
 from mqclient.wire.primitives import TransportConfiguration
 
 
 class Locator:
     """Implements :class:`mqclient.core.api.ServerLocator`.
+
+    Instead of connectors a discovery group may be given; it listens from the first connection until the locator is closed.
 
     Links between brokers give ``topology``, into which announcements are merged; ``greet``, which is run on each connection between the
     preamble and the subscription to the topology, and fails it by raising an MQError; ``cluster_connection``, which is told to the broker;
@@ -30,7 +34,7 @@ class Locator:
     def __init__(
         self,
         runtime: Runtime,
-        connectors: Sequence[TransportConfiguration],
+        connectors: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration,
         settings: LocatorSettings | None = None,
         *,
         topology: Topology | None = None,
@@ -38,7 +42,13 @@ class Locator:
         cluster_connection: bool = False,
         follow: bool = True,
     ) -> None:
-        if not connectors:
+        self._discovery: DiscoveryListener | None = None
+        if isinstance(connectors, DiscoveryGroupConfiguration):
+            check_endpoint(connectors.endpoint)
+            self._discovery = DiscoveryListener(runtime, connectors)
+            self._initial_wait = connectors.initial_wait_timeout
+            connectors = ()
+        elif not connectors:
             raise ValueError("a locator needs at least one connector")
         self.runtime = runtime
         self._settings = settings if settings is not None else LocatorSettings()
@@ -49,7 +59,7 @@ class Locator:
         self.cluster_connection = cluster_connection
         self.follow = follow
         self._topology_complete = False
-        self._policy = LoadBalancingPolicy(self._settings.connection_load_balancing_policy_class_name, runtime.random_below)
+        self._policy = load_balancing_policy(self._settings.connection_load_balancing_policy_class_name, runtime.random_below)
         self._factories: list[SessionFactory] = []
         self._closed = False
 
@@ -59,24 +69,39 @@ class Locator:
 
     @property
     def connectors(self) -> Sequence[TransportConfiguration]:
-        return self._connectors
+        return self._connectors if self._discovery is None else self._discovery.discovered.connectors()
 
     @property
     def topology(self) -> Topology:
         return self._topology
+
+    def add_topology_listener(self, listener: TopologyListener) -> None:
+        self._topology.add_listener(listener)
+
+    def remove_topology_listener(self, listener: TopologyListener) -> None:
+        self._topology.remove_listener(listener)
 
     @starts
     async def create_session_factory(self, node_id: str | None = None) -> SessionFactory:
         if self._closed:
             raise closed_error("server locator")
         if node_id is None:
-            first = self._first_round()
+            if self._discovery is not None and not self._pairs():
+                await self._discover(self._discovery)
+            chosen = self._first_round()
+
+            def first() -> Sequence[TransportConfiguration]:
+                return chosen if self._discovery is None else [*chosen, *self.connectors]
         else:
             member = self._topology.get(node_id)
-            first = [] if member is None else [connector for connector in (member.primary, member.backup) if connector is not None]
-            if not first:
+            known = [] if member is None else [connector for connector in (member.primary, member.backup) if connector is not None]
+            if not known:
                 raise NotConnectedError(f"the topology has no connector for node {node_id}")
-        factory = SessionFactory(self, Attempts(self._settings, first, self._connectors, self._topology))
+
+            def first() -> Sequence[TransportConfiguration]:
+                return known
+
+        factory = SessionFactory(self, Attempts(self._settings, first, lambda: self.connectors, self._topology))
         self._factories.append(factory)
         opened = False
         try:
@@ -92,6 +117,8 @@ class Locator:
         self._closed = True
         for factory in list(self._factories):
             await factory.close()
+        if self._discovery is not None:
+            self._discovery.stop()
 
     # --- for the factories ---
 
@@ -130,10 +157,34 @@ class Locator:
         if not self._factories:
             self._topology_complete = False
 
+    async def _discover(self, discovery: DiscoveryListener) -> None:
+        """Wait until a broker has announced itself: ``initial_wait_timeout`` for each of the initial connect attempts."""
+        attempts = self._settings.initial_connect_attempts
+        left = max(attempts, 1) if attempts >= 0 else -1
+        while True:
+            left -= 1
+            try:
+                discovery.start()
+                if await discovery.wait(self._initial_wait / 1000):
+                    return
+                error: MQError = ConnectionTimedOutError(f"AMQ219012: no broker has announced itself within {self._initial_wait} ms")
+            except NotConnectedError as refusal:
+                error = refusal
+                if left:
+                    await sleep(self.runtime, max(self._settings.retry_interval / 1000, PAUSE_MIN))
+            if self._closed:
+                raise closed_error("server locator")
+            if left == 0:
+                raise error
+
+    def _pairs(self) -> list[tuple[TransportConfiguration, TransportConfiguration | None]]:
+        """What the topology offers for new connections."""
+        return self._topology.pairs() if self._settings.use_topology_for_load_balancing and self._topology_complete else []
+
     def _first_round(self) -> list[TransportConfiguration]:
         """The connectors to try for a new connection: what the policy picks, then the others."""
-        given = list(self._connectors)
-        pairs = self._topology.pairs() if self._settings.use_topology_for_load_balancing and self._topology_complete else []
+        given = list(self.connectors)
+        pairs = self._pairs()
         if not pairs:
             start = self._policy.select(len(given))
             return given[start:] + given[:start]

@@ -5,7 +5,7 @@ Source: ``protocol-spec/``, chapters "Topology" (what a client keeps) and "Clien
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mqclient.core.api import LocatorSettings
 from mqclient.protocol.connection import TopologyPacket
@@ -17,18 +17,18 @@ from mqclient.wire.primitives import TransportConfiguration
 class Attempts:
     """The attempts of one session factory.
 
-    ``first`` are the connectors of a round of the first connection, in order; ``own`` those that the application gave, which stand in for
-    announced ones of the same name.
+    ``first`` gives the connectors of a round of the first connection, in order and at least one; ``own`` those that the application gave or
+    that were discovered, which stand in for announced ones of the same name.  Both may say something else each time.
     """
 
     def __init__(
         self,
         settings: LocatorSettings,
-        first: Sequence[TransportConfiguration],
-        own: Sequence[TransportConfiguration],
+        first: Callable[[], Sequence[TransportConfiguration]],
+        own: Callable[[], Sequence[TransportConfiguration]],
         topology: Topology,
     ) -> None:
-        self.current = first[0]
+        self.current = first()[0]
         self.node_id: str | None = None
         self._settings = settings
         self._first = first
@@ -36,8 +36,10 @@ class Attempts:
         self._topology = topology
         self._backup: TransportConfiguration | None = None
         self._previous: TransportConfiguration | None = None
-        self._initial = first[0]
+        self._initial = self.current
         self._redirect: TransportConfiguration | None = None
+        self._target: str | None = None
+        """Node id of the broker that has taken over the messages of the one that was left."""
         self._plans = [self._plan(max(settings.initial_connect_attempts, 1) if settings.initial_connect_attempts >= 0 else -1)]
         self._connected = False
         self._elsewhere = False
@@ -46,12 +48,14 @@ class Attempts:
     def candidates(self) -> list[TransportConfiguration]:
         """The connectors of the round that comes now, in order and without repetition."""
         if not self._connected:
-            return _distinct(self._first)
+            return _distinct(self._first())
         if len(self._plans) == 1 and self._elsewhere:
-            return self._others()
-        found: list[TransportConfiguration | None] = [self._redirect, self.current]
+            return _distinct(self._of_node(self._target) + self._others())
+        found: list[TransportConfiguration | None] = [self._redirect, *self._of_node(self._target), self.current]
         if self._backup is not None:
             found += [self._own_named(self._backup.name), self._backup]
+        # The node may live elsewhere by now, as another connection of the locator has heard.
+        found += [each for each in self._of_node(self.node_id) if not any(same_place(each, known) for known in found)]
         found += [self._previous, self._initial]
         return _distinct([connector for connector in found if connector is not None])
 
@@ -88,6 +92,10 @@ class Attempts:
         if connector is not None:
             self._redirect = connector
 
+    def scaled_down(self, target_node_id: str | None) -> None:
+        """The broker has given its messages to another one, which is tried first now."""
+        self._target = target_node_id
+
     def succeeded(self, connector: TransportConfiguration) -> None:
         """There is a connection to ``connector``."""
         self._connected = True
@@ -100,7 +108,7 @@ class Attempts:
 
     def settled(self) -> None:
         """The sessions live on the connection."""
-        self._redirect = None
+        self._redirect = self._target = None
 
     def topology_received(self, packet: TopologyPacket, connector: TransportConfiguration) -> None:
         """An announcement came over the connection to ``connector``."""
@@ -122,12 +130,16 @@ class Attempts:
             self._backup = backup
 
     def _own_named(self, name: str) -> TransportConfiguration | None:
-        return next((connector for connector in self._own if connector.name == name), None)
+        return next((connector for connector in self._own() if connector.name == name), None)
+
+    def _of_node(self, node_id: str | None) -> list[TransportConfiguration]:
+        member = self._topology.get(node_id) if node_id is not None else None
+        return [] if member is None else [connector for connector in (member.primary, member.backup) if connector is not None]
 
     def _others(self) -> list[TransportConfiguration]:
         """All known brokers but the pair that was lost."""
         found: list[TransportConfiguration] = []
-        pairs = self._topology.pairs() or [(connector, None) for connector in self._own]
+        pairs = self._topology.pairs() or [(connector, None) for connector in self._own()]
         for primary, backup in pairs:
             found += [connector for connector in (primary, backup) if connector is not None]
         lost = (self.current, self._backup)

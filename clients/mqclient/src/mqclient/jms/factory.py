@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from mqclient import blocking
 from mqclient.core.api import BlockingRunner, ServerLocator, TransportConfiguration
+from mqclient.core.configuration import one_kind
 from mqclient.core.runtime import HasRuntime
 from mqclient.jms.connection import Connection
-from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, JMSException
+from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException
 from mqclient.jms.modes import AcknowledgeMode
 from mqclient.jms.settings import FactorySettings, read_url
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration, UdpEndpoint, check_endpoint
 
 if TYPE_CHECKING:
     from mqclient.jms.context import JMSContext
@@ -25,17 +27,17 @@ DEFAULT_URL: Final = "tcp://localhost:61616"
 class ConnectionFactory:
     """Makes connections to a broker, or to the brokers of a cluster in turn.
 
-    ``url`` is a connection URL, such as ``tcp://host:61616?reconnectAttempts=-1`` or ``(tcp://a:61616,tcp://b:61616)?ha=true``; instead
-    of it a sequence of connectors can be given.  Every parameter of the URL is also an attribute of ``settings`` and a keyword here, in
-    Python spelling: ``ConnectionFactory("tcp://host", reconnect_attempts=-1)``; a keyword wins over the URL.  ``password_codec`` decodes a
-    password that the URL holds as ``ENC(…)``.
+    ``url`` is a connection URL, such as ``tcp://host:61616?reconnectAttempts=-1``, ``(tcp://a:61616,tcp://b:61616)?ha=true`` or
+    ``udp://231.7.7.7:9876``; instead of it a sequence of connectors or a discovery group can be given.  Every parameter of the URL is also
+    an attribute of ``settings`` and a keyword here, in Python spelling: ``ConnectionFactory("tcp://host", reconnect_attempts=-1)``; a
+    keyword wins over the URL.  ``password_codec`` decodes a password that the URL holds as ``ENC(…)``.
 
     Raises ValueError (:class:`mqclient.urls.UrlError`) for a URL that cannot be read.  ``close()`` closes all its connections.
     """
 
     def __init__(
         self,
-        url: str | Sequence[TransportConfiguration] = DEFAULT_URL,
+        url: str | Sequence[TransportConfiguration] | DiscoveryGroupConfiguration = DEFAULT_URL,
         *,
         password_codec: Callable[[str], str] | None = None,
         runner: BlockingRunner | None = None,
@@ -43,12 +45,30 @@ class ConnectionFactory:
     ) -> None:
         """``runner``: where the connections run; None takes the process's (:func:`mqclient.blocking.get_runner`)."""
         self.settings = FactorySettings()
-        self._text = url if isinstance(url, str) else None
-        self._connectors = read_url(url, self.settings, password_codec) if isinstance(url, str) else tuple(url)
+        brokers = read_url(url, self.settings, password_codec) if isinstance(url, str) else url
+        self._discovery: DiscoveryGroupConfiguration | None = None
+        self._connectors: tuple[TransportConfiguration, ...] = ()
+        if isinstance(brokers, DiscoveryGroupConfiguration):
+            check_endpoint(brokers.endpoint)
+            self._discovery = brokers
+            self.settings.refresh_timeout = brokers.refresh_timeout
+            self.settings.discovery_initial_wait_timeout = brokers.initial_wait_timeout
+        else:
+            self._connectors = tuple(brokers)
         self.settings.update(**settings)
         self._runner = runner
         self._locator: ServerLocator | None = None
         self._closed = False
+
+    @classmethod
+    def with_ha(cls, *brokers: TransportConfiguration | DiscoveryGroupConfiguration, **settings: object) -> Self:
+        """A factory for some connectors or one discovery group whose connections also try the backup of their broker."""
+        return cls(one_kind(brokers), **{**settings, "ha": True})  # type: ignore[arg-type]
+
+    @classmethod
+    def without_ha(cls, *brokers: TransportConfiguration | DiscoveryGroupConfiguration, **settings: object) -> Self:
+        """As :meth:`with_ha`, with ``ha`` not set."""
+        return cls(one_kind(brokers), **{**settings, "ha": False})  # type: ignore[arg-type]
 
     @property
     def connectors(self) -> Sequence[TransportConfiguration]:
@@ -90,10 +110,14 @@ class ConnectionFactory:
             if self._runner is None:
                 self._runner = blocking.get_runner()
             if self._locator is None:
-                if not self._connectors:
-                    raise JMSException(f"{self._text}: discovery of brokers is not supported by this version; name them in a list")
-                self._locator = self._runner.locator(self._connectors, self.settings)
+                self._locator = self._runner.locator(self._brokers(), self.settings)
             return self._runner, self._locator
+
+    def _brokers(self) -> Sequence[TransportConfiguration] | DiscoveryGroupConfiguration:
+        if self._discovery is None:
+            return self._connectors
+        settings = self.settings
+        return DiscoveryGroupConfiguration(self._discovery.endpoint, settings.refresh_timeout, settings.discovery_initial_wait_timeout)
 
     def close(self) -> None:
         """Close all connections that were made here; safe to call twice."""
@@ -111,6 +135,11 @@ class ConnectionFactory:
         return f"<ConnectionFactory {', '.join(self._shown()) or 'discovery'}>"
 
     def _shown(self) -> list[str]:
+        if self._discovery is not None:
+            endpoint = self._discovery.endpoint
+            if isinstance(endpoint, UdpEndpoint):
+                return [f"udp://{endpoint.group_address}:{endpoint.group_port}"]
+            return [f"jgroups://{endpoint.channel}"]
         return [f"{dict(connector.parameters).get('host')}:{dict(connector.parameters).get('port')}" for connector in self._connectors]
 
 

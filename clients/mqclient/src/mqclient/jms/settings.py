@@ -12,13 +12,12 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Final
 
 from mqclient.core.api import LocatorSettings, TransportConfiguration
-from mqclient.core.configuration import configuration_from_url, settings_from_parameters
+from mqclient.core.configuration import configuration_from_url
 from mqclient.jms.exceptions import IllegalStateException
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.text import nearest_name
 from mqclient.urls import ConnectionUrl, UrlError, parse_connection_url
 
-POLICY_PACKAGE: Final = "org.apache.activemq.artemis.api.core.client.loadbalance."
-OLD_POLICY_PACKAGES: Final = ("org.apache.activemq.api.core.client.loadbalance.", "org.hornetq.api.core.client.loadbalance.")
 OLD_NAMES: Final = {"loadBalancingPolicyClassName": "connectionLoadBalancingPolicyClassName"}
 """Parameters of early versions that still stand in ``jndi.properties`` files."""
 
@@ -70,27 +69,21 @@ class FactorySettings(LocatorSettings):
 
 def read_url(
     text: str, settings: FactorySettings, password_codec: Callable[[str], str] | None = None
-) -> tuple[TransportConfiguration, ...]:
-    """Set ``settings`` from a connection URL and give its connectors; none for discovery (``udp`` and ``jgroups``).
+) -> tuple[TransportConfiguration, ...] | DiscoveryGroupConfiguration:
+    """Set ``settings`` from a connection URL and give its connectors, or the discovery group of ``udp`` and ``jgroups``.
 
     Raises ValueError (:class:`mqclient.urls.UrlError`) for a text that is no URL, and for a bad value.
     """
     url = _with_new_names(parse_connection_url(text))
-    connectors: tuple[TransportConfiguration, ...] = ()
-    if url.scheme in ("tcp", "vm"):
-        found = configuration_from_url(url, frozenset((*WITHOUT_EFFECT, *(entry.metadata["url"] for entry in _own_fields()))))
-        connectors, core = found.connectors, found.settings
-        for sentence in found.warnings:
-            warnings.warn(sentence, stacklevel=3)
-    else:
-        core = settings_from_parameters(url.parameters)
-    for entry in fields(core):
-        setattr(settings, entry.name, getattr(core, entry.name))
+    found = configuration_from_url(url, frozenset((*WITHOUT_EFFECT, *(entry.metadata["url"] for entry in _own_fields()))))
+    for sentence in found.warnings:
+        warnings.warn(sentence, stacklevel=3)
+    for entry in fields(found.settings):
+        setattr(settings, entry.name, getattr(found.settings, entry.name))
     for entry in _own_fields():
         setattr(settings, entry.name, _flag(entry.metadata["url"], url.parameters.get(entry.metadata["url"], "false")))
     settings.password = _unmasked(settings.password, password_codec)
-    settings.connection_load_balancing_policy_class_name = _policy(settings.connection_load_balancing_policy_class_name)
-    return connectors
+    return found.brokers
 
 
 def _own_fields() -> list[Field[Any]]:
@@ -119,10 +112,3 @@ def _unmasked(password: str | None, password_codec: Callable[[str], str] | None)
     if password_codec is None:
         raise UrlError("the password of the connection URL is masked; give password_codec to the connection factory, or the plain password")
     return password_codec(password[4:-1])
-
-
-def _policy(class_name: str) -> str:
-    for package in OLD_POLICY_PACKAGES:
-        if class_name.startswith(package):
-            return POLICY_PACKAGE + class_name.removeprefix(package)
-    return class_name

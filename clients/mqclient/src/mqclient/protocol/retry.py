@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import Protocol
+
+from mqclient.text import nearest_name
 
 POLICY_PACKAGE = "org.apache.activemq.artemis.api.core.client.loadbalance."
+OLD_POLICY_PACKAGES = ("org.apache.activemq.api.core.client.loadbalance.", "org.hornetq.api.core.client.loadbalance.")
 POLICY_NAMES = ("RoundRobin", "Random", "RandomSticky", "FirstElement")
 POLICY_SUFFIX = "ConnectionLoadBalancingPolicy"
 
@@ -41,20 +46,48 @@ class RetryPlan:
         self._interval = self._first
 
 
-class LoadBalancingPolicy:
-    """Picks one of ``n`` brokers for a new connection.  One object per locator, so that a rotation goes on.
+class ConnectionPolicy(Protocol):
+    """Picks a broker for each new connection; an application may bring a class of its own that has this method."""
 
-    ``class_name`` is the full name of one of the four Java policies; anything else raises ValueError.
-    ``random_below(n)`` gives a random integer below n.
+    def select(self, count: int, /) -> int:
+        """An index below ``count``, which is at least 1."""
+
+
+def load_balancing_policy(name: str, random_below: Callable[[int], int]) -> ConnectionPolicy:
+    """The policy of a locator; one object for all its connections, so that a rotation goes on.
+
+    ``name`` is a short name (RoundRobin), the name of the Java class in any of its packages, or the import path of a class of the
+    application's (``package.module.Class`` or ``package.module:Class``), which is called without arguments.  Raises ValueError for anything
+    else.
     """
+    plain = name.strip()
+    for package in (POLICY_PACKAGE, *OLD_POLICY_PACKAGES):
+        plain = plain.removeprefix(package)
+    kind = plain.removesuffix(POLICY_SUFFIX)
+    if kind in POLICY_NAMES:
+        return LoadBalancingPolicy(kind, random_below)
+    module, _, class_name = plain.replace(":", ".").rpartition(".")
+    if not module or plain != name.strip():
+        near = nearest_name(kind, POLICY_NAMES)
+        raise ValueError(
+            f"connectionLoadBalancingPolicyClassName {name!r} is not known"
+            + (f"; did you mean {near}?" if near else "")
+            + f"  Expected one of {', '.join(POLICY_NAMES)}, with or without {POLICY_PACKAGE} and {POLICY_SUFFIX}, or package.module.Class"
+        )
+    try:
+        made: ConnectionPolicy = getattr(import_module(module), class_name)()
+        made.select  # noqa: B018 - a class without it is refused now, not at the first connection
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ValueError(f"connectionLoadBalancingPolicyClassName {name!r} cannot be used: {error}") from error
+    return made
+
+
+class LoadBalancingPolicy:
+    """One of the four policies of the manual.  ``random_below(n)`` gives a random integer below n."""
 
     __slots__ = ("_kind", "_last", "_random_below")
 
-    def __init__(self, class_name: str, random_below: Callable[[int], int]) -> None:
-        kind = class_name.removeprefix(POLICY_PACKAGE).removesuffix(POLICY_SUFFIX)
-        if class_name != f"{POLICY_PACKAGE}{kind}{POLICY_SUFFIX}" or kind not in POLICY_NAMES:
-            known = ", ".join(f"{POLICY_PACKAGE}{name}{POLICY_SUFFIX}" for name in POLICY_NAMES)
-            raise ValueError(f"connectionLoadBalancingPolicyClassName {class_name!r} is not known; expected one of {known}")
+    def __init__(self, kind: str, random_below: Callable[[int], int]) -> None:
         self._kind = kind
         self._random_below = random_below
         self._last: int | None = None
