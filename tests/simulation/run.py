@@ -14,7 +14,7 @@ from zope.interface import implementer
 from mqbroker.server.liveness import CONNECTION_TTL_MS
 from mqbroker.storage.filestore import FileStore
 from mqclient.xa import Xid
-from tests.simulation import faults
+from tests.simulation import faults, limits
 from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
@@ -93,7 +93,8 @@ class Simulation:
         # Deferreds tell of a failure that nobody took when they are collected: that must not depend on what ran before.
         gc.disable()
         try:
-            self._run()
+            with limits.small():
+                self._run()
         except SimulationError as error:
             world.violation(str(error))
         finally:
