@@ -5,15 +5,15 @@ It lives on while its processes come and go: the disk and the network are the wo
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
 from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqbroker.messaging.core import MessagingOptions
+from mqbroker.messaging.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.server.audit import AuditLog
 from mqbroker.server.management.address_control import AddressControl
@@ -33,10 +33,10 @@ from tests.simulation.disk import SimulatedCrash, SimulatedDisk
 from tests.simulation.diskwriter import SimulatedDiskWriter
 from tests.simulation.model import Ledger
 from tests.simulation.network import BrokerTransport, Network
+from tests.simulation.policies import DEAD_LETTERS, EXPIRED, OWN_QUEUES, PERISHABLES, SORTED, SORTED_QUEUE, Plan
 from tests.simulation.world import Process, World
 
 ANYCAST, MULTICAST = 1, 0
-DEAD_LETTERS, EXPIRED = "dead.letters", "expired"
 QUEUES: dict[str, tuple[str, ...]] = {
     "orders": ("orders",),
     "jobs": ("jobs",),
@@ -45,6 +45,8 @@ QUEUES: dict[str, tuple[str, ...]] = {
     "news": ("news.archive", "news.mail"),
     DEAD_LETTERS: (DEAD_LETTERS,),
     EXPIRED: (EXPIRED,),
+    PERISHABLES: (PERISHABLES,),
+    SORTED: (SORTED_QUEUE,),
 }
 """The queues of each address."""
 MULTICAST_ADDRESSES = ("news",)
@@ -62,37 +64,18 @@ STORE = StoreSettings(
 """Small files, so that a short run begins many and compacts them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Settings in which the brokers of different runs differ; ``full_policy`` holds for the address stock, which takes little."""
-
-    full_policy: str
-    stock_bytes: int
-    redelivery_delay: int
-    count_before_delivery: bool
-    paging: int
-    """How many bytes the addresses jobs and news take before they page; -1: as many as come."""
-
-    @staticmethod
-    def draw(rng: random.Random) -> Plan:
-        return Plan(
-            rng.choice(("BLOCK", "PAGE", "FAIL")),
-            rng.choice((2000, 6000)),
-            rng.choice((0, 0, 200)),
-            rng.random() < 0.2,
-            rng.choice((-1, 0, 0, 1500, 3000)),
-        )
-
-    def pages(self, address: str) -> bool:
-        """May messages of the address go to pages?"""
-        return self.full_policy == "PAGE" if address == "stock" else self.paging >= 0 and address in ("jobs", "news")
+DISK_SIZE = 64 * 1024 * 1024
+"""Bytes of the disk that the broker's guard looks at."""
+DISK_SCAN_MS = 150
+GUARD_SECONDS = 3 * DISK_SCAN_MS / 1000
 
 
 def configuration(plan: Plan) -> Configuration:
     addresses = []
     for address, queues in QUEUES.items():
         kind = MULTICAST if address in MULTICAST_ADDRESSES else ANYCAST
-        entries = [QueueConfiguration(name, address, kind, configuration_managed=True) for name in queues]
+        selector = "color = 'red'" if address == SORTED else None
+        entries = [QueueConfiguration(name, address, kind, filter_string=selector, configuration_managed=True) for name in queues]
         addresses.append(AddressConfiguration(address, frozenset((kind,)), entries))
     return Configuration(
         security_enabled=False,
@@ -107,14 +90,22 @@ def configuration(plan: Plan) -> Configuration:
                 "max_size_bytes": plan.paging,
                 "page_size_bytes": 1500,
             },
-            "admin.#": {"max_delivery_attempts": 2, "id_cache_size": 8, "expiry_address": "admin.other"},
+            "admin.#": {
+                "max_delivery_attempts": 2,
+                "id_cache_size": 8,
+                "expiry_address": "admin.other",
+                "address_full_policy": "PAGE",
+                "max_size_bytes": plan.paging,
+                "page_size_bytes": 1000,
+            },
             "news": {"address_full_policy": "PAGE", "max_size_bytes": plan.paging, "page_size_bytes": 1000},
-            "stock": {"address_full_policy": plan.full_policy, "max_size_bytes": plan.stock_bytes, "page_size_bytes": 1500},
+            **plan.settings(),
         },
         message_expiry_scan_period=500,
         address_queue_scan_period=1000,
         transaction_timeout_scan_period=300,
         persist_delivery_count_before_delivery=plan.count_before_delivery,
+        disk_scan_period=DISK_SCAN_MS,
     )
 
 
@@ -137,6 +128,10 @@ class BrokerNode:
         self.network = network
         self.ledger = ledger
         self.plan = Plan.draw(world.generator("plan"))
+        self._settings = replace(STORE, compress_pages=self.plan.compress_pages, purge_page_folders=self.plan.purge_page_folders)
+        self._others_bytes = 0
+        """What other programs have on the disk, beyond what is always there."""
+        self._others_changed = 0.0
         self.damage_due = False
         self.was_damaged = False
         self.damage: Damage | None = None
@@ -204,7 +199,7 @@ class BrokerNode:
     def _start(self) -> None:
         process = self.process
         writer = _Writer(self, process, self._disk_delay)
-        self.store = self._store_class(STORE, self.disk, writer, process, self._random_bytes, self._store_failed)
+        self.store = self._store_class(self._settings, self.disk, writer, process, self._random_bytes, self._store_failed)
         self.store.open()
         recovered = self.store.load()
         self.messages_recovered = len(recovered.messages)
@@ -213,7 +208,13 @@ class BrokerNode:
         self.node_id = self.store.node_id
         settings = configuration(self.plan)
         self.messaging = Messaging(
-            self.store, process, settings.address_settings_repository(), settings.wildcards, _options(settings), self._entropy.random
+            self.store,
+            process,
+            settings.address_settings_repository(),
+            settings.wildcards,
+            _options(settings),
+            self._entropy.random,
+            disk_space=lambda: [DiskSpace("/data", self._free_space(), DISK_SIZE)],
         )
         self.messaging.core.turn.at_end = self.store.flush
         self.messaging.restore(recovered)
@@ -278,6 +279,7 @@ class BrokerNode:
     def heal(self) -> None:
         """No more faults from now on."""
         self.slow_disk = 1.0
+        self._others_bytes = 0
         self.process.wall_offset_ms = 0
         self.disk.crash_after = None
         self.disk.capacity = None
@@ -308,6 +310,30 @@ class BrokerNode:
         self.running = False
         process.end()
         self.network.broker_died(process, machine)
+
+    # --- the disk fills
+
+    def fill_disk(self, seconds: float) -> None:
+        """Other programs leave little of the disk for a while: the broker's guard must see it, and see that there is room again."""
+        self._leave_to_others(DISK_SIZE * 19 // 20)
+        self.world.schedule(seconds, self._leave_to_others, 0)
+
+    def _leave_to_others(self, size: int) -> None:
+        self._others_bytes = size
+        self._others_changed = self.world.now
+        self.world.schedule(GUARD_SECONDS, self._check_guard, self.process, self.world.now)
+
+    def _check_guard(self, process: Process, since: float) -> None:
+        """Has the broker noticed, if nothing has changed since?"""
+        undisturbed = since == self._others_changed and process is self.process and process.paused_until < since
+        if not undisturbed or not self.running or self.disk.was_limited:
+            return
+        full = self._others_bytes > 0
+        if self.messaging.core.global_memory.disk_full != full:
+            self.world.violation(f"the disk is {'nearly full' if full else 'not full any more'}, and the broker has not noticed")
+
+    def _free_space(self) -> int:
+        return min(self.disk.free_space("/data"), DISK_SIZE - self.disk.used - self._others_bytes)
 
     # --- what the layers below are given
 
@@ -357,6 +383,7 @@ class BrokerNode:
                 found.append(f"address {name} accounts for {address.memory.size} bytes, {address.memory.messages} messages")
         if core.global_memory.size or core.global_memory.messages:
             found.append(f"all addresses account for {core.global_memory.size} bytes, {core.global_memory.messages} messages")
+        found += [f"queue {name} is left, which nobody uses" for name in OWN_QUEUES if name in core.queues]
         found += [f"temporary queue {name} is left" for name, queue in core.queues.items() if queue.definition.temporary]
         if self.server.connections or self.server.sessions.by_name:
             found.append(f"{len(self.server.connections)} connections and {len(self.server.sessions.by_name)} sessions are left")

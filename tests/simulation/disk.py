@@ -109,6 +109,7 @@ class SimulatedDisk:
         self._directories: set[str] = set()
         self._faults: list[_Fault] = []
         self.capacity = capacity
+        self.was_limited = capacity is not None
         self.crash_after: int | None = None
         self.on_crash: Callable[[], object] = _nothing
         self.locks: set[str] = set()
@@ -247,6 +248,8 @@ class SimulatedDisk:
         for inode in self._durable_names.values():
             self._settle(inode)
         self._names = dict(self._durable_names)
+        # A directory is there as long as one of its files is.
+        self._directories.update(map(_directory, self._names))
 
     # The disk itself.
 

@@ -75,6 +75,14 @@ class FullDisk:
 
 
 @dataclass(frozen=True, slots=True)
+class FillingDisk:
+    """For a while other programs leave less of the disk than the broker's disk guard wants to see free."""
+
+    at: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class FailingDisk:
     """``after`` more of these operations the disk refuses one: a sync keeps any part of its writes, a write is cut short."""
 
@@ -110,7 +118,9 @@ class SlowReader:
     client: int
 
 
-Fault = Crash | CrashInWrite | Stop | SlowNetwork | SlowDisk | ClockStep | FullDisk | FailingDisk | Damage | Pause | SlowReader
+Fault = (
+    Crash | CrashInWrite | Stop | SlowNetwork | SlowDisk | ClockStep | FullDisk | FillingDisk | FailingDisk | Damage | Pause | SlowReader
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +158,8 @@ def draw(rng: random.Random) -> Schedule:
         timed.append(SlowDisk(_time(rng), rng.uniform(0.2, 1.5), rng.choice((10.0, 100.0))))
     if rng.random() < 0.2:
         timed.append(ClockStep(_time(rng), rng.choice((-3_600_000, -1000, 1000, 3_600_000))))
+    if rng.random() < 0.15:
+        timed.append(FillingDisk(_time(rng), rng.uniform(0.1, 1.5)))
     cuts = [
         Cut(rng.choice((TO_BROKER, TO_CLIENT)), rng.randrange(BYTES_CARRIED), rng.random() < 0.2, rng.random() < 0.15)
         for _ in range(rng.choice((0, 0, 1, 2, 4)))
@@ -189,7 +201,10 @@ def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode, cli
             world.schedule(fault.seconds, setattr, broker, "slow_disk", 1.0)
         case FullDisk():
             broker.disk.capacity = broker.disk.used + fault.room
+            broker.disk.was_limited = True
             world.schedule(fault.seconds, setattr, broker.disk, "capacity", None)
+        case FillingDisk():
+            broker.fill_disk(fault.seconds)
         case FailingDisk():
             broker.disk.fail(fault.operation, OSError(errno.EIO, "input/output error"), fault.after)
         case Damage():

@@ -123,7 +123,10 @@ FILTERS: tuple[tuple[str, Meaning], ...] = (
     ("word + blob = 'x' OR number = 0", lambda m: m.number == 0 and m.word is None),
     ("ratio % 0 = 1 OR number = 7", lambda m: m.number == 7),
     ("ratio * 1e300 * 10 = 1e300 * 1e300", lambda m: m.ratio == 1e300),
-    ("'' + ratio = '0.25' OR '' + big = '5000000000' AND word + number = 'red7'", lambda m: m.ratio == 0.25 or (m.word, m.number) == ("red", 7)),
+    (
+        "'' + ratio = '0.25' OR '' + big = '5000000000' AND word + number = 'red7'",
+        lambda m: m.ratio == 0.25 or (m.word, m.number) == ("red", 7),
+    ),
     ("'' + ratio * 1e300 = 'Infinity' OR '' + single = '1.5' AND flag", lambda m: m.ratio == 1e300 or m.flag),
     ("sign = 'x'", lambda m: False),
     ("sign <> 'x'", lambda m: m.sign is not None),

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tests.simulation.policies import LATER
+
 Copy = tuple[str, str]
 """(queue, identity)"""
 
@@ -47,6 +49,8 @@ class Sent:
     asked: float = 0.0
     done: float = float("inf")
     """When the broker had said so."""
+    drops: str = ""
+    """When its address may drop it, see :mod:`tests.simulation.policies`."""
 
 
 @dataclass(slots=True)
@@ -230,15 +234,16 @@ class Ledger:
             found += [text for unit in done for receipt in receipts if (text := _came_again(receipt, unit)) is not None]
         elif not drained and (subscription is None or subscription.deleting == float("inf")):
             routed = subscription is None or message.asked >= subscription.created
-            if routed and message.outcome is Outcome.DONE and (message.durable or not self.lost_memory):
+            kept = message.durable or not self.lost_memory
+            if routed and message.outcome is Outcome.DONE and kept and not message.drops:
                 found.append(f"{copy} is lost: it was confirmed to {message.producer}, and nobody acknowledged it")
-            elif receipts and (message.durable or not self.lost_memory):
+            elif receipts and kept and message.drops != LATER:
                 found.append(f"{copy} is lost: {receipts[0].who} has received it, and nobody acknowledged it")
         return found
 
     def _check_unit(self, unit: Unit) -> list[str]:
         """All or nothing."""
-        missing = [identity for identity in unit.sends if not self._seen(identity)]
+        missing = [identity for identity in unit.sends if not self._seen(identity) and not self.sent[identity].drops]
         if unit.outcome is Outcome.NEVER or len(missing) == len(unit.sends):
             return []
         found = []

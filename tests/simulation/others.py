@@ -14,6 +14,7 @@ from mqclient.wire.message import TYPE_TEXT
 from mqclient.wire.properties import BYTE, FLOAT, LONG, SHORT
 from tests.simulation.broker import ANYCAST, MULTICAST
 from tests.simulation.model import Subscription
+from tests.simulation.policies import DEAD_LETTERS
 from tests.simulation.receivers import AcknowledgingReceiver
 from tests.simulation.workload import COLOR, Actor
 
@@ -164,6 +165,12 @@ class Manager(Actor):
         ("queue.news.archive", "countMessages", (f"{COLOR} = 'red'",)),
         ("queue.jobs", "sendMessagesToDeadLetterAddress", (f"{COLOR} = 'red'",)),
         ("queue.orders", "expireMessages", (f"{COLOR} = 'blue'",)),
+        ("queue.jobs", "moveMessages", (f"{COLOR} = 'green'", DEAD_LETTERS)),
+        ("queue.stock", "moveMessages", (f"{COLOR} = 'green'", DEAD_LETTERS)),
+        ("queue.perishables", "moveMessages", (f"{COLOR} = 'green'", DEAD_LETTERS)),
+        ("queue.sorted.red", "moveMessages", ("", DEAD_LETTERS)),
+        ("address.orders", "block", ()),
+        ("address.orders", "unblock", ()),
         ("queue.orders", "pause", ()),
         ("queue.orders", "resume", ()),
         ("broker", "listConnectionIDs", ()),
@@ -174,8 +181,9 @@ class Manager(Actor):
         for _ in range(self.rng.randrange(2, 10)):
             await self._try(*self.rng.choice(self.REQUESTS))
             await self.pause(self.rng.uniform(0, 1.0))
-        while not await self._try("queue.orders", "resume", ()):
-            await self.pause(0.1)
+        for resource, operation in (("queue.orders", "resume"), ("address.orders", "unblock")):
+            while not await self._try(resource, operation, ()):
+                await self.pause(0.1)
 
     def refused(self, what: str, reply: ClientMessage) -> None:
         """The broker has answered that it was not done."""

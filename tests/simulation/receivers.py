@@ -11,12 +11,14 @@ from mqclient.errors import MQError, QueueDoesNotExistError, TransactionRolledBa
 from mqclient.wire.message import KEY_ORIGINAL_QUEUE
 from tests.simulation.broker import QUEUES
 from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent, Unit
-from tests.simulation.workload import IDENTITY, Actor, Sender, body_of
+from tests.simulation.policies import OWN_QUEUES, PERISHABLES
+from tests.simulation.workload import COLOR, IDENTITY, Actor, Sender, body_of
 
 if TYPE_CHECKING:
     from tests.simulation.run import Simulation
 
 
+ALL_QUEUES = frozenset(queue for queues in QUEUES.values() for queue in queues)
 REFUSED_MAX = 3
 """Receives in a row that may come too early for the same message."""
 
@@ -48,6 +50,8 @@ async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy
         actor.name,
     )
     actor.world.note(f"{actor.name}: received {copy} as {message.message_id}, delivery {message.delivery_count}")
+    if consumer.queue_name == PERISHABLES and actor.simulation.broker.plan.wrong_expiration(message.expiration):
+        actor.world.violation(f"{copy} has the expiration {message.expiration} against the settings of its address")
     wrong = actor.ledger.receive(receipt)
     if wrong is not None:
         actor.world.violation(wrong)
@@ -63,7 +67,11 @@ class Receiver(Actor):
         super().__init__(simulation, name, **settings)
         self.queue = queue
         self.stop_at = self.rng.uniform(2.0, 6.0)
-        self._alone = alone
+        colors = ("",) if queue == "stock" or queue not in ALL_QUEUES else ("", "", "", "red", "green")
+        self._color = self.rng.choice(colors)
+        """The color of the messages that it selects, "" = all."""
+        self._priority = self.rng.choice((0, 0, 5))
+        self._alone = alone and not self._color
         self._consumer: Consumer | None = None
         self._sole = False
         """Since the consumer was made nobody else can have messages of the queue."""
@@ -97,7 +105,9 @@ class Receiver(Actor):
         consumer = self._consumer
         if consumer is None or consumer.closed or consumer.session is not session:
             self._end_sequence()
-            consumer = self._consumer = await self.consume(session, self.queue)
+            consumer = self._consumer = await self.consume(
+                session, self.queue, f"{COLOR} = '{self._color}'" if self._color else None, self._priority
+            )
             broker = self.simulation.broker
             found = broker.messaging.core.queues.get(self.queue) if broker.running else None
             self._sole = self._alone and found is not None and found.consumer_count == 1
@@ -132,6 +142,8 @@ class Receiver(Actor):
             self._check_fed()
             return None
         self._refused = (0, 0)
+        if self._color and message.get(COLOR) != self._color:
+            self.world.violation(f"{self.name} has selected {self._color} and got a message with {message.get(COLOR)}")
         if self._sequence is not None and not (self.queue == "jobs" and self.simulation.broker.plan.redelivery_delay):
             self._sequence.append(str(message.get(IDENTITY)))
         try:
@@ -269,6 +281,7 @@ class Drain(Actor):
             simulation, DRAIN, reconnect_attempts=0, consumer_window_size=-1, confirmation_window_size=-1, compress_large_message=False
         )
         self.left = [queue for queues in QUEUES.values() for queue in queues]
+        self.left += [queue for queue in OWN_QUEUES if queue in simulation.broker.messaging.core.queues]
 
     @property
     def _delayed(self) -> bool:
@@ -299,7 +312,12 @@ class Drain(Actor):
                     self.world.violation(f"{queue} is gone, which was created and not deleted")
 
     async def _take(self, session: Session, queue: str) -> None:
-        consumer = await self.consume(session, queue)
+        try:
+            consumer = await self.consume(session, queue)
+        except QueueDoesNotExistError:
+            if queue not in OWN_QUEUES:
+                raise
+            return
         await session.start()
         await self._drain(queue, consumer)
         await consumer.close()

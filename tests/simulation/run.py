@@ -22,7 +22,9 @@ from tests.simulation.disk import SimulatedCrash
 from tests.simulation.model import Ledger
 from tests.simulation.network import Network
 from tests.simulation.others import Manager, Subscriber, TemporaryUser
+from tests.simulation.policies import PARCELS, PERISHABLES, SORTED, SORTED_QUEUE
 from tests.simulation.receivers import AcknowledgingReceiver, Drain, Receiver, TransactedReceiver
+from tests.simulation.selecting import FilterUser
 from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender, Sender, TransactedSender
 from tests.simulation.world import SimulationError, World
 
@@ -32,6 +34,9 @@ PATIENCE = 60.0
 """Seconds of virtual time that clients then have to end their work; every call ends far earlier."""
 SCHEDULED_MAX = 4000.0
 """Seconds of virtual time until everything scheduled is due: while the wall clock was wrong, that may have been an hour later."""
+UNUSED_MAX = 4.0
+"""Seconds of virtual time after which queues that go by themselves have gone: what one scan finds unused another removes."""
+MORE_QUEUES = ((PERISHABLES, PERISHABLES), (SORTED, SORTED_QUEUE), (PARCELS, PARCELS))
 VIOLATIONS_MAX = 20
 LOG_LINES = 200
 """Lines of the event log that a failing run shows unless all are asked for."""
@@ -152,7 +157,7 @@ class Simulation:
         drain.start()
         if not self._all_end([drain]) or not self._broker_is_left():
             return
-        world.run(1.0)
+        world.run(UNUSED_MAX)
         for problem in (*self.ledger.problems(), *broker.idle_problems()):
             world.violation(problem)
         broker.crash(True, 0.1)
@@ -165,14 +170,17 @@ class Simulation:
         rng = self.world.generator("people")
         senders = (BlockingSender, BlockingSender, AsynchronousSender, TransactedSender)
         for number in range(rng.choice((2, 3))):
-            address = rng.choice(("orders", "orders", "jobs", "news", "news", "stock"))
+            address = rng.choice(("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS))
             kind = rng.choice(senders)
-            if address == "stock" and kind is TransactedSender and self.broker.plan.full_policy == "BLOCK":
+            if kind is TransactedSender and self.broker.plan.may_block(address):
                 # What a transaction has sent fills the address; one that fills it altogether waits for itself.
                 kind = BlockingSender
             self.actors.append(kind(self, f"{_word(kind)}{number}", address))
         stock = any(isinstance(actor, Sender) and actor.address == "stock" for actor in self.actors)
-        for queue, most in (("orders", 1), ("jobs", 2), ("news.mail", 1), ("stock", 1)):
+        addresses = {actor.address for actor in self.actors if isinstance(actor, Sender)}
+        queues = [("orders", 1), ("jobs", 2), ("news.mail", 1), ("stock", 1)]
+        queues += [(queue, 1) for address, queue in MORE_QUEUES if address in addresses]
+        for queue, most in queues:
             count = rng.randrange(most + 1) if queue != "stock" else int(stock)
             for number in range(count):
                 self.actors.append(self._receiver(rng.randrange(3), f"{queue}-receiver{number}", queue, count == 1))
@@ -184,6 +192,8 @@ class Simulation:
             self.actors.append(Manager(self, "manager"))
         if rng.random() < 0.4:
             self.actors.append(BranchWorker(self, "branches"))
+        if rng.random() < 0.2:
+            self.actors.append(FilterUser(self, "filters"))
         if rng.random() < 0.25:
             self.actors.append(Administrator(self, "administrator"))
 

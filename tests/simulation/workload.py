@@ -24,12 +24,13 @@ from mqclient.errors import (
     ProtocolError,
     TransactionRolledBackError,
 )
-from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_SCHEDULED_DELIVERY
-from mqclient.wire.properties import LONG
-from tests.simulation.broker import QUEUES
+from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
+from mqclient.wire.properties import BYTE, LONG
+from tests.simulation.broker import ANYCAST, QUEUES
 from tests.simulation.client import CONNECTOR, SimulatedRuntime
 from tests.simulation.model import Outcome, Sent, Unit
 from tests.simulation.network import Network
+from tests.simulation.policies import PARCELS, PERISHABLES, queues_of
 from tests.simulation.world import Process
 
 if TYPE_CHECKING:
@@ -142,9 +143,11 @@ class Actor:
         self.current = await self.call("create session", lambda: factory.create_session(**self.session_options))
         self.current.add_failure_listener(self)
 
-    async def consume(self, session: Session, queue: str) -> Consumer:
+    async def consume(self, session: Session, queue: str, selector: str | None = None, priority: int = 0) -> Consumer:
         buffer = Buffer(self.simulation.network)
-        consumer: Consumer = await self.call(f"consume {queue}", lambda: session.create_consumer(queue, buffer=buffer))
+        consumer: Consumer = await self.call(
+            f"consume {queue}", lambda: session.create_consumer(queue, selector, priority=priority, buffer=buffer)
+        )
         self.buffers[consumer] = buffer
         return consumer
 
@@ -196,7 +199,8 @@ class Sender(Actor):
         self.address = address
         self.number = 0
         self.left = self.rng.randrange(5, 14)
-        self.duplicates = self.rng.random() < 0.5
+        # The ids go with their address.
+        self.duplicates = self.rng.random() < 0.5 and address != PARCELS
         self.volatile = 0.07
         """The part of the messages that is not durable."""
         self.large = 0.15
@@ -226,9 +230,15 @@ class Sender(Actor):
             message.put(KEY_SCHEDULED_DELIVERY, self.runtime.wall_clock_ms() + rng.randrange(50, 2000), LONG)
         if self.address in ("orders", "jobs") and rng.random() < 0.07:
             message.expiration = self.runtime.wall_clock_ms() + rng.randrange(50, 3000)
+        if self.address == PERISHABLES and rng.random() < 0.3:
+            message.expiration = self.runtime.wall_clock_ms() + rng.randrange(50, 3000)
+        if self.address == PARCELS:
+            message.put(KEY_ROUTING_TYPE, ANYCAST, BYTE)
         number = int(identity.rpartition("-")[2])
-        queues, now = QUEUES[self.address], self.world.now
-        self.ledger.send(Sent(identity, self.name, number, priority, durable, queues, Outcome.UNKNOWN, self.address, color, not late, now))
+        queues = queues_of(self.address, QUEUES.get(self.address, (self.address,)), color)
+        sent = Sent(identity, self.name, number, priority, durable, queues, Outcome.UNKNOWN, self.address, color, not late, self.world.now)
+        sent.drops = self.simulation.broker.plan.drops(self.address)
+        self.ledger.send(sent)
         return message
 
     async def send(self, session: Session, message: ClientMessage, identity: str) -> None:

@@ -1,0 +1,117 @@
+"""Addresses whose settings decide what becomes of a message: what expires when, what nobody takes, what appears and goes by itself.
+
+``perishables`` gives its messages expirations, and makes queues for expired and for dead ones by itself; ``sorted`` has one queue, for red
+messages, and sends others to where dead letters go; ``auto.parcels`` and its queue are made by whoever sends there, and go when they are
+not used.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+DEAD_LETTERS, EXPIRED = "dead.letters", "expired"
+PERISHABLES, SORTED, PARCELS = "perishables", "sorted", "auto.parcels"
+SORTED_QUEUE = "sorted.red"
+OWN_QUEUES = ("EXP.perishables", "DLQ.perishables", PARCELS)
+"""Queues that are made when they are needed, and go when nobody needs them."""
+
+AT_ONCE, LATER = "at once", "later"
+"""When a message may be dropped although its send was confirmed: when it comes, or also when it was received."""
+
+EXPIRATIONS: tuple[dict[str, Any], ...] = (
+    {"no_expiry": True},
+    {"expiry_delay": 600},
+    {"min_expiry_delay": 400, "max_expiry_delay": 1500},
+    {"min_expiry_delay": 900},
+    {"max_expiry_delay": 800},
+)
+FULL_POLICIES = ("BLOCK", "PAGE", "PAGE", "FAIL", "DROP")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Settings in which the brokers of different runs differ; ``full_policy`` holds for the address stock, which takes little."""
+
+    full_policy: str
+    stock_bytes: int
+    redelivery_delay: int
+    count_before_delivery: bool
+    paging: int
+    """How many bytes the addresses jobs and news take before they page; -1: as many as come."""
+    expirations: dict[str, Any]
+    resources: str
+    """Where goes what expires or is refused on perishables?  To queues made for it ("own"), to those of all ("shared"), to none ("")."""
+    page_limit: int | None
+    """Messages in the pages of stock."""
+    page_full_policy: str
+    disk_full_policy: str
+    """For stock; all other addresses block."""
+    compress_pages: bool
+    purge_page_folders: bool
+
+    @staticmethod
+    def draw(rng: random.Random) -> Plan:
+        return Plan(
+            rng.choice(FULL_POLICIES),
+            rng.choice((2000, 6000)),
+            rng.choice((0, 0, 200)),
+            rng.random() < 0.2,
+            rng.choice((-1, 0, 0, 1500, 3000)),
+            rng.choice(EXPIRATIONS),
+            rng.choice(("own", "own", "shared", "")),
+            rng.choice((None, None, 4)),
+            rng.choice(("FAIL", "DROP")),
+            rng.choice(("BLOCK", "BLOCK", "FAIL", "DROP")),
+            rng.random() < 0.3,
+            rng.random() < 0.3,
+        )
+
+    def pages(self, address: str) -> bool:
+        """May messages of the address go to pages?"""
+        return self.full_policy == "PAGE" if address == "stock" else self.paging >= 0 and address in ("jobs", "news")
+
+    def may_block(self, address: str) -> bool:
+        """May a sender have to wait for receivers?"""
+        return address == "stock" and self.full_policy == "BLOCK"
+
+    def drops(self, address: str) -> str:
+        """When may a message to the address be dropped?  "" = never."""
+        if address == PERISHABLES:
+            return "" if self.resources else LATER
+        limited = self.full_policy == "PAGE" and self.page_limit is not None and self.page_full_policy == "DROP"
+        return AT_ONCE if address == "stock" and (limited or "DROP" in (self.full_policy, self.disk_full_policy)) else ""
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        own = self.resources == "own"
+        return {
+            PERISHABLES: {
+                **self.expirations,
+                "max_delivery_attempts": 2,
+                "expiry_address": "spoiled" if own else EXPIRED if self.resources else "nowhere",
+                "dead_letter_address": "refused" if own else DEAD_LETTERS if self.resources else None,
+                "auto_create_expiry_resources": own,
+                "auto_create_dead_letter_resources": own,
+            },
+            SORTED: {"send_to_dla_on_no_route": True, "dead_letter_address": DEAD_LETTERS},
+            "stock": {
+                "address_full_policy": self.full_policy,
+                "max_size_bytes": self.stock_bytes,
+                "page_size_bytes": 1500,
+                "page_limit_messages": self.page_limit,
+                "page_full_policy": self.page_full_policy,
+                "disk_full_policy": self.disk_full_policy,
+            },
+        }
+
+    def wrong_expiration(self, expiration: int) -> bool:
+        """Can a message of perishables not have this expiration?"""
+        if "no_expiry" in self.expirations:
+            return expiration != 0
+        return expiration == 0
+
+
+def queues_of(address: str, queues: tuple[str, ...], color: str) -> tuple[str, ...]:
+    """The queues that a message gets; ``queues`` are those of the address."""
+    return (DEAD_LETTERS,) if address == SORTED and color != "red" else queues
