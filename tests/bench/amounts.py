@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench.brokers import PeakMemory, Started, start_peer, usage
+from tests.bench.brokers import AS_CREATED, PeakMemory, Started, start_peer, usage
 from tests.bench.load_program import LoadProgram
 from tests.bench.results import LoadFailed
 from tests.interop.instance import Additions
@@ -27,7 +27,8 @@ PAGING = Additions(
             <max-size-bytes>20971520</max-size-bytes>
             <page-size-bytes>10485760</page-size-bytes>
             <max-read-page-bytes>20971520</max-read-page-bytes>
-         </address-setting>"""
+         </address-setting>""",
+    expiry_scan_ms=AS_CREATED.expiry_scan_ms,
 )
 """For ten million messages: the queue keeps 20 MiB in memory, the rest in pages."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.interop.artemis import ArtemisBroker
-from tests.interop.instance import NOTHING, Additions
+from tests.interop.instance import Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.peers import Peer
 
@@ -19,6 +19,9 @@ NAMES = ("mqbroker", "artemis")
 ANSWER_SECONDS = 60.0
 # the preamble and one PING with a time to live of 60 s; a broker that is ready echoes the PING
 PREAMBLE_AND_PING = b"ARTEMIS" + bytes.fromhex("000000110a0000000000000000000000000000ea60")
+
+AS_CREATED = Additions(expiry_scan_ms=30_000)
+"""Expired messages are looked for as often as with `artemis create`, and not as often as the tests need it."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def start_peer(peer: Peer) -> Started:
     return Started(peer, time.monotonic() - begin, usage(peer.pid).resident_mib)
 
 
-def new_broker(name: str, folder: Path, additions: Additions = NOTHING) -> Peer:
+def new_broker(name: str, folder: Path, additions: Additions = AS_CREATED) -> Peer:
     """A broker that is not started; `additions` are for the broker.xml of mqbroker."""
     if name == "artemis":
         return ArtemisBroker(folder, as_created=True)

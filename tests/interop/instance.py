@@ -136,7 +136,8 @@ BOOTSTRAP_XML = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 
 @dataclass(frozen=True)
 class Additions:
-    """Further elements for broker.xml: below `core`, and below `address-settings`; the port of an acceptor with TLS; the broker's name.
+    """Further elements for broker.xml: below `core`, and below `address-settings`; the port of an acceptor with TLS; the broker's name;
+    the scan periods.
 
     The certificate of that acceptor is vouched for by `etc/authority.pem`.
     """
@@ -145,6 +146,7 @@ class Additions:
     address_settings: str = ""
     tls_port: int | None = None
     name: str = "interop"
+    expiry_scan_ms: int = EXPIRY_SCAN_MS
 
 
 NOTHING = Additions()
@@ -157,7 +159,7 @@ def broker_xml(port: int, additions: Additions = NOTHING, tls: str = "") -> str:
         "name": additions.name,
         "core_elements": additions.core,
         "address_settings": additions.address_settings,
-        "expiry_scan_ms": EXPIRY_SCAN_MS,
+        "expiry_scan_ms": additions.expiry_scan_ms,
     }
     return BROKER_XML.format(port=port, tls=tls, permissions=permissions, **values)
 

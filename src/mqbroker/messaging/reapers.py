@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.administration import Administration
@@ -51,44 +51,57 @@ class ExpiryReaper(Periodic):
         super().__init__(core, core.options.message_expiry_scan_period)
         self._settlement = settlement
         self._step: Cancellable | None = None
+        self._left: Generator[Reference | None, None, None] | None = None
 
     def stop(self) -> None:
         super().stop()
-        if self._step is not None:
+        if self._step is not None and self._left is not None:
             self._step.cancel()
-            self._step = None
+            self._left.close()
+            self._step = self._left = None
 
     def scan(self) -> None:
         if self._step is None:
             self._continue(self._candidates())
 
-    def _candidates(self) -> Iterator[Reference | None]:
+    def _candidates(self) -> Generator[Reference | None, None, None]:
         """References that have an expiration; None where the scan may pause."""
         looked_at = 0
         for queue in list(self._core.queues.values()):
-            if not queue.expires:
+            references = queue.references
+            ahead = queue.pages is not None and not queue.consumer_count
+            if not queue.expires or not (references.expiring or ahead):
                 continue
+            # A queue of a million messages that never expire is looked through once, not every time.
+            references.expiring = False
+            through = False
             cursor = Cursor(restarts=False)
-            while not queue.deleted:
-                reference = queue.references.search(cursor, lambda reference: True)
-                if reference is None:
-                    if queue.pages is not None and not queue.consumer_count and queue.pages.expire_ahead():
-                        looked_at += REFERENCES_PER_STEP // 10
-                        continue
-                    break
-                looked_at += 1
-                if reference.message.expiration:
-                    yield reference
-                if looked_at >= REFERENCES_PER_STEP:
-                    looked_at = 0
-                    yield None
-            cursor.close()
+            try:
+                while not queue.deleted:
+                    reference = references.search(cursor, lambda reference: True)
+                    if reference is None:
+                        if queue.pages is not None and not queue.consumer_count and queue.pages.expire_ahead():
+                            looked_at += REFERENCES_PER_STEP // 10
+                            continue
+                        break
+                    looked_at += 1
+                    if reference.message.expiration:
+                        references.expiring = True
+                        yield reference
+                    if looked_at >= REFERENCES_PER_STEP:
+                        looked_at = 0
+                        yield None
+                through = True
+            finally:
+                references.expiring |= not through
+                cursor.close()
 
-    def _continue(self, candidates: Iterator[Reference | None]) -> None:
-        self._step = None
+    def _continue(self, candidates: Generator[Reference | None, None, None]) -> None:
+        self._step = self._left = None
         now = self._core.clock.wall_ms()
         for reference in candidates:
             if reference is None:
+                self._left = candidates
                 self._step = self._core.clock.call_later(0, self._core.turn.run, self._continue, candidates)
                 return
             if reference.listed and 0 < reference.message.expiration <= now:

@@ -119,9 +119,12 @@ class Cursor:
 
 
 class ReferenceList:
-    """The waiting references of a queue, highest priority first, in order within a priority."""
+    """The waiting references of a queue, highest priority first, in order within a priority.
 
-    __slots__ = ("_first_order", "_levels", "_mask", "_next_order", "count")
+    ``expiring`` is set when a message with an expiration comes; who has found that there is none may take it back.
+    """
+
+    __slots__ = ("_first_order", "_levels", "_mask", "_next_order", "count", "expiring")
 
     def __init__(self) -> None:
         self._levels = [_Level() for _ in range(PRIORITIES)]
@@ -129,6 +132,7 @@ class ReferenceList:
         self._next_order = 1
         self._first_order = 0
         self.count = 0
+        self.expiring = False
 
     @property
     def next_order(self) -> int:
@@ -169,8 +173,11 @@ class ReferenceList:
         """Put a reference at the end of its priority."""
         priority = reference.priority
         level = self._levels[priority]
+        message = reference.message
+        if message.expiration:
+            self.expiring = True
         # The id of the message serves where it ascends: a number that is there already takes no memory.
-        order = reference.message.message_id
+        order = message.message_id
         if order < self._next_order:
             order = self._next_order
         reference.order = order
@@ -280,6 +287,8 @@ class ReferenceList:
 
     def _link_before(self, reference: Reference, successor: Reference | None, level: _Level, priority: int) -> None:
         preceding = level.tail if successor is None else successor.preceding
+        if reference.message.expiration:
+            self.expiring = True
         reference.listed = True
         reference.preceding = preceding
         reference.following = successor

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.address_settings import AddressSettings
 from mqbroker.config.configuration import QueueConfiguration
+from mqbroker.messaging import reapers
+from mqbroker.messaging.references import ReferenceList
 from mqbroker.messaging.transaction import Transaction
 from mqclient.errors import (
     AddressDoesNotExistError,
@@ -261,6 +265,48 @@ class SettlementTests(SynchronousTestCase):
         self.assertEqual(expired.bodies, [b"old"])
         self.bench.messaging.stop()
         self.assertEqual(self.bench.clock.pending, 0)
+
+    def test_the_reaper_looks_again_only_at_queues_where_something_may_expire(self) -> None:
+        expired = Collector(self.bench, self.bench.queue("EXP"))
+        queue = self.bench.queue("q")
+        self.bench.messaging.start()
+        self.bench.send(b"lasting")
+        self.bench.clock.advance(31)
+        searches: list[object] = []
+        search = ReferenceList.search
+
+        def counted(*args: Any) -> Any:
+            searches.append(args)
+            return search(*args)
+
+        self.patch(ReferenceList, "search", counted)
+        self.bench.clock.advance(31)
+        self.assertEqual(searches, [])
+        consumer = Collector(self.bench, queue)
+        self.bench.send(b"old", expiration=START_MS + 70_000)
+        consumer.leave()
+        self.bench.clock.advance(31)
+        self.assertEqual(expired.bodies, [])
+        self.settlement.redeliver(consumer.references)
+        self.bench.clock.advance(31)
+        self.assertEqual(expired.bodies, [b"old"])
+        self.assertTrue(searches)
+        self.bench.messaging.stop()
+
+    def test_a_scan_that_is_stopped_on_its_way_leaves_nothing_out_the_next_time(self) -> None:
+        expired = Collector(self.bench, self.bench.queue("EXP"))
+        self.bench.queue("q")
+        self.patch(reapers, "REFERENCES_PER_STEP", 1)
+        self.bench.send(b"lasting")
+        self.bench.send(b"old", expiration=START_MS + 10)
+        reaper = self.bench.messaging.expiry_reaper
+        reaper.scan()
+        self.assertEqual(expired.bodies, [])
+        reaper.stop()
+        self.bench.clock.advance(1)
+        reaper.scan()
+        self.bench.clock.advance(1)
+        self.assertEqual(expired.bodies, [b"old"])
 
     def test_returned_messages_of_a_deleted_queue_are_let_go(self) -> None:
         queue = self.bench.queue("q")

@@ -17,6 +17,7 @@ class _Message:
         self.buffer = bytes((priority,))
         self.properties_offset = 1
         self.number = self.message_id = number
+        self.expiration = 0
 
 
 def _reference(priority: int, number: int) -> Reference:
