@@ -181,7 +181,7 @@ class Broker:
             self.store = MemoryStore(os.urandom, self._large_body_files(), self._store_failed)
             return Recovered()
         file_system = LocalFileSystem()
-        self._disk_writer = ThreadedDiskWriter(self._from_disk_thread)
+        self._disk_writer = ThreadedDiskWriter.of_reactor(self._reactor, self._in_turn)
         self.store = FileStore(self._store_settings(), file_system, self._disk_writer, self.clock, os.urandom, self._store_failed)
         self.store.open()
         return self.store.load()
@@ -190,7 +190,7 @@ class Broker:
         """Where large bodies go when nothing else is kept; None keeps them in memory."""
         if self.settings.large_bodies_in_memory:
             return None
-        self._disk_writer = ThreadedDiskWriter(self._from_disk_thread)
+        self._disk_writer = ThreadedDiskWriter.of_reactor(self._reactor, self._in_turn)
         return LocalFileSystem(), str(self._path(self.configuration.large_messages_directory)), self._disk_writer
 
     def _store_settings(self) -> StoreSettings:
@@ -382,7 +382,7 @@ class Broker:
 
     def _stop_disk_writer(self) -> None:
         if self._disk_writer is not None:
-            self._disk_writer.stop()
+            self._disk_writer.close()
             self._disk_writer = None
 
     # --- what the layers below are given
@@ -398,9 +398,6 @@ class Broker:
 
     def _defer_to_thread(self, function: Callable[..., T], *args: Any) -> Deferred[T]:
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), function, *args)
-
-    def _from_disk_thread(self, function: Callable[..., object], *args: Any) -> None:
-        self._reactor.callFromThread(self._in_turn, function, *args)
 
     def _in_turn(self, function: Callable[..., object], *args: Any) -> None:
         messaging = getattr(self, "messaging", None)

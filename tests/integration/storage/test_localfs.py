@@ -13,12 +13,15 @@ import struct
 import tempfile
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest import TestCase
 
 from twisted.internet import defer, reactor
 from twisted.trial.unittest import TestCase as TrialTestCase
+from zope.interface.interface import InterfaceClass
 
+from mqbroker import threads
 from mqbroker.clocks import ReactorClock
 from mqbroker.localfs import LocalFileSystem
 from mqbroker.messaging.message import Message
@@ -145,13 +148,74 @@ class ThreadedDiskWriterTests(TestCase):
         self.assertEqual(ran, [0, 1, 2])
 
 
+class ReactorDiskWriterTests(TrialTestCase):
+    """The writer on the loop of a reactor, with its own descriptor there."""
+
+    @defer.inlineCallbacks
+    def check(self) -> Any:
+        batches = 50
+        called: list[object] = []
+        finished: defer.Deferred[None] = defer.Deferred()
+        broken = OSError("broken")
+
+        def run(done: Callable[..., object], *args: object) -> None:
+            self.assertIs(threading.current_thread(), threading.main_thread())
+            done(*args)
+
+        def fail() -> None:
+            raise broken
+
+        def done(number: int, error: object) -> None:
+            called.append((number, error))
+            if number == batches:
+                finished.callback(None)
+            if number == 1:
+                raise ValueError("the next ones are called all the same")
+
+        writer = ThreadedDiskWriter.of_reactor(reactor, run)
+        self.addCleanup(writer.close)
+        for number in range(1, batches + 1):
+            writer.submit([fail] if number == 2 else [], partial(done, number))
+        self.assertEqual(called, [])
+        yield finished
+        self.assertEqual(called, [(number, broken if number == 2 else None) for number in range(1, batches + 1)])
+        self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
+
+    def test_batches_come_back_in_order_on_the_loop(self) -> defer.Deferred[None]:
+        result: defer.Deferred[None] = self.check()
+        return result
+
+    def test_the_same_without_eventfd(self) -> defer.Deferred[None]:
+        if hasattr(os, "eventfd"):
+            eventfd = os.eventfd
+            del os.eventfd
+            self.addCleanup(setattr, os, "eventfd", eventfd)
+        result: defer.Deferred[None] = self.check()
+        return result
+
+    def test_the_same_on_a_reactor_that_takes_no_descriptors(self) -> defer.Deferred[None]:
+        self.patch(threads, "IReactorFDSet", InterfaceClass("nothing"))
+        result: defer.Deferred[None] = self.check()
+        return result
+
+    @defer.inlineCallbacks
+    def test_what_has_not_come_back_when_it_closes_is_called_later(self) -> Any:
+        finished: defer.Deferred[object] = defer.Deferred()
+        writer = ThreadedDiskWriter.of_reactor(reactor, lambda done, error: done(error))
+        writer.submit([], finished.callback)
+        writer.close()
+        writer.close()
+        self.assertFalse(finished.called)
+        self.assertIsNone((yield finished))
+
+
 class FileStoreOnDiskTests(Folder, TrialTestCase):
     """The whole store under a real reactor."""
 
     def setUp(self) -> None:
         self.root = self.folder()
-        self.writer = ThreadedDiskWriter(reactor.callFromThread)  # type: ignore[attr-defined]
-        self.addCleanup(self.writer.stop)
+        self.writer = ThreadedDiskWriter.of_reactor(reactor, lambda done, error: done(error))
+        self.addCleanup(self.writer.close)
 
     def make(self) -> FileStore:
         settings = StoreSettings(f"{self.root}/journal", f"{self.root}/bindings", f"{self.root}/large", journal_file_size=64 * 1024)
