@@ -164,6 +164,10 @@ class Forwarder:
 
     # --- messages
 
+    def handle_first(self, reference: Reference, key: str) -> None:
+        """The broker that gets the message marks it for its own consumers."""
+        self.handle(reference)
+
     def handle(self, reference: Reference) -> None:
         """Send a message that the queue hands over."""
         message = reference.message

@@ -69,6 +69,13 @@ class Arrival:
         return chosen
 
 
+def straight_to(queue: Queue) -> Arrival:
+    """What a message would have to say to go to ``queue`` and nowhere else, whatever its filter is."""
+    arrival = Arrival(None, None)
+    arrival.bindings = [queue]
+    return arrival
+
+
 def has_marks(message: Message) -> bool:
     """Might the message say something of itself?  Cheap, and without a doubt when it says no."""
     buffer, start = message.buffer, message.properties_offset

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from mqbroker.server.metrics import Figures, Gauge
+from mqbroker.server.gauges import Gauge
+from mqbroker.server.metrics import Figures
 
 if TYPE_CHECKING:
     from mqbroker.messaging.address import Address

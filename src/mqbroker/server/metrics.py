@@ -6,8 +6,10 @@ All are gauges, also those that only grow, and all have the label ``broker``.  A
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Protocol, TypeAlias
+
+from mqbroker.server.gauges import Gauge
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -58,37 +60,6 @@ QUEUE_METRICS: Final = {
     "messages.expired": "Messages expired since the broker has started",
     "consumer.count": "Consumers of the queue",
 }
-
-
-class Gauge(NamedTuple):
-    """One series that a part of the broker adds: ``name`` with dots as in the tables above, labels beside ``broker``, and its value."""
-
-    name: str
-    explanation: str
-    labels: tuple[tuple[str, str], ...]
-    read: Callable[[], float]
-
-
-class Gauges:
-    """The series of parts that come and go, such as links to other brokers."""
-
-    def __init__(self) -> None:
-        self._gauges: dict[tuple[str, tuple[tuple[str, str], ...]], Gauge] = {}
-
-    def __iter__(self) -> Iterator[Gauge]:
-        return iter(list(self._gauges.values()))
-
-    def register(self, name: str, explanation: str, labels: Mapping[str, str], read: Callable[[], float]) -> Callable[[], None]:
-        """Show a series from now on; one of the same name and labels is replaced.  Returns what takes it away again."""
-        gauge = Gauge(name, explanation, tuple(labels.items()), read)
-        key = name, gauge.labels
-        self._gauges[key] = gauge
-
-        def unregister() -> None:
-            if self._gauges.get(key) is gauge:
-                del self._gauges[key]
-
-        return unregister
 
 
 class MetricsSource(Protocol):

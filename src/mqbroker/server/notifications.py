@@ -7,12 +7,13 @@ observers and for listeners, and queue information that another broker has asked
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from twisted.logger import Logger
 
 from mqbroker.messaging.address import Address
+from mqbroker.messaging.arriving import Arrival, straight_to
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.diverts import Divert
 from mqbroker.messaging.filter import Filter
@@ -262,11 +263,11 @@ class Notifications:
 
     def put(self, message: Message, queue: Queue) -> None:
         """Send a message straight to one queue, behind all that was sent before."""
-        self._send(message, queue.definition.address, (queue,))
+        self._send(message, queue.definition.address, straight_to(queue))
 
-    def _send(self, message: Message, address: str, queues: Sequence[Queue] | None) -> None:
+    def _send(self, message: Message, address: str, arrival: Arrival | None) -> None:
         try:
-            self._server.messaging.sending.send(message, address, None, None, self._context, queues=queues)
+            self._server.messaging.sending.send(message, address, None, None, self._context, arrival=arrival)
         except MQError as error:
             self.message_dropped("AMQ222039", f"a notification was not sent: {error}")
 

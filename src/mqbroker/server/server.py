@@ -14,9 +14,9 @@ from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Cancellable, Clock, Store
 from mqbroker.server.cluster_port import ClusterPort
 from mqbroker.server.connection import HANDSHAKE_TIMEOUT_SECONDS, ConnectionTransport, ServerConnection
+from mqbroker.server.gauges import Gauges
 from mqbroker.server.limits import ConnectionLimits, ResourceLimits
 from mqbroker.server.liveness import CONNECTION_TTL_MS
-from mqbroker.server.metrics import Gauges
 from mqbroker.server.naming import Naming
 from mqbroker.server.notifications import Notifications
 from mqbroker.server.partial_frames import PartialFrames

@@ -14,8 +14,9 @@ from twisted.web.server import NOT_DONE_YET, Site
 from twisted.web.test.requesthelper import DummyRequest
 
 from mqbroker.server.figures import BrokerFigures
+from mqbroker.server.gauges import Gauge, Gauges
 from mqbroker.server.health import MetricsResource, health_root
-from mqbroker.server.metrics import ADDRESS_METRICS, BROKER_METRICS, QUEUE_METRICS, Figures, Gauge, Gauges, render
+from mqbroker.server.metrics import ADDRESS_METRICS, BROKER_METRICS, QUEUE_METRICS, Figures, render
 from tests.unit.server.support import World
 
 Labels = tuple[tuple[str, str], ...]
