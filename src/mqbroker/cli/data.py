@@ -203,6 +203,7 @@ def _report(found: Salvage, saved: int, target: Path, out: TextIO, as_json: bool
                 ],
                 "withoutQueue": found.without_queue,
                 "withoutBranch": found.without_branch,
+                "withoutPage": found.without_page,
                 "missingBodies": found.missing_bodies,
                 "target": str(target),
             },
@@ -215,6 +216,8 @@ def _report(found: Salvage, saved: int, target: Path, out: TextIO, as_json: bool
         click.echo(f"LOST message {message_id}: a queue that it was on is not known any more", out)
     for message_id in found.without_branch:
         click.echo(f"LOST message {message_id}: it was sent in an XA branch that is not known any more", out)
+    for message_id in found.without_page:
+        click.echo(f"LOST message {message_id}: it is in a page, and nothing that can be read says that it counts", out)
     for message_id in found.missing_bodies:
         click.echo(f"LOST message {message_id}: the file of its large body is missing", out)
     click.echo(f"recovered {saved} messages into {target}", out)

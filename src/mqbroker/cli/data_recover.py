@@ -53,6 +53,8 @@ class Salvage:
     """Ids of messages of which a queue is not known any more, and which are left out there therefore."""
     without_branch: list[int] = field(default_factory=list)
     """Ids of messages that were sent in a prepared XA branch which is not known any more, and which are left out therefore."""
+    without_page: list[int] = field(default_factory=list)
+    """Ids of messages in pages that nothing which can be read of the journal counts, and which are left out therefore."""
 
 
 def salvage(folders: DataFolders) -> Salvage:
@@ -65,6 +67,7 @@ def salvage(folders: DataFolders) -> Salvage:
         list(saved.missing_bodies),
         saved.without_queue,
         saved.without_branch,
+        saved.without_page,
     )
 
 

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filesystem import FileSystem, join
+from mqbroker.storage.page_losses import claimed_messages
 from mqbroker.storage.page_reader import page_records
 from mqbroker.storage.page_recovery import read_header
 from mqbroker.storage.page_state import StoredPage
 from mqbroker.storage.pages import folder_name, has_bit, page_name
 from mqbroker.storage.replay import State, StoredMessage
-from mqclient.storageformat.frames import HEADER_SIZE, StorageFormatError, find_frames, frame_at
+from mqclient.storageformat.frames import HEADER_SIZE, StorageFormatError, decode_segment_header, find_frames, frame_at
 from mqclient.storageformat.records import MessageRecord
 from mqclient.wire.message import scan_headers
 
 
 @dataclass(frozen=True, slots=True)
 class PageLoss:
-    """A place in a page file that cannot be read: ``size`` bytes from ``offset``."""
+    """A place in a page file that cannot be read: ``size`` bytes from ``offset``, with the ids that can be made out there."""
 
     file: str
     offset: int
     size: int
+    message_ids: tuple[int, ...]
     reason: str
 
 
@@ -56,10 +58,13 @@ def _details(page: StoredPage, queue_id: int, index: int) -> tuple[int, int]:
 
 def _records(file_system: FileSystem, path: str, number: int, page: StoredPage) -> Iterator[tuple[int, MessageRecord] | PageLoss]:
     try:
-        header = read_header(file_system, path, number, 0)
         data = file_system.read(path)
-    except (JournalDamagedError, OSError) as error:
-        yield PageLoss(path, 0, page.end, str(error))
+        header = replace(decode_segment_header(data, lenient=True), sequence=number)
+        read_header(file_system, path, number, 0)
+    except JournalDamagedError as error:
+        yield PageLoss(path, 0, HEADER_SIZE, (), error.reason)
+    except (OSError, StorageFormatError) as error:
+        yield PageLoss(path, 0, page.end, (), f"this page is needed and cannot be read: {error}")
         return
     at = HEADER_SIZE
     while at < page.end:
@@ -67,11 +72,16 @@ def _records(file_system: FileSystem, path: str, number: int, page: StoredPage) 
         if frame is None:
             frame = next(find_frames(data, header.seed, at + 1), None)
             end = page.end if frame is None else frame.offset
-            yield PageLoss(path, at, end - at, "no valid frame in a page")
+            yield PageLoss(path, at, end - at, _claimed(data, at, end), "no valid frame in a page")
             if frame is None:
                 return
         try:
             yield from page_records(frame.content)
         except StorageFormatError as error:
-            yield PageLoss(path, frame.offset, frame.end - frame.offset, str(error))
+            ids = _claimed(data, frame.offset, frame.end)
+            yield PageLoss(path, frame.offset, frame.end - frame.offset, ids, str(error))
         at = frame.end
+
+
+def _claimed(data: bytes, start: int, end: int) -> tuple[int, ...]:
+    return tuple(record.message_id for _, record in claimed_messages(data, start, end))

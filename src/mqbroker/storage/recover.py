@@ -6,7 +6,7 @@ Nothing here writes into the folder that it reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import Recovered, RecoveredReference, StoreBatch
@@ -16,6 +16,7 @@ from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.filesystem import FileSystem, join
 from mqbroker.storage.folders import journal_node_id
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
+from mqbroker.storage.page_losses import PageFilesFound, ids_not_spoken_of, ids_spoken_of
 from mqbroker.storage.page_unfold import unfold_pages
 from mqbroker.storage.replay import MARK_MISSING, State, find_images, record_ids, replay
 from mqbroker.storage.restore import to_recovered
@@ -34,6 +35,7 @@ from mqclient.storageformat.frames import (
     find_frames,
     frame_at,
 )
+from mqclient.storageformat.page_records import PageGoneRecord
 from mqclient.storageformat.records import Mark, Record, Trim, decode_records
 
 COPY_CHUNK = 1024 * 1024
@@ -69,7 +71,8 @@ class SalvagedState:
     """What the readable records add up to; ``losses`` are the places that cannot be read, ``node_id`` is raw.
 
     Left out and not among ``losses``: large messages whose body is missing or cut off (message id to body id), and messages whose
-    queues went with unreadable bindings (of several queues the others keep them), and messages of prepared branches whose record is lost.
+    queues went with unreadable bindings (of several queues the others keep them), messages of prepared branches whose record is lost, and
+    messages in pages that no readable record of the journal counts.
     """
 
     state: State
@@ -77,6 +80,7 @@ class SalvagedState:
     missing_bodies: dict[int, int] = field(default_factory=dict)
     without_queue: list[int] = field(default_factory=list)
     without_branch: list[int] = field(default_factory=list)
+    without_page: list[int] = field(default_factory=list)
     node_id: bytes | None = None
 
 
@@ -100,7 +104,7 @@ def read_state(file_system: FileSystem, settings: StoreSettings) -> State:
     state = replay(find_images(file_system, settings.journal_directory, settings.bindings_directory))
     if settings.paging_directory is not None:
         for loss in unfold_pages(file_system, settings.paging_directory, state):
-            raise JournalDamagedError(loss.file, loss.offset, (), loss.reason)
+            raise JournalDamagedError(loss.file, loss.offset, loss.message_ids, loss.reason)
     return state
 
 
@@ -134,9 +138,12 @@ def salvage_state(file_system: FileSystem, settings: StoreSettings) -> SalvagedS
             losses.append(Loss(each.file, each.offset, 0, (), str(error)))
     saved = SalvagedState(state, losses, node_id=journal_node_id(file_system, settings))
     if settings.paging_directory is not None:
+        if any(loss.file.startswith(settings.journal_directory) for loss in losses):
+            gone = {each.record.page for each in messages if isinstance(each.record, PageGoneRecord)}
+            saved.without_page = _name_paged(file_system, settings.paging_directory, saved, gone)
         state.pages.drop_unrouted(lambda queue_id: True)
         found_in_pages = unfold_pages(file_system, settings.paging_directory, state)
-        losses += (Loss(loss.file, loss.offset, loss.size, (), loss.reason) for loss in found_in_pages)
+        losses += (Loss(loss.file, loss.offset, loss.size, loss.message_ids, loss.reason) for loss in found_in_pages)
     _drop_bodies_lost(file_system, settings, saved)
     without_queue = state.drop_unrouted()
     if not all(loss.file.startswith(settings.journal_directory) for loss in losses):
@@ -158,6 +165,9 @@ def salvage(file_system: FileSystem, settings: StoreSettings) -> Salvage:
     if saved.without_branch:
         reason = "these messages were sent in XA branches that are not known any more"
         losses.append(Loss(settings.journal_directory, 0, 0, tuple(saved.without_branch), reason))
+    if saved.without_page:
+        reason = "nothing that can be read of the journal counts these messages in pages"
+        losses.append(Loss(settings.paging_directory or "", 0, 0, tuple(saved.without_page), reason))
     return Salvage(recovered_of(file_system, settings, saved.state), losses, saved.state.id_limit, saved.node_id)
 
 
@@ -224,6 +234,18 @@ def _with_copied_body(message: Message, store: FileStore, copies: dict[int, File
         copy.hold()
     message.large = copy
     return message
+
+
+def _name_paged(file_system: FileSystem, directory: str, saved: SalvagedState, gone: set[int]) -> list[int]:
+    """Add to the losses of the journal the messages in pages that they are about; returns those that nothing counts any more."""
+    files, pages = PageFilesFound(file_system, directory), saved.state.pages
+    for place, loss in enumerate(saved.losses):
+        if loss.size and file_system.exists(loss.file):
+            content = claimed_content(memoryview(file_system.read(loss.file)), loss.offset)
+            ids = dict.fromkeys((*loss.message_ids, *ids_spoken_of(content, files, pages)))
+            saved.losses[place] = replace(loss, message_ids=tuple(ids))
+    named = {message_id for loss in saved.losses for message_id in loss.message_ids}
+    return [message_id for message_id in ids_not_spoken_of(files, pages, gone) if message_id not in named]
 
 
 def _readable(file_system: FileSystem, directory: str, kind: int, losses: list[Loss], highest: int | None = None) -> list[JournalRecord]:
