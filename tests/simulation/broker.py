@@ -43,12 +43,12 @@ QUEUES: dict[str, tuple[str, ...]] = {
     "shipped": ("shipped",),
     "stock": ("stock",),
     "news": ("news.archive", "news.mail"),
-    DEAD_LETTERS: (DEAD_LETTERS,),
-    EXPIRED: (EXPIRED,),
     PERISHABLES: (PERISHABLES,),
     SORTED: (SORTED_QUEUE,),
+    DEAD_LETTERS: (DEAD_LETTERS,),
+    EXPIRED: (EXPIRED,),
 }
-"""The queues of each address."""
+"""The queues of each address; those that get messages of others come last, as they are drained in this order."""
 MULTICAST_ADDRESSES = ("news",)
 
 STORE = StoreSettings(
@@ -135,7 +135,9 @@ class BrokerNode:
         self.damage_due = False
         self.was_damaged = False
         self.damage: Damage | None = None
-        """What was done to the files since the last start that succeeded."""
+        """What was done to the files, and was not recovered yet."""
+        self.damage_seen = False
+        """The broker has ended because it read a damaged page."""
         self.slow_disk = 1.0
         self.disk = SimulatedDisk(world.generator("disk"))
         self.disk.on_crash = self._power_lost
@@ -167,7 +169,12 @@ class BrokerNode:
         self._turn_ready = False
         self._failures_known = self.disk.failures
         self._synced_at_failure = None
-        if self.damage_due:
+        if self.damage is not None and not self.damage.still_there:
+            self.damage = None
+        if self.damage_seen and self.damage is not None:
+            self._recover()
+        self.damage_seen = False
+        if self.damage_due and self.damage is None:
             self.damage_due = False
             self.damage = damage.inflict(self.world, self.disk, STORE)
         self.process = Process(self.world, f"broker life {self.starts}", self._clock_rng)
@@ -179,7 +186,7 @@ class BrokerNode:
         except (StorageError, OSError) as error:
             self._does_not_start(error)
         else:
-            if self.damage is not None:
+            if self.damage is not None and not self.damage.late:
                 self.world.violation(f"the broker starts although {self.damage}")
 
     def _does_not_start(self, error: Exception) -> None:
@@ -189,12 +196,24 @@ class BrokerNode:
         self.process.end()
         self.disk.end_process()
         if isinstance(error, JournalDamagedError) and self.damage is not None:
-            found, self.damage = self.damage, None
-            self.was_damaged = True
-            found.recover(error, self.ledger)
+            self.damage.check(error)
+            self._recover()
         elif self.disk.failures == self._failures_known:
             self.world.violation(f"the broker does not start: {error}")
         self.world.schedule(0.3, self.start)
+
+    def _recover(self) -> None:
+        """The operator has the journal recovered."""
+        assert self.damage is not None
+        found, self.damage = self.damage, None
+        self.was_damaged = True
+        found.recover(self.ledger)
+
+    def have_damage_looked_for(self) -> None:
+        """The operator has the journal recovered although no damage was seen yet."""
+        if self.damage is not None:
+            self.damage_seen = True
+            self.crash(False, 0.1)
 
     def _start(self) -> None:
         process = self.process
@@ -349,7 +368,9 @@ class BrokerNode:
         if not process.alive:
             return
         self.world.note(f"{process.name}: the store has failed: {reason}")
-        if self.disk.failures == self._failures_known:
+        if self.damage is not None and self.damage.late and f"{self.damage.path}: damaged at" in reason:
+            self.damage_seen = True
+        elif self.disk.failures == self._failures_known:
             self.world.violation(f"the store has failed on a healthy disk: {reason}")
         self._synced_at_failure = self.store.synced
         process.call_later(self._disk_rng.uniform(0, 0.3), self._give_up, process)

@@ -1,6 +1,7 @@
-"""A bit of a closed segment flips while the broker is down, and the operator has the journal recovered.
+"""A bit of a closed segment or of a page flips while the broker is down, and the operator has the journal recovered.
 
-What may be lost then is exactly what the recovery names; of everything else every promise still holds.
+What may be lost then is exactly what the recovery names; of everything else every promise still holds.  Damage of a segment, or of the
+header of a page, refuses the start.  Damage of anything else in a page ends the broker when that place is read, which may be never.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
@@ -16,9 +17,11 @@ from mqbroker.cli.data_recover import Loss, Salvage, salvage, write_journal
 from mqbroker.cli.journal_folder import DataFolders
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.pages import page_number
+from mqbroker.storage.filesystem import join
+from mqbroker.storage.page_reader import page_records
+from mqbroker.storage.pages import folder_name, page_name, page_number
 from mqbroker.storage.recover import read_folder
-from mqbroker.storage.replay import find_images, record_ids
+from mqbroker.storage.replay import Images, find_images, record_ids, replay
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
 from mqclient.storageformat.page_records import PageJournalRecord
@@ -33,54 +36,93 @@ State = dict[int, tuple[str, tuple[tuple[str, int], ...]]]
 
 
 def inflict(world: World, disk: SimulatedDisk, settings: StoreSettings) -> Damage | None:
-    """Flip a bit that matters; None when there is no closed segment."""
+    """Flip a bit that matters; None when there is neither a closed segment nor a page."""
     rng = world.generator("damage")
     images = find_images(disk, settings.journal_directory, settings.bindings_directory)
-    closed = [segment for image in (images.messages, images.bindings) for segment in image.segments[:-1]]
-    if not closed:
+    closed = [(segment.path, segment.end) for image in (images.messages, images.bindings) for segment in image.segments[:-1]]
+    pages = _pages(images, settings)
+    if not closed and not pages:
         return None
-    before, files = read_folder(disk, settings), disk.files()
-    segment = rng.choice(closed)
-    offset = rng.randrange(segment.end)
-    bit = rng.randrange(8)
-    disk.flip_bit(segment.path, offset, bit)
-    world.note(f"bit {bit} at {offset} of {segment.path} flips")
-    return Damage(world, disk, settings, segment.path, offset, before, files, rng)
+    path, end = rng.choice(pages if pages and (not closed or rng.random() < 0.6) else closed)
+    damage = Damage(world, disk, settings, path, rng.randrange(end), rng.randrange(8), rng)
+    damage.flip()
+    world.note(f"bit {damage.bit} at {damage.offset} of {path} flips")
+    return damage
+
+
+def _pages(images: Images, settings: StoreSettings) -> list[tuple[str, int]]:
+    """Path and end of the pages that are needed."""
+    found = sorted(replay(images).pages.by_number.items())
+    directory = join(settings.paging_directory or "", "")
+    return [(join(directory + folder_name(page.address or ""), page_name(number)), page.end) for number, page in found]
 
 
 @dataclass(slots=True)
 class Damage:
-    """A bit flipped at ``offset`` of ``path``; ``before`` is what a start would have recovered, ``files`` what the disk held."""
+    """A bit flipped at ``offset`` of ``path``.
+
+    ``before`` is what a start would have recovered without, ``files`` what the disk held: both are looked at when the operator acts.
+    """
 
     world: World
     disk: SimulatedDisk
     settings: StoreSettings
     path: str
     offset: int
-    before: Recovered
-    files: dict[str, bytes]
+    bit: int
     rng: random.Random
+    before: Recovered = field(default_factory=Recovered)
+    files: dict[str, bytes] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"a bit has flipped at {self.offset} of {self.path}"
 
-    def recover(self, error: JournalDamagedError, ledger: Ledger) -> None:
-        """Check what the refused start says, put the recovered journal in place, and excuse what is lost."""
+    @property
+    def in_page(self) -> bool:
+        return self.path.endswith(".page")
+
+    @property
+    def late(self) -> bool:
+        """Is it seen only when the place is read?"""
+        return self.in_page and self.offset >= HEADER_SIZE
+
+    @property
+    def still_there(self) -> bool:
+        """A page goes when it is consumed."""
+        return self.disk.exists(self.path)
+
+    def flip(self) -> None:
+        self.disk.flip_bit(self.path, self.offset, self.bit)
+
+    def check(self, error: JournalDamagedError) -> None:
+        """Does the refused start say what is damaged?"""
         if error.file != self.path or error.offset > self.offset:
             self.world.violation(f"{self}, but the start is refused for offset {error.offset} of {error.file}")
+
+    def recover(self, ledger: Ledger) -> None:
+        """Put the recovered journal in place, and excuse what is lost."""
+        self.flip()
+        self.before, self.files = read_folder(self.disk, self.settings), self.disk.files()
+        self.flip()
+        in_pages = self._ids_in_all_pages()
         salvaged = self._salvage()
-        named = {
+        told = {
             *salvaged.missing_bodies,
             *salvaged.without_queue,
             *salvaged.without_branch,
-            *(message_id for loss in salvaged.losses for message_id in self._ids_in(loss)),
+            *salvaged.without_page,
+            *(message_id for loss in salvaged.losses for message_id in loss.message_ids),
         }
+        named = told | {message_id for loss in salvaged.losses for message_id in self._ids_in(loss)}
         self.world.note(f"recovered; lost: {[str(loss) for loss in salvaged.losses]}, in all {sorted(named)}")
         if not any(loss.file == self.path and loss.start <= self.offset for loss in salvaged.losses):
             self.world.violation(f"{self}, but the recovery names {[str(loss) for loss in salvaged.losses]}")
         after = read_folder(self.disk, self.settings)
         old, new = _state(self.before), _state(after)
         changed = {message_id for message_id in old.keys() | new.keys() if old.get(message_id) != new.get(message_id)}
+        unnamed = (old.keys() - new.keys()) & in_pages - told
+        if unnamed and not self.in_page:
+            self.world.violation(f"{self}; messages {sorted(unnamed)} in pages are lost, and the recovery does not name them")
         if not changed <= named:
             self.world.violation(f"{self}; messages {sorted(changed - named)} are not as they were, and the recovery does not name them")
         ledger.excuse((old.get(message_id) or new[message_id])[0] for message_id in changed)
@@ -99,15 +141,19 @@ class Damage:
             return set()
         frames = read_frames(memoryview(data), decode_segment_header(data).seed)
         lost = [frame.content for frame in frames if frame.offset < loss.end and frame.end > loss.start]
+        if loss.file.endswith(".page"):
+            return {record.message_id for content in lost for _, record in page_records(content)}
         return {number for content in lost for number in (*record_ids(content), *self._ids_in_pages(content))}
+
+    def _ids_in_all_pages(self) -> set[int]:
+        return {number for path, data in self.files.items() if path.endswith(".page") for number in _ids_in_page(data)}
 
     def _ids_in_pages(self, content: memoryview) -> Iterator[int]:
         """The ids of all messages in the pages that the journal spoke of there."""
         pages = {record.page for record in decode_records(content) if isinstance(record, PageJournalRecord)}
         for path, data in self.files.items() if pages else ():
             if page_number(path.rpartition("/")[2]) in pages:
-                for frame in read_frames(memoryview(data), decode_segment_header(data).seed):
-                    yield from record_ids(frame.content)
+                yield from _ids_in_page(data)
 
     def _salvage(self) -> Salvage:
         """What ``mqbroker data recover`` does, on copies of the files."""
@@ -136,6 +182,12 @@ class Damage:
             settings.paging_directory or "",
         )
         return DataFolders(*(root / name.lstrip("/") for name in names))
+
+
+def _ids_in_page(data: bytes) -> Iterator[int]:
+    if len(data) >= HEADER_SIZE:
+        for frame in read_frames(memoryview(data), decode_segment_header(data).seed):
+            yield from (record.message_id for _, record in page_records(frame.content))
 
 
 def _files(root: Path) -> Iterator[tuple[str, bytes]]:

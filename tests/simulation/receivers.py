@@ -281,7 +281,7 @@ class Drain(Actor):
             simulation, DRAIN, reconnect_attempts=0, consumer_window_size=-1, confirmation_window_size=-1, compress_large_message=False
         )
         self.left = [queue for queues in QUEUES.values() for queue in queues]
-        self.left += [queue for queue in OWN_QUEUES if queue in simulation.broker.messaging.core.queues]
+        self.left += OWN_QUEUES
 
     @property
     def _delayed(self) -> bool:

@@ -130,6 +130,9 @@ class Simulation:
         world.note("everything is healed")
         if not self._all_end(self.actors) or not self._broker_is_left():
             return
+        broker.have_damage_looked_for()
+        if not world.run(PATIENCE, lambda: broker.running):
+            return
         if world.generator("last crash").random() < 0.5:
             broker.crash(True, 0.1)
             if not world.run(PATIENCE, lambda: broker.running):

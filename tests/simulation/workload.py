@@ -236,8 +236,11 @@ class Sender(Actor):
             message.put(KEY_ROUTING_TYPE, ANYCAST, BYTE)
         number = int(identity.rpartition("-")[2])
         queues = queues_of(self.address, QUEUES.get(self.address, (self.address,)), color)
-        sent = Sent(identity, self.name, number, priority, durable, queues, Outcome.UNKNOWN, self.address, color, not late, self.world.now)
-        sent.drops = self.simulation.broker.plan.drops(self.address)
+        drops = self.simulation.broker.plan.drops(self.address)
+        # What was dropped once may be taken when it is sent again, later.
+        ordered = not late and not drops
+        sent = Sent(identity, self.name, number, priority, durable, queues, Outcome.UNKNOWN, self.address, color, ordered, self.world.now)
+        sent.drops = drops
         self.ledger.send(sent)
         return message
 
