@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mqbroker.storage.filesystem import FileSystem, join
-from mqbroker.storage.page_reader import page_records
+from mqbroker.storage.page_reader import is_durable, page_records
 from mqbroker.storage.page_state import StoredPages
 from mqbroker.storage.pages import has_bit, page_number
 from mqclient.storageformat.frames import (
-    FRAME_HEADER_SIZE,
     HEADER_SIZE,
     StorageFormatError,
-    claimed_content,
     decode_segment_header,
     find_frames,
     frame_at,
@@ -28,22 +26,7 @@ from mqclient.storageformat.page_records import (
     PageQueueRecord,
     PageRecord,
 )
-from mqclient.storageformat.records import MessageRecord, decode_records
-from mqclient.wire.message import scan_headers
-
-
-def claimed_messages(data: bytes, start: int, end: int) -> Iterator[tuple[int, MessageRecord]]:
-    """The durable messages, with their index, that a damaged place of a page still seems to hold."""
-    view = memoryview(data)[:end]
-    while start < end:
-        content = claimed_content(view, start)
-        try:
-            for index, record in page_records(content):
-                if _is_durable(record):
-                    yield index, record
-        except StorageFormatError:
-            pass
-        start += FRAME_HEADER_SIZE + len(content)
+from mqclient.storageformat.records import decode_records
 
 
 class PageFilesFound:
@@ -82,7 +65,7 @@ class PageFilesFound:
             if frame is None:
                 return
             try:
-                yield from ((index, record.message_id) for index, record in page_records(frame.content) if _is_durable(record))
+                yield from ((index, record.message_id) for index, record in page_records(frame.content) if is_durable(record))
             except StorageFormatError:
                 pass
             at = frame.end
@@ -121,7 +104,3 @@ def _concerns(record: PageJournalRecord, index: int, pages: StoredPages) -> bool
     if isinstance(record, PageQueueRecord):
         return not record.bits or has_bit(record.bits, index) or any(index == detail[0] for detail in record.details)
     return isinstance(record, PageGoneRecord) or index == record.index
-
-
-def _is_durable(record: MessageRecord) -> bool:
-    return scan_headers(record.buffer, record.headers).durable

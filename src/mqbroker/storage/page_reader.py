@@ -13,9 +13,17 @@ from mqbroker.storage.filesystem import FileSystem
 from mqbroker.storage.page_compression import decompress
 from mqbroker.storage.pages import has_bit, set_bits
 from mqbroker.storage.restore import address_of
-from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, StorageFormatError, frame_at, frame_end
+from mqclient.storageformat.frames import (
+    FRAME_HEADER_SIZE,
+    HEADER_SIZE,
+    StorageFormatError,
+    claimed_content,
+    frame_at,
+    frame_end,
+)
 from mqclient.storageformat.page_records import PageCompressed, PagePosition
 from mqclient.storageformat.records import MessageRecord, decode_records
+from mqclient.wire.message import scan_headers
 
 if TYPE_CHECKING:
     from mqbroker.storage.pages import Folder, Page, PageQueue
@@ -50,6 +58,26 @@ def page_records(content: memoryview) -> Iterator[tuple[int, MessageRecord]]:
             raise StorageFormatError(f"{type(record).__name__} in a page")
 
 
+def is_durable(record: MessageRecord) -> bool:
+    return scan_headers(record.buffer, record.headers).durable
+
+
+def claimed_ids(data: bytes, start: int, end: int) -> list[int]:
+    """The ids of the durable messages that a damaged place of a page still seems to hold."""
+    ids: list[int] = []
+    view = memoryview(data)[:end]
+    while start < end:
+        content = claimed_content(view, start)
+        try:
+            for _, record in page_records(content):
+                if is_durable(record):
+                    ids.append(record.message_id)
+        except StorageFormatError:
+            pass
+        start += FRAME_HEADER_SIZE + len(content)
+    return ids
+
+
 class PageFiles:
     """Reads pieces of page files, and keeps the last ones.
 
@@ -72,9 +100,11 @@ class PageFiles:
             return found
         try:
             piece = self._read(page, offset)
+        except JournalDamagedError as error:
+            self._on_damage(error)
+            return None
         except (OSError, StorageFormatError) as error:
-            damage = JournalDamagedError(page.path, offset, (), f"a page cannot be read: {error}")
-            self._on_damage(damage)
+            self._on_damage(JournalDamagedError(page.path, offset, (), f"a page cannot be read: {error}"))
             return None
         if piece[2] <= CACHED_BYTES_MAX // 4:
             self._cache[key] = piece
@@ -102,7 +132,9 @@ class PageFiles:
             if frame is None:
                 if (at and at + FRAME_HEADER_SIZE > len(data)) or (at and at + frame_end(view[at : at + FRAME_HEADER_SIZE]) > len(data)):
                     break
-                raise StorageFormatError(f"no valid frame at {offset + at}")
+                end = min(at + max(frame_end(view[at : at + FRAME_HEADER_SIZE]), 1), len(data))
+                ids = claimed_ids(data, at, end)
+                raise JournalDamagedError(page.path, offset + at, ids, "a page cannot be read: no valid frame")
             for index, record in page_records(frame.content):
                 entry = self._entry(page, index, record)
                 if entry is not None:

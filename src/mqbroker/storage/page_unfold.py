@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filesystem import FileSystem, join
-from mqbroker.storage.page_losses import claimed_messages
-from mqbroker.storage.page_reader import page_records
+from mqbroker.storage.page_reader import claimed_ids, is_durable, page_records
 from mqbroker.storage.page_recovery import read_header
 from mqbroker.storage.page_state import StoredPage
 from mqbroker.storage.pages import folder_name, has_bit, page_name
 from mqbroker.storage.replay import State, StoredMessage
 from mqclient.storageformat.frames import HEADER_SIZE, StorageFormatError, decode_segment_header, find_frames, frame_at
 from mqclient.storageformat.records import MessageRecord
-from mqclient.wire.message import scan_headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ def unfold_pages(file_system: FileSystem, directory: str, state: State) -> list[
                 continue
             index, record = found
             references = {queue_id: _details(page, queue_id, index) for queue_id in record.queue_ids if _is_left(page, queue_id, index)}
-            if references and scan_headers(record.buffer, record.headers).durable:
+            if references and is_durable(record):
                 state.messages[record.message_id] = StoredMessage(0, record, references)
     return losses
 
@@ -70,18 +68,15 @@ def _records(file_system: FileSystem, path: str, number: int, page: StoredPage) 
     while at < page.end:
         frame = frame_at(memoryview(data), at, header.seed)
         if frame is None:
-            frame = next(find_frames(data, header.seed, at + 1), None)
+            # What stands beyond the end that the journal noted was never committed.
+            frame = next((each for each in find_frames(data, header.seed, at + 1) if each.offset < page.end), None)
             end = page.end if frame is None else frame.offset
-            yield PageLoss(path, at, end - at, _claimed(data, at, end), "no valid frame in a page")
+            yield PageLoss(path, at, end - at, tuple(claimed_ids(data, at, end)), "no valid frame in a page")
             if frame is None:
                 return
         try:
             yield from page_records(frame.content)
         except StorageFormatError as error:
-            ids = _claimed(data, frame.offset, frame.end)
+            ids = tuple(claimed_ids(data, frame.offset, frame.end))
             yield PageLoss(path, frame.offset, frame.end - frame.offset, ids, str(error))
         at = frame.end
-
-
-def _claimed(data: bytes, start: int, end: int) -> tuple[int, ...]:
-    return tuple(record.message_id for _, record in claimed_messages(data, start, end))

@@ -36,7 +36,7 @@ from mqclient.storageformat.frames import (
     frame_at,
 )
 from mqclient.storageformat.page_records import PageGoneRecord
-from mqclient.storageformat.records import Mark, Record, Trim, decode_records
+from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, Mark, Record, Trim, decode_records
 
 COPY_CHUNK = 1024 * 1024
 """Bytes of a large message's body that are copied at a time."""
@@ -136,6 +136,7 @@ def salvage_state(file_system: FileSystem, settings: StoreSettings) -> SalvagedS
             state.apply(0, each.record)
         except StorageFormatError as error:
             losses.append(Loss(each.file, each.offset, 0, (), str(error)))
+    _drop_replaced(state)
     saved = SalvagedState(state, losses, node_id=journal_node_id(file_system, settings))
     if settings.paging_directory is not None:
         if any(loss.file.startswith(settings.journal_directory) for loss in losses):
@@ -234,6 +235,15 @@ def _with_copied_body(message: Message, store: FileStore, copies: dict[int, File
         copy.hold()
     message.large = copy
     return message
+
+
+def _drop_replaced(state: State) -> None:
+    """Of several queues or addresses of one name keep the youngest: the others were deleted, and that is what is lost."""
+    youngest: dict[tuple[object, object], object] = {}
+    for what, number in sorted((key for key in state.bindings if key[0] in (ADDRESS_BINDING, QUEUE_BINDING)), reverse=True):
+        name = state.bindings[what, number].value.get("name")
+        if youngest.setdefault((what, name), number) != number:
+            del state.bindings[what, number]
 
 
 def _name_paged(file_system: FileSystem, directory: str, saved: SalvagedState, gone: set[int]) -> list[int]:

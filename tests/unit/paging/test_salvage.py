@@ -8,7 +8,7 @@ from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.pages import folder_name
 from mqbroker.storage.recover import read_folder, salvage, salvage_state
-from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
+from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, encode_frame, read_frames
 from tests.unit.paging.support import ALWAYS, PagingBroker, Taker
 from tests.unit.storage.support import JOURNAL, Rig
 
@@ -99,6 +99,21 @@ class SalvageTests(SynchronousTestCase):
                     self.assertEqual(refused.exception.message_ids, loss.message_ids)
                     self.disk.flip_bit(path, position)
         self.assertGreater(lossy, 50)
+
+    def test_what_was_never_committed_is_not_saved(self) -> None:
+        """A crash may leave messages in a page beyond the place up to which the journal says that it counts."""
+        self.make()
+        path = f"{PAGING}/{folder_name('t')}/{self.broker.page_files()[-1]}"
+        data = self.disk.read(path)
+        seed = decode_segment_header(data).seed
+        *_, last = read_frames(memoryview(data), seed)
+        stray = bytes(last.content).replace(max(self.before).to_bytes(8, "big"), (999_999).to_bytes(8, "big"))
+        file = self.disk.open(path)
+        file.write(last.end, encode_frame([stray], seed, last.end, 0))
+        file.close()
+        self.assertEqual(ids(read_folder(self.disk, self.settings)), self.before)
+        self.disk.flip_bit(path, last.offset + 9)
+        self.assertLess(ids(salvage(self.disk, self.settings).recovered), self.before)
 
     def test_a_damaged_header_of_a_page_costs_nothing_but_is_told(self) -> None:
         self.make()

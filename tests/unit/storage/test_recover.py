@@ -10,7 +10,7 @@ from mqbroker.messaging.ports import AddressRecord, RecoveredReference
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.recover import JournalRecord, Loss, journal_records, read_folder, refill, salvage, salvage_state
 from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, decode_segment_header, read_frames
-from mqclient.storageformat.records import AcknowledgeRecord, BindingRecord, MessageRecord
+from mqclient.storageformat.records import AcknowledgeRecord, BindingGoneRecord, BindingRecord, MessageRecord, decode_records
 from mqclient.wire.message import CoreMessage
 from tests.simulation.disk import SimulatedDisk
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig, ids
@@ -199,6 +199,34 @@ class SalvageTests(TestCase):
 
 
 class LostQueueTests(TestCase):
+    def test_of_two_queues_of_one_name_the_younger_is_there(self) -> None:
+        """That the older one was deleted stands in a lost place."""
+        rig = Rig()
+        rig.start()
+        old = rig.queue("q")
+        lost = rig.add(old)
+        rig.settle()
+        batch = rig.store.begin()
+        batch.delete_queue(old)
+        rig.store.commit(batch)
+        rig.settle()
+        new = rig.queue("q")
+        kept = rig.add(new)
+        rig.settle()
+        rig.stop()
+        path = f"{BINDINGS}/{rig.files(BINDINGS)[0]}"
+        data = rig.disk.read(path)
+        (gone,) = (
+            frame
+            for frame in read_frames(memoryview(data), decode_segment_header(data).seed)
+            if any(isinstance(record, BindingGoneRecord) for record in decode_records(frame.content))
+        )
+        rig.disk.flip_bit(path, gone.end - 1)
+        saved = salvage(rig.disk, rig.settings)
+        self.assertEqual([queue.queue_id for queue in saved.recovered.queues], [new])
+        self.assertEqual(ids(saved.recovered), [kept.message_id])
+        self.assertIn(lost.message_id, saved.losses[-1].message_ids)
+
     def test_a_message_that_keeps_another_queue_is_named_too(self) -> None:
         rig = Rig()
         rig.start()
