@@ -1,4 +1,4 @@
-# make run    a broker on tcp://127.0.0.1:61616, from a fresh clone
+# make run    a broker on tcp://127.0.0.1:61616, from a fresh clone; CONFIG=config/cluster-symmetric: three of them
 # make test   everything that CI runs
 # make bench | docs | fuzz MINUTES=n | hostile | simulate SEEDS=n | soak MINUTES=n ROUNDS=n | clean
 
@@ -19,7 +19,8 @@ FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)
 .PHONY: run test bench docs fuzz hostile simulate soak install clean
 
 run: $(VENV)/.installed
-	@exec $(BIN)/twistd -n --pidfile= mqbroker --config $(CONFIG)
+	@if [ -d $(CONFIG) ]; then exec $(PY) config/run_cluster.py $(CONFIG); \
+	else exec $(BIN)/twistd -n --pidfile= mqbroker --config $(CONFIG); fi
 
 install: $(VENV)/.installed
 

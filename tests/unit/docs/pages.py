@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = (ROOT, ROOT / "docs", ROOT / "protocol-spec", ROOT / "clients" / "mqclient")
+FOLDERS = (
+    ROOT,
+    ROOT / "docs",
+    ROOT / "protocol-spec",
+    ROOT / "clients" / "mqclient",
+    ROOT / "config",
+    *sorted((ROOT / "config").glob("*/")),
+)
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 CODE = re.compile(r"`([^`\n]+)`")
 

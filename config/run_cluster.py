@@ -1,0 +1,92 @@
+"""Runs every broker of one of the folders beside this file until Ctrl-C: ``python config/run_cluster.py config/cluster-symmetric``.
+
+Each folder in it that has a broker.xml is one broker; its data go to ``data/`` in the current folder.  The one called ``artemis`` is a real
+Artemis, which is looked for in the folder that the environment variable ARTEMIS_HOME names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+ARTEMIS = "artemis"
+STOPPED = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+"""Statuses of a broker that was stopped: both kinds end by the signal once everything is done, Java with a number for it."""
+
+
+class SetupError(Exception):
+    """A broker cannot be started; says what to do."""
+
+
+def command(node: Path, data: Path) -> list[str]:
+    """What runs the broker of the folder ``node`` with its data in ``data``.  Raises SetupError."""
+    if node.name != ARTEMIS:
+        return [sys.executable, "-m", "mqbroker.cli.daemon", "--config", str(node / "broker.xml"), "--data", str(data)]
+    program = Path(os.environ.get("ARTEMIS_HOME", "")) / "bin" / "artemis"
+    if "ARTEMIS_HOME" not in os.environ or not program.exists():
+        raise SetupError("set ARTEMIS_HOME to the folder of an unpacked Apache ActiveMQ Artemis")
+    instance = data / "instance"
+    if not instance.exists():
+        create = [str(program), "create", str(instance), "--silent", "--user=admin", "--password=admin", "--allow-anonymous"]
+        subprocess.run([*create, "--no-autotune", "--no-web", "--nio"], check=True)
+    shutil.copy(node / "broker.xml", instance / "etc" / "broker.xml")
+    return [str(instance / "bin" / "artemis"), "run"]
+
+
+def show(name: str, process: subprocess.Popen[str]) -> None:
+    """Print what a broker writes, with its name in front, and at last how it ended."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        print(f"{name} | {line}", end="", flush=True)
+    status = process.wait()
+    print(f"{name} | {'stopped' if status in STOPPED else f'ended with status {status}'}", flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Returns the exit status: 0 when every broker was stopped in order."""
+    if len(arguments) != 1:
+        print("usage: python config/run_cluster.py FOLDER", file=sys.stderr)
+        return 2
+    folder = Path(arguments[0])
+    nodes = sorted(path.parent for path in folder.glob("*/broker.xml"))
+    if not nodes:
+        print(f"{folder} has no folders with a broker.xml", file=sys.stderr)
+        return 2
+    processes: list[subprocess.Popen[str]] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for process in processes:
+            process.terminate()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    threads = []
+    try:
+        for node in nodes:
+            data = Path("data", folder.resolve().name, node.name).absolute()
+            data.mkdir(parents=True, exist_ok=True)
+            # In a session of its own a broker gets Ctrl-C from here alone, once.
+            process = subprocess.Popen(
+                command(node, data), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            )
+            processes.append(process)
+            threads.append(threading.Thread(target=show, args=(node.name, process)))
+            threads[-1].start()
+    except (SetupError, OSError, subprocess.CalledProcessError) as error:
+        print(f"{error}", file=sys.stderr)
+        stop(0, None)
+        return 1
+    finally:
+        for thread in threads:
+            thread.join()
+    return 0 if all(process.returncode in STOPPED for process in processes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""The configurations in ``config/``: they load without a word, and the brokers of a folder fit each other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.cluster import ClusterConnectionConfiguration
+from mqbroker.config.configuration import Configuration
+from mqbroker.config.parse import load_configuration
+from mqbroker.config.properties import parse_properties
+from mqclient.urls import parse_connection_url
+
+CONFIG = Path(__file__).parents[3] / "config"
+FOLDERS = ("cluster-chain", "cluster-discovery", "cluster-static", "cluster-symmetric", "cluster-with-artemis")
+LOOPBACK = "127.0.0.1"
+
+
+class SampleTests(SynchronousTestCase):
+    def nodes(self, folder: str) -> dict[str, Configuration]:
+        """The brokers of a folder by name."""
+        found = {}
+        for path in sorted((CONFIG / folder).glob("*/broker.xml")):
+            loaded = load_configuration(str(path), lambda name: Path(name).read_bytes(), {})
+            self.assertEqual(loaded.warnings, [], path)
+            found[path.parent.name] = loaded.configuration
+        return found
+
+    def connection(self, configuration: Configuration) -> ClusterConnectionConfiguration:
+        (found,) = configuration.cluster_connections
+        return found
+
+    def links(self, folder: str) -> dict[str, tuple[str, ...] | None]:
+        """By broker: whom it is linked to."""
+        return {name: self.connection(each).static_connectors for name, each in self.nodes(folder).items()}
+
+    def test_every_folder_is_here(self) -> None:
+        self.assertEqual(sorted(path.name for path in CONFIG.glob("cluster-*")), sorted(FOLDERS))
+
+    def test_the_brokers_of_a_folder_fit_each_other(self) -> None:
+        for folder in FOLDERS:
+            nodes = self.nodes(folder)
+            self.assertEqual(len(nodes), 2 if folder == "cluster-with-artemis" else 3)
+            listening = {name: str(each.acceptors[0]) for name, each in nodes.items()}
+            self.assertEqual(len(set(listening.values())), len(nodes))
+            self.assertEqual(len({(each.cluster_user, each.cluster_password) for each in nodes.values()}), 1)
+            for name, each in nodes.items():
+                with self.subTest(folder=folder, node=name):
+                    self.assertEqual(each.name, name)
+                    self.assertEqual(self.connection(each).connector_ref, name)
+                    # A connector has the name of the broker that it leads to.
+                    self.assertEqual({key: str(uri) for key, uri in each.connectors.items()}.items() - listening.items(), set())
+                    self.assertEqual(each.address_settings_repository().lookup("any").redistribution_delay, 1000)
+                    self.assertTrue(all(uri.host == LOOPBACK for uri in [*each.acceptors, *each.connectors.values()]))
+
+    def test_the_shape_of_each_cluster(self) -> None:
+        self.assertEqual(
+            self.links("cluster-symmetric"), {"node0": ("node1", "node2"), "node1": ("node0", "node2"), "node2": ("node0", "node1")}
+        )
+        self.assertEqual(self.links("cluster-static"), {"node0": ("node1",), "node1": ("node0",), "node2": ("node0",)})
+        self.assertEqual(self.links("cluster-chain"), {"node0": ("node1",), "node1": ("node2",), "node2": None})
+        self.assertEqual(self.links("cluster-with-artemis"), {"mqbroker": ("artemis",), "artemis": ("mqbroker",)})
+        chain = [self.connection(each) for each in self.nodes("cluster-chain").values()]
+        self.assertEqual([each.max_hops for each in chain], [2, 2, 2])
+        self.assertEqual([each.allow_direct_connections_only for each in chain], [True, True, False])
+
+    def test_discovery_stays_on_this_machine(self) -> None:
+        for each in self.nodes("cluster-discovery").values():
+            (heard,) = each.discovery_groups.values()
+            (told,) = each.broadcast_groups
+            self.assertEqual(heard.endpoint, told.endpoint)
+            self.assertEqual(getattr(told.endpoint, "local_bind_address", None), LOOPBACK)
+            self.assertEqual(told.connectors, (each.name,))
+            self.assertEqual(self.connection(each).discovery_group, heard.name)
+
+    def test_clients_find_them(self) -> None:
+        for folder in FOLDERS:
+            ports = {each.acceptors[0].port for each in self.nodes(folder).values()}
+            entries = {entry.key: entry.value for entry in parse_properties((CONFIG / folder / "jndi.properties").read_bytes())}
+            factories = [value for key, value in entries.items() if key.startswith("connectionFactory.")]
+            self.assertTrue(factories)
+            for url in factories:
+                for uri in parse_connection_url(url).endpoints:
+                    with self.subTest(folder=folder, url=str(uri)):
+                        self.assertTrue(uri.port in ports if uri.scheme == "tcp" else (uri.host, uri.port) == ("231.7.7.7", 9876))
+
+    def test_the_read_me_names_command_and_ports(self) -> None:
+        for folder in FOLDERS:
+            text = (CONFIG / folder / "README.md").read_text()
+            self.assertIn(f"$ make run CONFIG=config/{folder}\n", text)
+            listed = dict(re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|$", text))
+            self.assertEqual(listed, {name: str(each.acceptors[0].port) for name, each in self.nodes(folder).items()})
