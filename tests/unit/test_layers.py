@@ -181,6 +181,8 @@ class StartUpTests(SynchronousTestCase):
         config = ROOT / "config" / "standalone" / "broker.xml"
         start += f"\nmqbroker.config.parse.load_configuration({str(config)!r}, lambda path: open(path, 'rb').read(), {{}})"
         late = {
+            "mqbroker.config.cluster_assembly",
+            "mqbroker.config.cluster_sections",
             "mqbroker.config.overrides",
             "mqbroker.messaging.filter_compile",
             "mqbroker.messaging.filter_parser",

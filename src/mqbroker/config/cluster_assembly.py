@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from ipaddress import AddressValueError, IPv4Address
 from itertools import combinations
 from typing import Any
 
@@ -22,12 +21,11 @@ from mqbroker.config.cluster_drafts import ClusterDrafts, Draft, Place, Ref
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
 from mqbroker.config.problems import Findings
 from mqbroker.config.transports import Unmask
-from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint
+from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
 from mqclient.text import nearest_name
 
 _UDP = ("group_address", "group_port", "local_bind_address", "local_bind_port")
 _JGROUPS = ("jgroups_file", "jgroups_channel")
-_RESERVED = "224.0.0.0"
 
 DEFAULT_CREDENTIALS = (
     "AMQ222007: Security risk! The cluster runs with the default cluster user and password, which everybody knows: "
@@ -165,16 +163,15 @@ class _Assembly:
             return None
         if jgroups:
             return JGroupsEndpoint(values["jgroups_channel"], values["jgroups_file"])
-        problem = _bad_group(values["group_address"])
-        if problem:
-            self._error(draft.at("group_address"), f"{shown}: <group-address>: {values['group_address']!r} {problem}")
+        address, port = values.get("local_bind_address"), values.get("local_bind_port", -1)
+        endpoint = UdpEndpoint(values["group_address"], values["group_port"], address, port)
+        try:
+            check_endpoint(endpoint)
+        except ValueError as error:
+            element = "local_bind_port" if port > 0 and not address else "group_address"
+            self._error(draft.at(element), f"{shown}: <{_element(element)}>: {error}")
             return None
-        port = values.get("local_bind_port", -1)
-        if port != -1 and values.get("local_bind_address") is None:
-            text = f"{shown}: <local-bind-port> ({port}) only holds together with <local-bind-address>: expected both, or neither"
-            self._error(draft.at("local_bind_port"), text)
-            return None
-        return UdpEndpoint(values["group_address"], values["group_port"], values.get("local_bind_address"), port)
+        return endpoint
 
     def _connectors(self, draft: Draft, field_name: str, shown: str) -> tuple[str, ...] | None:
         """The names in ``field_name``; None when it is not set, or when one of them is unknown, which is an error."""
@@ -241,7 +238,7 @@ class _Assembly:
                 text = (
                     f"acceptor {acceptor.name}: clusterConnection={name} is no cluster-connection{_hint(nearest_name(name, known), known)}"
                 )
-                self._warn(self._drafts.acceptors_place, f"{text}; its clients are told of the first one")
+                self._warn(self._drafts.acceptors, f"{text}; its clients are told of the first one")
 
     def _error(self, place: Place, text: str) -> None:
         self._findings.error(*place, text)
@@ -267,17 +264,6 @@ def _element(field_name: str) -> str:
 
 def _hint(near: str | None, known: Iterable[str]) -> str:
     return f"; did you mean {near}?" if near else f"; expected: {', '.join(known) or 'none'}"
-
-
-def _bad_group(text: str) -> str:
-    """What is wrong with a multicast address; empty: nothing."""
-    if text == _RESERVED:
-        return "is reserved: expected an address from 224.0.0.1 to 239.255.255.255"
-    try:
-        multicast = IPv4Address(text).is_multicast
-    except AddressValueError:
-        multicast = False
-    return "" if multicast else "is no class D address: expected one from 224.0.0.1 to 239.255.255.255"
 
 
 def _parts(address: str) -> list[str]:

@@ -49,4 +49,11 @@ class ClusterDrafts:
     bridges: dict[str, Draft] = field(default_factory=dict)
     grouping_handler: Draft | None = None
     scale_down: Draft | None = None
-    acceptors_place: Place = ("", 0)
+    acceptors: Place = ("", 0)
+    """Where the acceptors are."""
+
+    @property
+    def used(self) -> bool:
+        """Is there any block?"""
+        groups = self.broadcast_groups or self.discovery_groups
+        return bool(groups or self.cluster_connections or self.diverts or self.bridges or self.grouping_handler or self.scale_down)

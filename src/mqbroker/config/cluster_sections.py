@@ -44,8 +44,6 @@ class ClusterSectionReader:
     def read(self, core: Content) -> None:
         """Everything in ``core`` that is about other brokers."""
         drafts = self._drafts
-        for node in core.blocks.get("acceptors", ()):
-            drafts.acceptors_place = (node.file, node.line)
         for outer, inner, known in (
             (BROADCAST_GROUPS, "broadcast-group", drafts.broadcast_groups),
             (DISCOVERY_GROUPS, "discovery-group", drafts.discovery_groups),

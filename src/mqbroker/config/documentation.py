@@ -75,6 +75,22 @@ not opened. Parameters that nobody knows have no effect and cause a warning with
 (`amqp…`, `stomp…`, `mqtt…`, …) are passed over.
 """
 
+CLUSTERS = """## Brokers that know each other
+
+Broadcast and discovery groups, cluster connections, bridges, diverts, the grouping handler and scale-down are checked against each
+other. A start is refused when a group mixes elements of UDP and JGroups, lacks one that it needs, or has an address outside 224.0.0.1
+to 239.255.255.255; when a local-bind-port stands without its local-bind-address; for a name that is there twice; and for a connector
+or a discovery group that does not exist. A line in the log, and in `mqbroker check config`, tells of:
+
+* AMQ222007: a cluster connection with the default cluster user and password;
+* cluster connections whose addresses overlap: such messages go to both clusters;
+* an address of a cluster connection with wildcards, which mean nothing there;
+* a cluster connection whose `connector-ref` does not exist: it is left out;
+* a broadcast group without a connector: it is left out;
+* static connectors beside a discovery group: the static ones hold;
+* an acceptor whose `clusterConnection` does not exist.
+"""
+
 DIFFERENCES = """## Where mqbroker is stricter or different
 
 * `1` and `0` are not accepted as booleans (Artemis reads `1` as false).
@@ -131,6 +147,7 @@ def render() -> str:
     parts += [f"* The permission `{old}` is called `{new}` now." for old, new in OLD_PERMISSIONS.items()]
     parts.append("* In `ha-policy`, `master`, `slave` and `live-only` are called `primary`, `backup` and `primary-only` now.")
     parts.append("* `connector-ref` may name its connector in the attribute `connector-name` or `connector-ref` instead of its text.\n")
+    parts.append(CLUSTERS)
     parts.append(DIFFERENCES)
     return "\n".join(parts)
 

@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mqbroker.config.address_settings import PartialSettings
-from mqbroker.config.cluster_assembly import finish_cluster
 from mqbroker.config.cluster_drafts import ClusterDrafts
-from mqbroker.config.cluster_sections import ClusterSectionReader
 from mqbroker.config.configuration import Configuration
 from mqbroker.config.entries import Entry, prefixed_entries, read_entries
 from mqbroker.config.masking import MaskingError, codec_key, decode_masked, unwrap
 from mqbroker.config.problems import ConfigurationError, Findings, Problem, WrittenFilter, sorted_by_place
 from mqbroker.config.reader import Content, Reader
 from mqbroker.config.schema.blocks import CORE, HINTS, JMS
+from mqbroker.config.schema.cluster import CLUSTER_BLOCKS
 from mqbroker.config.sections import SectionReader
 from mqbroker.config.transports import TransportReader
 from mqbroker.config.tree import Node, ReadFile, TreeReader
@@ -81,7 +80,8 @@ def _assemble(root: Node | None, name: str, substitutions: Mapping[str, str], en
     core, jms = _roots(root, name, reader)
     content = reader.read(core, CORE) if core is not None else Content(Node("core", "", name, 0))
     secrets = _Secrets(content, substitutions, findings)
-    drafts = ClusterDrafts()
+    acceptors = next(((node.file, node.line) for node in content.blocks.get("acceptors", ())), (name, 0))
+    drafts = ClusterDrafts(acceptors=acceptors)
     if core is not None:
         for field_name, value in content.values.items():
             setattr(configuration, field_name, value)
@@ -96,7 +96,10 @@ def _assemble(root: Node | None, name: str, substitutions: Mapping[str, str], en
     overridden = next((entry for entry in reversed(every) if entry.path == ("clusterPassword",)), None)
     place = (overridden.file, overridden.line) if overridden else content.lines.get("cluster_password", (name, 0))
     configuration.cluster_password = secrets.plain(configuration.cluster_password, *place)
-    finish_cluster(configuration, drafts, findings, secrets.plain)
+    if drafts.used or any("clusterConnection" in acceptor.parameters for acceptor in configuration.acceptors):
+        from mqbroker.config.cluster_assembly import finish_cluster  # many brokers are alone
+
+        finish_cluster(configuration, drafts, findings, secrets.plain)
     findings.check()
     _warn_about_paging(configuration, content, name, findings)
     return Loaded(configuration, sorted_by_place(findings.warnings), findings.filters)
@@ -135,7 +138,10 @@ def _read_blocks(
     transports = TransportReader(reader, secrets.plain)
     sections = SectionReader(configuration, reader, transports)
     sections.read(content)
-    ClusterSectionReader(configuration, drafts, reader, transports).read(content)
+    if any(block.name in content.blocks for block in CLUSTER_BLOCKS):
+        from mqbroker.config.cluster_sections import ClusterSectionReader
+
+        ClusterSectionReader(configuration, drafts, reader, transports).read(content)
     if jms is not None:
         reader.warn(jms, "AMQ221038: <jms> is an old section: write <addresses> in <core>")
         sections.jms(reader.read(jms, JMS), JMS)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from twisted.internet.task import Clock
+
+from mqbroker.app import Broker, BrokerSettings, StartError
 from mqbroker.checks import not_wired
 from mqbroker.config.cluster import (
     BridgeConfiguration,
@@ -295,11 +298,14 @@ class RefusedTests(ConfigurationTestCase):
         for inside, expected in (
             (good + "<jgroups-file>f.xml</jgroups-file>", "mixes elements of UDP and of JGroups"),
             ("<local-bind-port>5</local-bind-port><jgroups-file>f.xml</jgroups-file>" + ref, "mixes elements"),
-            (address.format("224.0.0.0") + port + ref, "'224.0.0.0' is reserved: expected an address from 224.0.0.1"),
-            (address.format("10.0.0.1") + port + ref, "is no class D address"),
-            (address.format("240.0.0.1") + port + ref, "is no class D address"),
-            (address.format("group") + port + ref, "is no class D address"),
-            (good + "<local-bind-port>5432</local-bind-port>", "<local-bind-port> (5432) only holds together with <local-bind-address>"),
+            (address.format("224.0.0.0") + port + ref, "<group-address>: group address 224.0.0.0 is reserved: choose one from 224.0.0.1"),
+            (address.format("10.0.0.1") + port + ref, "expected a multicast address"),
+            (address.format("240.0.0.1") + port + ref, "expected a multicast address"),
+            (address.format("group") + port + ref, "expected a multicast address"),
+            (
+                good + "<local-bind-port>5432</local-bind-port>",
+                "<local-bind-port>: local bind port 5432: it is specified together with a local bind address only",
+            ),
             (port + ref, "lacks group-address, or jgroups-file and jgroups-channel"),
             (ref, "lacks group-address and group-port"),
             ("<jgroups-file>f.xml</jgroups-file>" + ref, "lacks jgroups-channel"),
@@ -394,7 +400,13 @@ class RefusedTests(ConfigurationTestCase):
         divert = "<divert name='d'><address>a</address><forwarding-address>b</forwarding-address></divert>"
         found = list(not_wired(self.configured(f"{connections(connection(''))}<diverts>{divert}</diverts>")))
         self.assertEqual(len(found), 2)
-        self.assertEqual(list(not_wired(self.configured(BASE))), [])
+        off = "<ha-policy><primary-only><scale-down><enabled>false</enabled></scale-down></primary-only></ha-policy>"
+        self.assertEqual(list(not_wired(self.configured(BASE + off))), [])
+
+    def test_a_broker_does_not_start_with_them(self) -> None:
+        configuration = Configuration(cluster_connections=[ClusterConnectionConfiguration("c", "own")])
+        broker = Broker(BrokerSettings(configuration, Path()), Clock())
+        self.assertIn("<cluster-connections> cannot be used: clusters are not there yet", str(self.assertRaises(StartError, broker.start)))
 
 
 class WarningTests(ConfigurationTestCase):
