@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.internet.task import Clock
 
 from mqbroker.app import Broker, BrokerSettings, StartError
@@ -343,6 +347,14 @@ class RefusedTests(ConfigurationTestCase):
         ):
             with self.subTest(text=text):
                 self.assertIn(expected, self.errors(connections(text))[0])
+
+    @given(
+        st.text(alphabet="acdegimnorstuwx01(),:/?;=&%.# ", max_size=60), st.sampled_from(["", "static://(", "multicast://dg?", "static://"])
+    )
+    def test_any_url_is_read_or_refused(self, text: str, beginning: str) -> None:
+        uri = f'<cluster-connection-uri name="u" address={quoteattr(beginning + text)}/>'
+        with contextlib.suppress(ConfigurationError):
+            self.load(connections(uri))
 
     def test_ranges(self) -> None:
         for name, bad in (
