@@ -23,6 +23,16 @@ TEMPORARY = ".tmp"
 SPARES_MAX = 4
 """Files that are kept for use again: to sync what overwrites old blocks takes the disk half the time, because the file does not grow."""
 
+FILL_BELOW = 32 * 1024
+"""Bytes of a write up to which zeros are written ahead of it in a new file.
+
+To sync what goes into room that was only reserved makes the file system note that it is written now, each time; to sync what overwrites
+zeros does not.  For large writes that is not worth writing everything twice.
+"""
+
+_ZEROS = bytes(256 * 1024)
+"""What is written ahead at a time."""
+
 
 def segment_name(kind: int, sequence: int) -> str:
     return f"{PREFIXES[kind]}-{sequence:08d}{SUFFIX}"
@@ -41,7 +51,21 @@ class Segment:
     still needed: a stored message with its references, or the encoded record of a duplicate id or binding under its key.
     """
 
-    __slots__ = ("before", "begun", "end", "file", "header", "live", "live_bytes", "path", "seed", "sequence", "synced")
+    __slots__ = (
+        "before",
+        "begun",
+        "end",
+        "file",
+        "fill_end",
+        "filled",
+        "header",
+        "live",
+        "live_bytes",
+        "path",
+        "seed",
+        "sequence",
+        "synced",
+    )
 
     def __init__(self, header: SegmentHeader, path: str, end: int = HEADER_SIZE) -> None:
         self.header = header
@@ -57,11 +81,22 @@ class Segment:
         self.begun = False
         """Its creation was handed to the disk writer."""
         self.file: File | None = None
-        """Belongs to the disk writer."""
+        """Belongs to the disk writer, as do the following two."""
+        self.filled = 0
+        """How far the file was written to, zeros included, since it was new."""
+        self.fill_end = 0
+        """How far zeros may be written ahead; 0 in a file whose blocks were written before."""
 
     def write(self, offset: int, data: bytearray) -> None:
         assert self.file is not None
         self.file.write(offset, data)
+        end = offset + len(data)
+        if end > self.filled:
+            self.filled = end
+            left = self.fill_end - end
+            if left > 0 and len(data) <= FILL_BELOW:
+                self.file.write(end, _ZEROS if left >= len(_ZEROS) else bytes(left))
+                self.filled = min(end + len(_ZEROS), self.fill_end)
 
     def write_frame(self, offset: int, parts: Sequence[bytes], durable: int) -> None:
         """Write the frame that ``parts`` are the content of; ``durable`` is how far the file was on the disk when it was closed."""
@@ -213,6 +248,8 @@ class SegmentLog:
             self._file_system.rename(self._spares.pop(), path)
             # Before anything is overwritten no name of its old content may come back after a crash.
             self._file_system.sync_directory(self.directory)
+        else:
+            segment.fill_end = self.file_size
         file = segment.file = self._file_system.open(path)
         file.allocate(self.file_size)
         file.write(0, segment.header.encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest import TestCase
+from unittest import TestCase, mock
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import BranchRecord, BranchState, QueueRecord, RecoveredReference
@@ -11,6 +11,7 @@ from mqbroker.storage.compaction import STEP_BYTES, STEP_RECORDS
 from mqbroker.storage.segments import SPARES_MAX, TEMPORARY
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.primitives import Xid
+from tests.simulation.disk import SimulatedFile
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig, ids, make_message
 
 
@@ -174,6 +175,39 @@ class TrimTests(TestCase):
         self.assertEqual(ids(rig.crash()), [kept.message_id])
         rig.stop()
         self.assertEqual(spare(), 0)
+
+    def test_small_writes_to_a_new_file_have_zeros_written_ahead_of_them(self) -> None:
+        """Their syncs then overwrite what was written before; large writes and files that are used again need none."""
+        rig, queue = started(journal_file_size=400_000)
+        writes: list[tuple[int, int, bool]] = []
+        write = SimulatedFile.write
+
+        def noted(file: SimulatedFile, offset: int, data: bytes) -> None:
+            writes.append((offset, len(data), not any(data)))
+            write(file, offset, data)
+
+        with mock.patch.object(SimulatedFile, "write", noted):
+            first = rig.add(queue)
+            rig.settle()
+            self.assertEqual(len(writes), 1)  # within the zeros of the very first frame
+            second = rig.add(queue, body=bytes(270_000))
+            rig.settle()
+            third = rig.add(queue)
+            rig.settle()
+            (offset, size, _), zeros = writes[-2:]
+            self.assertEqual(zeros, (offset + size, 400_000 - offset - size, True))
+            fourth = rig.add(queue, body=bytes(270_000))
+            rig.settle()
+            self.assertEqual([size for _, size, empty in writes if empty], [zeros[1]])
+            rig.acknowledge(queue, first, second, third)
+            rig.settle()
+            writes.clear()
+            last = [rig.add(queue, body=bytes(size)) for size in (270_000, 10)]
+            rig.settle()
+            rig.settle()
+            self.assertEqual(len(rig.files()), 2)
+            self.assertEqual([size for _, size, empty in writes if empty], [])
+        self.assertEqual(ids(rig.crash()), [message.message_id for message in (fourth, *last)])
 
     def test_restarts_do_not_pile_up_files(self) -> None:
         rig, queue = started()
