@@ -202,6 +202,18 @@ class StartUpTests(SynchronousTestCase):
         }
         self.assertEqual(self.loaded_by(start) & late, set())
 
+    def test_a_broker_without_tls_imports_no_openssl_and_can_do_so_later(self) -> None:
+        start = (
+            "from mqbroker.config.configuration import Configuration\nfrom mqbroker.tap import import_reactor\nfrom mqclient.urls import *"
+        )
+        plain = f"{start}\nimport_reactor(Configuration())"
+        loaded = self.loaded_by(plain)
+        self.assertEqual(loaded & {"OpenSSL", "cryptography", "twisted.internet.reactor"}, {"twisted.internet.reactor"})
+        self.assertIn("OpenSSL", self.loaded_by(f"{plain}\nimport twisted.protocols.tls, twisted.internet.ssl, mqclient.twisted"))
+        secure = "TransportUri('tcp', 'localhost', 0, {'sslEnabled': 'true'})"
+        for uris in (f"acceptors=[{secure}]", f"connectors={{'a': {secure}}}"):
+            self.assertIn("OpenSSL", self.loaded_by(f"{start}\nimport_reactor(Configuration({uris}))"))
+
     def test_the_list_of_commands_imports_no_client(self) -> None:
         loaded = self.loaded_by("from mqbroker.cli.root import invoke\ninvoke(['--help'])")
         self.assertEqual(loaded & {"twisted", "rich", "lxml"}, set())
