@@ -91,17 +91,26 @@ class Notifications:
         kept = {name: binding[name] for name in ("_AMQ_ClusterName", "_AMQ_Distance", "_AMQ_Address")}
         self.send("BINDING_UPDATED", {**kept, **_filter(queue.definition.filter_string)})
 
+    def remote_binding_added(self, binding: RemoteBinding) -> None:
+        kind: dict[str, TypedValue] = {"_AMQ_Binding_Type": (INT, BINDING_TYPE_REMOTE_QUEUE)}
+        self.send("BINDING_ADDED", {**kind, **_remote(binding), **_filter(_text_of(binding.filter))})
+
+    def remote_binding_removed(self, binding: RemoteBinding) -> None:
+        self.send("BINDING_REMOVED", {**_remote(binding), **_filter_or_null(_text_of(binding.filter))})
+
     def divert_added(self, divert: Divert) -> None:
-        log.debug("divert {name} added to address {address}", name=divert.name, address=divert.address)
+        headers: dict[str, TypedValue] = {
+            "_AMQ_Binding_Type": (INT, BINDING_TYPE_DIVERT),
+            "_AMQ_Binding_ID": (LONG, divert.binding_id),
+            "_AMQ_Address": (STRING, divert.address),
+            "_AMQ_ClusterName": (STRING, f"{divert.name}{self._server.node_id}"),
+            "_AMQ_RoutingName": (STRING, divert.routing_name),
+            "_AMQ_Distance": (INT, 0),
+        }
+        self.send("BINDING_ADDED", {**headers, **_filter(_text_of(divert.filter))})
 
     def divert_removed(self, divert: Divert) -> None:
         log.debug("divert {name} removed from address {address}", name=divert.name, address=divert.address)
-
-    def remote_binding_added(self, binding: RemoteBinding) -> None:
-        log.debug("the remote queue {name} is known", name=binding.cluster_name)
-
-    def remote_binding_removed(self, binding: RemoteBinding) -> None:
-        log.debug("the remote queue {name} is forgotten", name=binding.cluster_name)
 
     def messages_redistributed(self, queue: Queue, binding: RemoteBinding, count: int) -> None:
         log.info(
@@ -274,6 +283,16 @@ class Notifications:
 
 def _kind(kind: str, time_ms: int) -> dict[str, TypedValue]:
     return {"_AMQ_NotifType": (STRING, kind), "_AMQ_NotifTimestamp": (LONG, time_ms)}
+
+
+def _remote(binding: RemoteBinding) -> dict[str, TypedValue]:
+    return {
+        "_AMQ_Binding_ID": (LONG, binding.binding_id),
+        "_AMQ_Address": (STRING, binding.address),
+        "_AMQ_ClusterName": (STRING, binding.cluster_name),
+        "_AMQ_RoutingName": (STRING, binding.routing_name),
+        "_AMQ_Distance": (INT, binding.distance),
+    }
 
 
 def _text_of(filter: Filter | None) -> str | None:

@@ -14,6 +14,7 @@ from mqclient.wire.properties import BOOLEAN, INT, LONG, NULL, STRING, TypedValu
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queue import Queue
+    from mqbroker.messaging.remote import RemoteBinding
     from mqbroker.messaging.steps import Steps
     from mqbroker.server.notifications import Notifications
     from mqbroker.server.server import Server
@@ -69,11 +70,16 @@ class QueueInfo:
         notifications.hold()
         try:
             self._mark(queue, RESET)
-            bindings = list(self._server.messaging.core.queues.values())
-            for binding in bindings:
+            core = self._server.messaging.core
+            local, remote = list(core.queues.values()), list(core.routing.remote_bindings())
+            for binding in local:
                 if queue.deleted:
                     return
                 yield self._tell_local(queue, binding)
+            for other in remote:
+                if queue.deleted:
+                    return
+                yield self._tell_remote(queue, other)
             self._mark(queue, RESET_COMPLETE)
         finally:
             notifications.release()
@@ -84,13 +90,13 @@ class QueueInfo:
 
     def _tell_local(self, queue: Queue, binding: Queue) -> int:
         name = cluster_name(binding, self._server.node_id)
-        headers: dict[str, TypedValue] = {
-            "_AMQ_Address": (STRING, binding.definition.address),
-            "_AMQ_ClusterName": (STRING, name),
-            "_AMQ_RoutingName": (STRING, routing_name(binding)),
-            "_AMQ_Distance": (INT, 0),
-        }
+        headers = _headers(binding.definition.address, name, routing_name(binding), 0)
         return self._tell(queue, name, headers, binding.queue_id, binding.definition.filter_string)
+
+    def _tell_remote(self, queue: Queue, binding: RemoteBinding) -> int:
+        name = binding.cluster_name
+        headers = _headers(binding.address, name, binding.routing_name, binding.distance)
+        return self._tell(queue, name, headers, binding.binding_id, None if binding.filter is None else binding.filter.text)
 
     def _tell(self, queue: Queue, name: str, headers: dict[str, TypedValue], binding_id: int, filter: str | None) -> int:
         """Returns how many messages were looked at."""
@@ -120,6 +126,15 @@ class QueueInfo:
         message = self._notifications.message(queue.name, properties, now, durable=False)
         if queue.filter is None or queue.filter.matches(message):
             self._notifications.put(message, queue)
+
+
+def _headers(address: str, name: str, routing: str, distance: int) -> dict[str, TypedValue]:
+    return {
+        "_AMQ_Address": (STRING, address),
+        "_AMQ_ClusterName": (STRING, name),
+        "_AMQ_RoutingName": (STRING, routing),
+        "_AMQ_Distance": (INT, distance),
+    }
 
 
 def _text(headers: Mapping[str, TypedValue], name: str) -> str | None:

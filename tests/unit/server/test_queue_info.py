@@ -8,9 +8,13 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.cluster import DivertConfiguration
 from mqbroker.config.configuration import Configuration, QueueConfiguration
 from mqbroker.messaging import steps
+from mqbroker.messaging.diverts import Divert
 from mqbroker.messaging.duplicates import remembered
+from mqbroker.messaging.filter import Filter
+from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
 from mqbroker.server.management.registry import ManagementError
 from mqclient.errors import IllegalStateError, QueueDoesNotExistError, SecurityError
 from mqclient.wire import packets as wire
@@ -29,10 +33,12 @@ FILTER = (
 
 
 class InfoTestCase(SynchronousTestCase):
+    FILTER = FILTER
+
     def setUp(self) -> None:
         self.world = World(Configuration(security_enabled=False))
         self.session = self.world.peer().open(pre_acknowledge=True)
-        self.session.ok(wire.CreateQueueV2("activemq.notifications", "notif.1", FILTER, durable=False, temporary=True, routing_type=0))
+        self.session.ok(wire.CreateQueueV2("activemq.notifications", "notif.1", self.FILTER, durable=False, temporary=True, routing_type=0))
         self.session.consume("notif.1")
 
     def request(self, operation: str, *parameters: object, session: Session | None = None) -> None:
@@ -332,3 +338,69 @@ class ObserverTests(SynchronousTestCase):
         self.world.server.stop()
         self.notifications.send("A", {})
         self.assertEqual(self.seen, [])
+
+
+class RemoteQueueTests(InfoTestCase):
+    FILTER = FILTER.replace("_AMQ_Distance < 1", "_AMQ_Distance < 3")
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.notifications = self.world.server.notifications
+        self.headers: dict[str, TypedValue] = {
+            "_AMQ_Binding_ID": (LONG, 77),
+            "_AMQ_Address": (STRING, "orders"),
+            "_AMQ_ClusterName": (STRING, "orders-of-c"),
+            "_AMQ_RoutingName": (STRING, "orders"),
+            "_AMQ_Distance": (INT, 2),
+        }
+
+    def remote(self, filter: Filter | None = None) -> RemoteBinding:
+        """A queue of another broker, two links away."""
+        queue = self.world.messaging.administration.create_store_and_forward("$.artemis.internal.sf.my-cluster.c")
+        return RemoteBinding("orders", "orders", "orders-of-c", 77, 5, 2, LoadBalancing.ON_DEMAND, queue, filter)
+
+    def one(self) -> dict[str, TypedValue]:
+        self.world.clock.advance(0)
+        (message,) = self.told()
+        return {name: value for name, value in message.properties.items() if not name.startswith("_AMQ_Notif")}
+
+    def test_they_are_told_of_with_the_own_id(self) -> None:
+        routing = self.world.messaging.core.routing
+        routing.bind_remote(remote := self.remote())
+        self.assertEqual(self.one(), {**self.headers, "_AMQ_Binding_Type": (INT, 1)})
+        remote.filter = Filter("a = 1")
+        routing.unbind_remote(remote)
+        self.assertEqual(self.one(), {**self.headers, "_AMQ_FilterString": (STRING, "a = 1")})
+
+    def test_they_are_in_the_snapshot_with_their_consumers(self) -> None:
+        self.world.messaging.core.routing.bind_remote(self.remote())
+        for text in ("a = 1", None):
+            more = {} if text is None else {"_AMQ_FilterString": (STRING, text)}
+            self.notifications.send("CONSUMER_CREATED", {**self.headers, **more})
+        self.world.clock.advance(0)
+        self.told()
+        self.request("sendQueueInfoToQueue", "notif.1", "")
+        kinds = [self.short(message) for message in self.told()][1:-1]
+        expected = [("BINDING_ADDED", None), ("CONSUMER_CREATED", None), ("CONSUMER_CREATED", "a = 1")]
+        self.assertEqual(kinds, [(kind, "orders-of-c", text) for kind, text in expected])
+
+    def test_what_is_gone_is_not_in_it(self) -> None:
+        routing = self.world.messaging.core.routing
+        routing.bind_remote(remote := self.remote())
+        self.notifications.send("CONSUMER_CREATED", self.headers)
+        routing.unbind_remote(remote)
+        self.assertEqual(self.notifications.queue_info.consumers_of("orders-of-c"), {})
+        self.world.clock.advance(0)
+        self.told()
+        self.request("sendQueueInfoToQueue", "notif.1", "")
+        self.assertEqual(len(self.told()), 2)
+
+    def test_a_divert_is_not_told_to_other_brokers(self) -> None:
+        seen: list[object] = []
+        self.notifications.observers.append(
+            lambda kind, headers: seen.append((kind, headers["_AMQ_Binding_Type"], headers["_AMQ_ClusterName"]))
+        )
+        self.notifications.divert_added(Divert(DivertConfiguration("d", "orders", ("copies",)), 9))
+        self.world.clock.advance(0)
+        self.assertEqual(self.told(), [])
+        self.assertEqual(seen, [("BINDING_ADDED", (INT, 2), (STRING, f"d{self.world.server.node_id}"))])
