@@ -47,7 +47,7 @@ class Clustered:
 
 def cluster_world(**settings: Any) -> tuple[World, Clustered]:
     values = {"cluster_user": "cu", "cluster_password": "cp", **settings}
-    world = World(Configuration(**values))
+    world = World(Configuration(**values), clustered=True)
     return world, Clustered(world)
 
 

@@ -106,6 +106,7 @@ class World:
         recovered: Recovered | None = None,
         defer_to_thread: Callable[..., Deferred[Any]] = at_once,
         domains: Any = None,
+        clustered: bool = False,
         **options: Any,
     ) -> None:
         self.configuration = configuration or Configuration(security_enabled=False)
@@ -129,7 +130,7 @@ class World:
         self.messaging.deploy(self.configuration.addresses)
         login = [LoginStep("required", Users())]
         self.security = SecurityManager(
-            self.configuration, login, defer_to_thread, self.clock, lambda path: b"", domains=domains, audit=AuditLog()
+            self.configuration, login, defer_to_thread, self.clock, lambda path: b"", domains=domains, audit=AuditLog(), clustered=clustered
         )
         self._numbers = 0
         self.server = Server(
