@@ -24,6 +24,7 @@ from mqbroker.server.reasons import ReasonLog
 from mqbroker.server.security import SecurityManager
 from mqbroker.server.session import ServerSession
 from mqbroker.server.sessions import Sessions
+from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.frames import CLUSTER_CHANNEL
 from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, ClusterConnect, ClusterConnectReply, DisconnectV3, Packet
 
@@ -82,6 +83,8 @@ class Server:
         self.management: ManagementHandler | None = None
         self.cluster: ClusterPort | None = None
         """None: this broker is in no cluster."""
+        self.members: Callable[[], Iterable[TopologyMember]] | None = None
+        """The members of the cluster, this broker among them, for management; None: this broker is alone."""
         self.loop_lag_ms: Callable[[], float] | None = None
         """How long the event loop lets others wait, in ms; None where nobody measures it."""
         self.on_empty: Callable[[], object] | None = None

@@ -34,6 +34,7 @@ class Clustered:
         credentials = ClusterCredentials(configuration.cluster_user, configuration.cluster_password)
         self.channel = ClusterChannel(world.server, lambda connection: self.topology, lambda: self.topology, credentials, **options)
         world.server.cluster = self
+        world.server.members = lambda: self.topology
 
     def subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
         self.topology.subscribe(connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -100,6 +101,21 @@ def told(peer: Peer) -> list[Any]:
     """What the peer is told on channel 0."""
     peer.world.clock.advance(0)
     return peer.take(PING_CHANNEL)
+
+
+class ManagementTests(SynchronousTestCase):
+    def test_the_network_topology(self) -> None:
+        world, cluster = cluster_world()
+        cluster.topology.up(member("b", 1, 61617, 61618))
+        cluster.topology.up(replace(member("c", 1), primary=TransportConfiguration("c", "f")))
+        self.assertTrue(world.registry.attribute("broker", "Clustered"))
+        self.assertEqual(
+            json.loads(world.registry.invoke("broker", "listNetworkTopology", [])),
+            [
+                {"nodeID": "b", "primary": "127.0.0.1:61617", "live": "127.0.0.1:61617", "backup": "127.0.0.1:61618"},
+                {"nodeID": "c", "primary": "localhost:61616", "live": "localhost:61616"},
+            ],
+        )
 
 
 class SubscriptionTests(SynchronousTestCase):

@@ -21,6 +21,7 @@ from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqbroker.server.users import UserAdministration
+    from mqclient.protocol.topology import TopologyMember
 
 
 DUPLICATE_IDS_AT_ONCE = 1_000
@@ -167,6 +168,9 @@ class BrokerControl(BrokerConnections):
         return int(100 * memory.size / memory.max_bytes) if memory.max_bytes > 0 else 0
 
     def topology(self) -> str:
+        """Every member with the places of its primary and of its backup."""
+        if self.server.members is not None:
+            return json.dumps([_member(member) for member in self.server.members()])
         entry: dict[str, Any] = {"nodeID": self.server.node_id}
         for acceptor in self.status.acceptors():
             if acceptor.addresses:
@@ -190,6 +194,15 @@ class BrokerControl(BrokerConnections):
 
     def total(self, count: Callable[[Queue], int]) -> int:
         return sum(count(queue) for queue in self.server.messaging.core.queues.values())
+
+
+def _member(member: TopologyMember) -> dict[str, str]:
+    entry = {"nodeID": member.node_id}
+    for role, connector in (("primary", member.primary), ("live", member.primary), ("backup", member.backup)):
+        if connector is not None:
+            parameters = dict(connector.parameters)
+            entry[role] = f"{parameters.get('host', 'localhost')}:{parameters.get('port', 61616)}"
+    return entry
 
 
 def _duplicate_id(value: Any) -> bytes:
@@ -246,7 +259,7 @@ BrokerControl.ATTRIBUTES = {
     "DiskStoreUsage": lambda control: control.status.disk_usage(),
     "MaxDiskUsage": _configured("max_disk_usage"),
     "DiskScanPeriod": _configured("disk_scan_period"),
-    "Clustered": lambda control: False,
+    "Clustered": lambda control: control.server.cluster is not None,
     "Backup": lambda control: False,
     "SharedStore": lambda control: False,
     "ReplicaSync": lambda control: False,
