@@ -99,16 +99,18 @@ def _framed(packet: Packet, connection: ServerConnection) -> bytes:
 class ClusterTopology(Topology):
     """The members as this broker knows them, itself included.
 
-    ``node_id`` is the own one.  ``split_brain_detection`` is for a replicated broker: announcements of the own node id with another
+    ``node_id`` is the own one; ``rival`` says, for health checks, that another broker has been announced with it, None while there is none.
+    ``split_brain_detection`` is for a replicated broker: announcements of the own node id with another
     connector are refused then, since somebody else has taken over.  What others announce is bounded; what exceeds a limit is refused.
     """
 
-    __slots__ = ("_clock", "_own", "_repeats", "_subscriptions", "_warned", "node_id", "split_brain_detection")
+    __slots__ = ("_clock", "_own", "_repeats", "_subscriptions", "_warned", "node_id", "rival", "split_brain_detection")
 
     def __init__(self, node_id: str, clock: Clock) -> None:
         super().__init__()
         self.node_id = node_id
         self.split_brain_detection = False
+        self.rival: str | None = None
         self._clock = clock
         self._own: TransportConfiguration | None = None
         self._subscriptions: dict[ServerConnection, _Subscription] = {}
@@ -129,6 +131,7 @@ class ClusterTopology(Topology):
     ) -> None:
         """This broker has become active: put it in, and say so again ``attempts`` times, every ``interval_ms``."""
         self._own = primary
+        self.rival = None
         member = TopologyMember(self.node_id, 0, primary, None, backup_group_name, scale_down_group_name)
         self.activated(member, self._clock.wall_ms())
         self._repeat_later(attempts, interval_ms)
@@ -158,17 +161,27 @@ class ClusterTopology(Topology):
         if self._refused(member):
             return False
         own = self._own
-        if member.node_id == self.node_id and self.split_brain_detection and own is not None:
+        if member.node_id == self.node_id and own is not None:
             if member.primary is None:
-                member = replace(member, primary=own)
-            elif not same_connector(member.primary, own):
-                self._warn(
-                    "own",
-                    f"another broker announces this one's node id {self.node_id} with the connector {member.primary.name}: "
-                    "possibly a split brain, the announcement is refused",
-                )
-                return False
+                member = replace(member, primary=own) if self.split_brain_detection else member
+            elif not same_connector(member.primary, own) and self._is_news(member):
+                self._note_rival(member.primary)
+                if self.split_brain_detection:
+                    return False
         return super().up(member)
+
+    def _is_news(self, member: TopologyMember) -> bool:
+        """Peers may still tell of an earlier life of this broker."""
+        known = self.get(member.node_id)
+        return known is None or member.unique_event_id > known.unique_event_id
+
+    def _note_rival(self, connector: TransportConfiguration) -> None:
+        parameters = dict(connector.parameters)
+        place = f"{parameters.get('host', 'localhost')}:{parameters.get('port', '')}"[:100]
+        self.rival = (
+            f"a broker at {place} is announced with the node id of this one, {self.node_id}: a copied data folder, or a split brain"
+        )
+        self._warn("own", self.rival)
 
     def backup_announced(self, member: TopologyMember, now_ms: int) -> None:
         """As :meth:`Topology.backup_announced`, within the limits."""

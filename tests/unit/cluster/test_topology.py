@@ -64,6 +64,17 @@ class MemberTests(SynchronousTestCase):
         assert own is not None
         self.assertEqual((own.primary, own.backup), (connector(1), connector(4)))
 
+    def test_another_broker_with_the_own_node_id_is_noticed(self) -> None:
+        self.topology.own(connector(1))
+        self.topology.up(member("me", START_MS - 1, port=2))
+        self.topology.up(member("me", START_MS + 1, port=1))
+        self.topology.up(member("me", START_MS + 2, port=None, backup=3))
+        self.assertIsNone(self.topology.rival)
+        self.topology.up(member("me", START_MS + 3, port=2))
+        self.assertIn("127.0.0.1:2 is announced with the node id of this one, me", str(self.topology.rival))
+        self.topology.own(connector(1))
+        self.assertIsNone(self.topology.rival)
+
     def test_a_lost_member_goes_however_far_its_clock_is_ahead(self) -> None:
         self.topology.up(member("b", START_MS + 10**9))
         self.assertFalse(self.topology.down("b", START_MS))
