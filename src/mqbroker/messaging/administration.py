@@ -339,6 +339,7 @@ class Administration:
         core.routing.bind(queue)
         for observer in core.observers:
             observer.queue_added(queue)
+        core.consumer_changed(queue, False)
         return queue
 
     def _address_for(self, definition: QueueDefinition, auto_create: bool) -> Address:

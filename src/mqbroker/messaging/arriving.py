@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 MARKS: Final = tuple(key.encode("utf-16-le") for key in ("ROUTE_TO", "SCALEDOWN_TO", "BRIDGE_DUP"))
 """Parts of every property name that this is about: without one among the properties there is nothing to do."""
 
+KEY_MOVED_BY: Final = f"{KEY_ACK_ROUTE_TO}.moved"
+"""The nodes that have redistributed the message, 16 bytes each, the latest last.  A real Artemis takes properties of such names out."""
+
+MOVED_BY: Final = KEY_MOVED_BY.encode("utf-16-le")
+
 _PREFIXES = tuple(key.encode("utf-16-le") for key in (KEY_ROUTE_TO, KEY_ACK_ROUTE_TO, KEY_SCALEDOWN_TO, KEY_BRIDGE_DUPLICATE_ID))
 _ID = struct.Struct(">q")
 
@@ -36,9 +41,10 @@ class Arrival:
     ``acknowledged`` are queues of this broker that had acknowledged it where it came from.
     """
 
-    __slots__ = ("acknowledged", "bindings", "bridge_id", "ids_stated", "routing_type")
+    __slots__ = ("_moved_by", "acknowledged", "bindings", "bridge_id", "ids_stated", "routing_type")
 
-    def __init__(self, bridge_id: bytes | None, routing_type: int | None) -> None:
+    def __init__(self, bridge_id: bytes | None, routing_type: int | None, moved_by: bytes | None) -> None:
+        self._moved_by = moved_by
         self.bridge_id = bridge_id
         self.routing_type = routing_type
         self.bindings: list[Queue | RemoteBinding] | None = None
@@ -46,12 +52,18 @@ class Arrival:
         self.ids_stated = 0
 
     def choose(self, core: MessagingCore, message: Message, route: Route) -> Sequence[Binding]:
-        """Who gets the message.
+        """Who gets the message.  It goes on to say who has redistributed it, unless somebody here waits for it.
 
         An exclusive divert of this broker comes first.  A message none of whose queues is there any more goes to another anycast queue
         of its address, as if it had been sent here: a queue that was removed meanwhile does not take it along.  Multicast queues
         get what was sent while they were there, and nothing else.
         """
+        chosen = self._choose(core, message, route)
+        if self._moved_by and not all(isinstance(each, Queue) and each.has_matching_consumer(message) for each in chosen):
+            message.append_bytes_property(MOVED_BY, self._moved_by)
+        return chosen
+
+    def _choose(self, core: MessagingCore, message: Message, route: Route) -> Sequence[Binding]:
         diverts = route.exclusive(message)
         if diverts:
             return diverts
@@ -96,7 +108,10 @@ def take_arrival(
     scaled_down = removed.get(KEY_SCALEDOWN_TO)
     if not isinstance(bridge, bytes) and stated is None and scaled_down is None:
         return None
-    arrival = Arrival(remembered(bridge) if isinstance(bridge, bytes) else None, routing_type)
+    moved_by = removed.get(KEY_MOVED_BY, (0, None))[1]
+    arrival = Arrival(
+        remembered(bridge) if isinstance(bridge, bytes) else None, routing_type, moved_by if isinstance(moved_by, bytes) else None
+    )
     if scaled_down is not None:
         arrival.ids_stated = 1
         arrival.bindings = list(_of_remote_ids(core, address, _ids(scaled_down)))

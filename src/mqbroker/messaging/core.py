@@ -124,7 +124,9 @@ class MessagingCore:
         self.paging = Paging(self)
         self.observers: list[Observer] = []
         self.on_consumer: Callable[[Queue, bool], object] = lambda queue, came: None
-        """Told of consumers that come (True) and go."""
+        """Told of consumers that come (True) and go, while there are queues of other brokers."""
+        self.on_settings: Callable[[], object] = lambda: None
+        """Told when address settings have changed."""
         self.stamps_arrival = False
         """Does any address ask for ingress timestamps?"""
         self._caches: dict[str, DuplicateIdCache] = {}
@@ -147,6 +149,7 @@ class MessagingCore:
             address.memory.apply(address.settings)
         self.stamps_arrival = any(partial.get("enable_ingress_timestamp") for partial in self.settings.values().values())
         self.routing.changed()
+        self.on_settings()
 
     def new_memory(self, name: str, settings: AddressSettings) -> AddressMemory:
         """The account of an address that comes into being; it may still page from an earlier life."""
@@ -239,8 +242,9 @@ class MessagingCore:
 
     def consumer_changed(self, queue: Queue, came: bool) -> None:
         """A consumer of a queue has come or gone."""
-        self.routing.consumers_changed(queue)
-        self.on_consumer(queue, came)
+        if self.routing.clustered:
+            self.routing.consumers_changed(queue)
+            self.on_consumer(queue, came)
 
     def report(self, code: str, text: str) -> None:
         for observer in self.observers:

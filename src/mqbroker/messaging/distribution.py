@@ -80,6 +80,14 @@ class Distribution:
         A message that stays here and goes to other brokers, too, is two: consumers here do not see where the other one goes.
         Raises what a divert's transformer or a full address raises; nothing is left behind then.
         """
+        if len(bindings) == 1:
+            binding = bindings[0]
+            if isinstance(binding, Queue):
+                return self.references_for(message, (binding,), address or binding.address)
+            if isinstance(binding, RemoteBinding):
+                message.append_bytes_property(binding.route_key, binding.route_value)
+                queue = binding.store_and_forward
+                return self.references_for(message, (queue,), address or queue.address)
         queues = [binding for binding in bindings if isinstance(binding, Queue)]
         remotes = [binding for binding in bindings if isinstance(binding, RemoteBinding)]
         diverts = [binding for binding in bindings if not isinstance(binding, (Queue, RemoteBinding))]

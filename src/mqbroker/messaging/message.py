@@ -24,10 +24,11 @@ from mqclient.wire.primitives import decode_utf_16
 from mqclient.wire.properties import (
     BOOLEAN,
     TypedValue,
+    bytes_property,
     decode_properties,
     decode_value,
     find_property,
-    with_bytes_property,
+    with_property,
     without_properties,
 )
 
@@ -163,7 +164,7 @@ class Message:
 
     def append_bytes_property(self, raw_key: bytes, value: bytes) -> None:
         """Add a property that the message does not have, by its key in encoded form; nothing is decoded."""
-        self.buffer = with_bytes_property(self.buffer, self.properties_offset, raw_key, value)
+        self.buffer = with_property(self.buffer, self.properties_offset, bytes_property(raw_key, value))
         self._properties = None
 
     def strip_properties(self, raw_prefixes: tuple[bytes, ...]) -> dict[str, TypedValue]:

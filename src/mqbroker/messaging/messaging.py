@@ -15,6 +15,7 @@ from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.reapers import ExpiryReaper, UsageReaper
+from mqbroker.messaging.redistribution import Redistribution
 from mqbroker.messaging.restoring import restore_messages
 from mqbroker.messaging.sending import Sending
 from mqbroker.messaging.settlement import Settlement
@@ -43,6 +44,10 @@ class Messaging:
         self.settlement = Settlement(self.core, self.sending)
         self.administration = Administration(self.core, self.settlement.expire)
         self.settlement.administration = self.sending.distribution.administration = self.administration
+        self.redistribution = Redistribution(self.core, self.sending)
+        self.core.on_consumer = self.redistribution.consumer_changed
+        self.core.on_settings = self.redistribution.settings_changed
+        self.core.routing.on_connected = self.redistribution.consumer_appeared
         self.branches = Branches(self.core, self.settlement)
         self.expiry_reaper = ExpiryReaper(self.core, self.settlement)
         self.usage_reaper = UsageReaper(self.core, self.administration, removed)
@@ -112,6 +117,7 @@ class Messaging:
         self.expiry_reaper.stop()
         self.usage_reaper.stop()
         self.branches.stop()
+        self.redistribution.stop()
         if self.disk_guard is not None:
             self.disk_guard.stop()
         for queue in self.core.queues.values():

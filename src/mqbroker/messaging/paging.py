@@ -193,7 +193,8 @@ class QueuePages:
     def refill(self) -> None:
         """Read what there is room for, as long as there are consumers; a bounded amount, and more in a later turn."""
         queue = self._queue
-        if not queue.paged or not queue.consumer_count or (self._marked and queue.references.count):
+        takers = (queue.consumer_count and queue.dispatch_allowed) or queue.redistributor is not None
+        if not queue.paged or not takers or (self._marked and queue.references.count):
             return
         pieces = 0
         while pieces < PIECES_PER_TURN or (not queue.references.count and pieces < PIECES_PER_SEARCH):

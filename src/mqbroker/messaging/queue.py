@@ -348,11 +348,9 @@ class Queue:
             return
         if self.redistributor is not None:
             self.turn.mark_queue(self.redistributor)
-        if not self.dispatch_allowed:
-            return
         if self.pages is not None:
             self.pages.refill()
-        if not self.references.count:
+        if not self.references.count or not self.dispatch_allowed:
             return
         if self.groups is not None:
             self.groups.deliver()

@@ -73,6 +73,7 @@ class RemoteBinding:
         "_filter",
         "_filters",
         "address",
+        "appeared",
         "binding_id",
         "changed",
         "cluster_name",
@@ -110,6 +111,7 @@ class RemoteBinding:
         self.store_and_forward = store_and_forward
         self._filter = filter
         self._connected = True
+        self.appeared = 0
         self.consumer_count = 0
         self.consumer_filters: dict[str, int] = {}
         """Consumers by the text of their filter; those without one are not among them."""

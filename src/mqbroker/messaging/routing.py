@@ -130,6 +130,8 @@ class RoutingTable:
         """By address: what the remote binding said that was added last."""
         self.on_remote: Callable[[RemoteBinding, bool], object] = lambda binding, came: None
         """Told of remote queues that come (True) and go."""
+        self.on_connected: Callable[[RemoteBinding], object] = lambda binding: None
+        """Told of remote queues that have a link again."""
         self.version = 0
         """Rises at every change of a binding, an address or their settings."""
 
@@ -163,6 +165,7 @@ class RoutingTable:
         self._remotes[binding.cluster_name] = binding
         self._balancing[binding.address] = binding.load_balancing
         binding.changed = self.changed
+        binding.on_connected = self.on_connected
         self.bind(binding)
         self.on_remote(binding, True)
 
@@ -172,6 +175,11 @@ class RoutingTable:
             del self._remotes[binding.cluster_name]
             self.unbind(binding)
             self.on_remote(binding, False)
+
+    @property
+    def clustered(self) -> bool:
+        """Are there queues of other brokers at all?"""
+        return bool(self._remotes)
 
     def remote(self, cluster_name: str) -> RemoteBinding | None:
         return self._remotes.get(cluster_name)
@@ -195,7 +203,7 @@ class RoutingTable:
 
     def consumers_changed(self, queue: Queue) -> None:
         """A consumer of ``queue`` came or went: other brokers' queues may get what it got, or the reverse."""
-        if self._remotes and self.remote_bound(queue.definition.address):
+        if self.remote_bound(queue.definition.address):
             self.changed()
 
     # --- lookup

@@ -1,9 +1,10 @@
 """Plain messages in a row: the fast way for what a chunk of bytes brings from a busy producer.
 
 A message is *plain* when nothing about it needs a decision of its own: its address exists, was checked for this session before, and routes
-every message to the same queues; it has no duplicate id, schedule or other property for the broker but its routing type.  Plain messages
-that follow each other are stored as one batch, and become visible, are counted and answered together.  Everything else goes
-through :meth:`mqbroker.server.sends.SessionSends.send`, one by one, and nobody can tell the difference but by the time it takes.
+every message to the same queues, or to the same queue of another broker; it has no duplicate id, schedule or other property for the
+broker but its routing type.  Plain messages that follow each other are stored as one batch, and become visible, are counted and answered
+together.  Everything else goes through :meth:`mqbroker.server.sends.SessionSends.send`, one by one, and nobody can tell the difference
+but by the time it takes.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from mqclient.wire.hot import VERSION_CORRELATION, send_trailer_size
 from mqclient.wire.message import HEADERS_SIZE_MIN, KEY_CID, KEY_ROUTING_TYPE
 from mqclient.wire.packets import NullResponse, SessionSend
 from mqclient.wire.primitives import decode_utf_16
-from mqclient.wire.properties import BYTE, walk
+from mqclient.wire.properties import BYTE, bytes_property, walk, with_property
 
 if TYPE_CHECKING:
     from mqbroker.messaging.address import Address
     from mqbroker.messaging.queue import Queue
+    from mqbroker.messaging.remote import RemoteBinding
     from mqbroker.server.session import ServerSession
 
 PLAINS_MAX = 100
@@ -54,17 +56,21 @@ class _Plain:
     """An address (with a routing type) whose messages can be plain; without ``queues`` they never are.
 
     ``raw`` are its bytes in a message, ``known`` those of the property block up to the routing type, as they were in the last message that
-    was looked through: with the same bytes again there is nothing to find out.
+    was looked through: with the same bytes again there is nothing to find out.  ``entry`` is the property that says to which queue of
+    another broker they go.
     """
 
-    __slots__ = ("address", "durable_ids", "known", "queues", "raw", "routing_type")
+    __slots__ = ("address", "durable_ids", "entry", "known", "queues", "raw", "routing_type")
 
-    def __init__(self, raw: bytes, address: Address, routing_type: int | None, queues: tuple[Queue, ...]) -> None:
+    def __init__(
+        self, raw: bytes, address: Address, routing_type: int | None, queues: tuple[Queue, ...], remote: RemoteBinding | None
+    ) -> None:
         self.raw = raw
         self.address = address
         self.routing_type = routing_type
         self.queues = queues
         self.durable_ids = [queue.queue_id for queue in queues if queue.definition.durable]
+        self.entry = None if remote is None else bytes_property(remote.route_key, remote.route_value)
         self.known = _NOTHING_KNOWN
 
 
@@ -93,7 +99,7 @@ class SendRuns:
             return index
         begin, trailer, channel = self._begin, self._trailer, self._session.channel
         raw, known, memory, name, copies = plain.raw, plain.known, plain.address.memory, plain.address.name, len(plain.queues)
-        raw_size, known_size = len(raw), len(known)
+        raw_size, known_size, entry, grown = len(raw), len(known), plain.entry, 0
         next_id = self._core.store.next_id
         messages: list[Message] = []
         answers: list[bytes | None] = []
@@ -130,13 +136,16 @@ class SendRuns:
                 break  # the other way tells the client
             flag, correlation_id = _unpack_trailer(data, end)
             buffer = b"".join((data[HEADER_SIZE:headers], _pack_i64(message_id), data[headers + 8 : end]))
+            if entry is not None:
+                buffer = with_property(buffer, properties - HEADER_SIZE, entry)
+                grown += len(buffer) - end + HEADER_SIZE
             message = Message.plain(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
             memory.hold(message, copies)
             messages.append(message)
             answers.append(_pack_answer(_ANSWER_LENGTH, NullResponse.TYPE, channel, correlation_id) if flag else None)
             sizes.append(size)
         if messages:
-            self._finish(plain, messages, answers, sizes)
+            self._finish(plain, messages, answers, sizes, grown)
         return index + len(messages)
 
     def forget(self) -> None:
@@ -144,8 +153,8 @@ class SendRuns:
         self._plains.clear()
         self._last = None
 
-    def _finish(self, plain: _Plain, messages: list[Message], answers: list[bytes | None], sizes: list[int]) -> None:
-        """Store the messages of a run; what follows from it happens in its order."""
+    def _finish(self, plain: _Plain, messages: list[Message], answers: list[bytes | None], sizes: list[int], grown: int) -> None:
+        """Store the messages of a run, which have ``grown`` by so many bytes; what follows from it happens in its order."""
         session = self._session
         count = len(messages)
         session.sends.messages_sent += count
@@ -166,11 +175,13 @@ class SendRuns:
             ticket = core.store.commit(batch)
             if not core.options.journal_sync_non_transactional:
                 ticket = 0
-        session.context.run(ticket, self._arrive, queues, messages, answers, sizes)
+        session.context.run(ticket, self._arrive, queues, messages, answers, sizes, grown)
 
-    def _arrive(self, queues: tuple[Queue, ...], messages: list[Message], answers: list[bytes | None], sizes: list[int]) -> None:
+    def _arrive(
+        self, queues: tuple[Queue, ...], messages: list[Message], answers: list[bytes | None], sizes: list[int], grown: int
+    ) -> None:
         """The messages are stored: on to their queues, and the sender is told."""
-        size = sum(sizes) - len(sizes) * (HEADER_SIZE + self._trailer)
+        size = sum(sizes) - len(sizes) * (HEADER_SIZE + self._trailer) + grown
         for queue in queues:
             references = [Reference(message, queue) for message in messages]
             if queue.deleted:
@@ -222,12 +233,16 @@ class SendRuns:
         if address is None or not session.permissions.knows("send", name):
             return None
         queues: tuple[Queue, ...] = ()
+        remote: RemoteBinding | None = None
         settings = address.settings
         named = session.sends.resolve(name) == (name, None, None) and name != server.management_address
         expires = settings.no_expiry or max(settings.expiry_delay, settings.min_expiry_delay, settings.max_expiry_delay) >= 0
         if named and not expires and not server.stamps_messages and not session.sends.nameless and self._exists(address, routing_type):
-            queues = core.routing.route(name, routing_type).fixed or ()
-        return _Plain(raw, address, routing_type, queues)
+            route = core.routing.route(name, routing_type)
+            queues, remote = route.fixed or (), route.fixed_remote
+            if remote is not None:
+                queues = (remote.store_and_forward,)
+        return _Plain(raw, address, routing_type, queues, remote)
 
     def _exists(self, address: Address, routing_type: int | None) -> bool:
         """Is there everything that a message with this routing type would otherwise have made?"""

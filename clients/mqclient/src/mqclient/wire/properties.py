@@ -169,10 +169,13 @@ def find_property(data: bytes, start: int, end: int, key: bytes, packet: str = "
     return None
 
 
-def with_bytes_property(data: bytes, start: int, key: bytes, value: bytes) -> bytes:
-    """``data`` with one more BYTES entry, the first one, in the block at ``start``; the rest is neither looked at nor decoded."""
-    pack = _I32.pack
-    entry = b"".join((pack(len(key)), key, _HEADS[BYTES], pack(len(value)), value))
+def bytes_property(key: bytes, value: bytes) -> bytes:
+    """An entry of a block: a BYTES value with its key, which is given in UTF-16LE."""
+    return b"".join((_I32.pack(len(key)), key, _HEADS[BYTES], _I32.pack(len(value)), value))
+
+
+def with_property(data: bytes, start: int, entry: bytes) -> bytes:
+    """``data`` with one more entry, the first one, in the block at ``start``; the rest is neither looked at nor decoded."""
     if not data[start]:
         return b"".join((data[:start], _HEAD.pack(1, 1), entry, data[start + 1 :]))
     # A count that cannot be true stays one.
