@@ -266,6 +266,7 @@ class Broker:
                 settings.etc or settings.base,
                 certificate_login=settings.certificate_login,
                 domains=settings.login_domains,
+                clustered=bool(self.configuration.cluster_connections),
                 audit=audit,
                 write_file=self._write_bytes,
                 entropy=os.urandom,
