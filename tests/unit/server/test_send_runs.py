@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.configuration import Configuration
+from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.message import KEY_CID, KEY_DUPLICATE_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, CoreMessage, encode_message
@@ -18,7 +19,7 @@ from tests.unit.server.support import PERMISSIONS, Session, World
 CHANNEL = 10
 
 kinds = st.sampled_from(
-    ("plain", "plain", "plain", "text", "user", "duplicate", "scheduled", "unknown", "topic", "full", "ack", "cut", "forbidden")
+    ("plain", "plain", "plain", "text", "user", "duplicate", "scheduled", "unknown", "topic", "full", "ack", "cut", "forbidden", "remote")
 )
 messages = st.tuples(kinds, st.booleans(), st.booleans(), st.integers(0, 300), st.integers(-1, 11))
 
@@ -37,7 +38,7 @@ def properties(kind: str) -> dict[str, TypedValue]:
 def send_frame(number: int, kind: str, durable: bool, reply: bool, size: int, priority: int) -> bytes:
     if kind == "ack":
         return frame(wire.FlowToken.TYPE, CHANNEL, wire.encode_packet(wire.FlowToken(99, 1), 136))
-    address = {"unknown": "not.there", "topic": "t", "full": "small", "forbidden": "secret"}.get(kind, "q")
+    address = {"unknown": "not.there", "topic": "t", "full": "small", "forbidden": "secret", "remote": "far"}.get(kind, "q")
     message = CoreMessage(
         address=address,
         durable=durable,
@@ -64,6 +65,12 @@ def make(window: int, transacted: bool, held: bool) -> tuple[World, Session]:
     admin.ok(wire.CreateAddress("t", (0,), True, False))
     for name in ("t1", "t2"):
         admin.create_queue(name, "t", routing_type=0, durable=name == "t1")
+    admin.create_queue("far")
+    core = world.server.messaging.core
+    waiting = world.server.messaging.administration.create_store_and_forward("$.artemis.internal.sf.c.node")
+    binding = RemoteBinding("far", "far", "far" + 36 * "n", 7, 8, 1, LoadBalancing.ON_DEMAND, waiting)
+    core.routing.bind_remote(binding)
+    binding.consumer_added(None)
     session = world.peer().session(
         channel=CHANNEL,
         name="producer",
@@ -90,7 +97,14 @@ def outcome(world: World, session: Session) -> dict[str, Any]:
             name: [(each.message.buffer, each.priority, each.order) for each in queue.references] for name, queue in queues.items()
         },
         "figures": {
-            name: (queue.messages_added, queue.arriving, queue.delivering, queue.scheduled.count, queue.message_count)
+            name: (
+                queue.messages_added,
+                queue.arriving,
+                queue.delivering,
+                queue.scheduled.count,
+                queue.message_count,
+                queue.persistent_size,
+            )
             for name, queue in queues.items()
         },
         "memory": {
