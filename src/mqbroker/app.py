@@ -307,11 +307,14 @@ class Broker:
     def _register_controls(self) -> None:
         from mqbroker.server.management.address_control import AddressControl
         from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
+        from mqbroker.server.management.divert_control import DivertControl
         from mqbroker.server.management.queue_control import QueueControl
 
         server, core = self.server, self.messaging.core
         status = BrokerStatus(product_version(), self._disk_usage, lambda: self.acceptors)
         self.registry.register("broker", BrokerControl(server, status, server.security.users()))
+        diverts = self.messaging.diverts
+        self.registry.find_by("divert", lambda name: None if (divert := diverts.find(name)) is None else DivertControl(divert))
         self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
         self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
 

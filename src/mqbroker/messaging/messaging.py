@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from mqbroker.config.cluster import DivertConfiguration
 from mqbroker.config.configuration import AddressConfiguration, QueueConfiguration
 from mqbroker.config.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.administration import Administration
@@ -11,6 +12,7 @@ from mqbroker.messaging.branches import Branches
 from mqbroker.messaging.core import MessagingCore, MessagingOptions
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.disk_guard import DiskGuard, DiskSpace
+from mqbroker.messaging.diverts import Diverts
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queue import Queue
@@ -44,6 +46,7 @@ class Messaging:
         self.settlement = Settlement(self.core, self.sending)
         self.administration = Administration(self.core, self.settlement.expire)
         self.settlement.administration = self.sending.distribution.administration = self.administration
+        self.diverts = Diverts(self.core)
         self.redistribution = Redistribution(self.core, self.sending)
         self.core.on_consumer = self.redistribution.consumer_changed
         self.core.on_settings = self.redistribution.settings_changed
@@ -82,6 +85,7 @@ class Messaging:
             if cache is not None:
                 cache.restore(known.duplicate_id, known.record_id)
         self.branches.restore(recovered, queues, held)
+        self.diverts.restore(recovered.settings)
         return count
 
     def deploy(self, addresses: Iterable[AddressConfiguration], tell: Callable[[str], object] = lambda text: None) -> list[str]:
@@ -103,6 +107,10 @@ class Messaging:
             for queue in configuration.queues:
                 problems.extend(self._deploy_queue(queue, tell))
         return problems
+
+    def deploy_diverts(self, diverts: Iterable[DivertConfiguration], tell: Callable[[str], object] = lambda text: None) -> None:
+        """Put the diverts of the configuration in force.  ``tell`` takes a line for the log about each.  Raises DivertError."""
+        self.diverts.deploy(diverts, tell)
 
     def start(self) -> None:
         """Begin the periodic work."""

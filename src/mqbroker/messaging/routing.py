@@ -94,26 +94,26 @@ class Route:
 def _by_routing_name(bindings: Sequence[Binding]) -> dict[tuple[int, str], list[Binding]]:
     """Groups of bindings, by the kind of their queues and their routing name."""
     groups: dict[tuple[int, str], list[Binding]] = {}
-    later: list[RemoteBinding] = []
+    local = {_local_key(binding) for binding in bindings if isinstance(binding, Queue)}
     for binding in bindings:
         if isinstance(binding, Queue):
-            definition = binding.definition
-            anycast = definition.routing_type == ANYCAST
-            groups.setdefault((ANYCAST, definition.address) if anycast else (MULTICAST, binding.name), []).append(binding)
-        elif not isinstance(binding, RemoteBinding):
-            if not binding.exclusive:
-                groups.setdefault((MULTICAST, binding.routing_name), []).append(binding)
-        elif binding.routing_name != binding.address:
-            groups.setdefault((MULTICAST, binding.routing_name), []).append(binding)
+            key = _local_key(binding)
+        elif isinstance(binding, RemoteBinding):
+            key = (MULTICAST, binding.routing_name)
+            # Whether a remote queue with the name of its address is an anycast one nobody says: the queues here tell.
+            if binding.routing_name == binding.address and ((ANYCAST, binding.address) in local or key not in local):
+                key = (ANYCAST, binding.address)
+        elif binding.exclusive:
+            continue
         else:
-            later.append(binding)
-    for binding in later:
-        # Whether a remote queue with the name of its address is an anycast one nobody says: the queues here tell.
-        key = (ANYCAST, binding.address)
-        if key not in groups and (MULTICAST, binding.address) in groups:
-            key = (MULTICAST, binding.address)
+            key = (MULTICAST, binding.routing_name)
         groups.setdefault(key, []).append(binding)
     return groups
+
+
+def _local_key(queue: Queue) -> tuple[int, str]:
+    definition = queue.definition
+    return (ANYCAST, definition.address) if definition.routing_type == ANYCAST else (MULTICAST, queue.name)
 
 
 class RoutingTable:

@@ -17,6 +17,7 @@ from mqbroker.server.connection import ServerConnection
 from mqbroker.server.login import Credentials, Identity, LoginFailedError, LoginStep
 from mqbroker.server.management.address_control import AddressControl
 from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
+from mqbroker.server.management.divert_control import DivertControl
 from mqbroker.server.management.queue_control import QueueControl
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.management.service import ManagementService
@@ -150,6 +151,8 @@ class World:
         status = BrokerStatus("1.0", lambda: 0.5, list)
         self.registry.register("broker", BrokerControl(server, status, None))
         self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
+        diverts = self.messaging.diverts
+        self.registry.find_by("divert", lambda name: None if (divert := diverts.find(name)) is None else DivertControl(divert))
         self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
         server.management = ManagementService(server, self.registry, AuditLog()).handle
 

@@ -13,6 +13,7 @@ from mqbroker.messaging.steps import Steps
 from mqbroker.server.management import definitions, views
 from mqbroker.server.management.address_control import roles_as_json
 from mqbroker.server.management.broker_connections import BrokerConnections
+from mqbroker.server.management.divert_control import DIVERT_OPERATIONS
 from mqbroker.server.management.registry import ManagementError, Operation, as_bool, as_text
 from mqbroker.server.management.transactions import TRANSACTION_OPERATIONS
 from mqbroker.server.naming import check_length
@@ -264,7 +265,7 @@ BrokerControl.ATTRIBUTES = {
     "SharedStore": lambda control: False,
     "ReplicaSync": lambda control: False,
     "HAPolicy": lambda control: "Primary Only",
-    "DivertNames": lambda control: [],
+    "DivertNames": lambda control: control.server.messaging.diverts.names(),
     "BridgeNames": lambda control: [],
     "Acceptors": BrokerControl.acceptor_names,
     "AcceptorsAsJSON": lambda control: json.dumps([{"name": name} for name in control.acceptor_names()]),
@@ -302,6 +303,7 @@ BrokerControl.ATTRIBUTES = {
 
 BrokerControl.OPERATIONS = {
     **TRANSACTION_OPERATIONS,
+    **DIVERT_OPERATIONS,
     "createAddress": Operation(BrokerControl.create_address, 2),
     "updateAddress": Operation(BrokerControl.update_address, 2),
     "deleteAddress": Operation(BrokerControl.delete_address, 1, 2),
