@@ -92,5 +92,6 @@ def _of_queue(queue: Queue) -> Figures:
         "messages.acknowledged": queue.messages_acknowledged,
         "messages.killed": queue.messages_killed,
         "messages.expired": queue.messages_expired,
+        "messages.redistributed": queue.messages_redistributed,
         "consumer.count": queue.consumer_count,
     }

@@ -58,6 +58,7 @@ QUEUE_METRICS: Final = {
     "messages.acknowledged": "Messages acknowledged since the broker has started",
     "messages.killed": "Messages given up after too many deliveries since the broker has started",
     "messages.expired": "Messages expired since the broker has started",
+    "messages.redistributed": "Messages that went to other brokers, where their consumers are, since the broker has started",
     "consumer.count": "Consumers of the queue",
 }
 

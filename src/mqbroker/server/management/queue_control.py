@@ -327,6 +327,7 @@ QueueControl.ATTRIBUTES = {
     "MessagesAcknowledged": _queue(lambda queue: queue.messages_acknowledged),
     "MessagesExpired": _queue(lambda queue: queue.messages_expired),
     "MessagesKilled": _queue(lambda queue: queue.messages_killed),
+    "MessagesRedistributed": _queue(lambda queue: queue.messages_redistributed),
     "FirstMessageAsJSON": lambda control: control.first_message(),
     "FirstMessageTimestamp": lambda control: control.first_timestamp(),
     "FirstMessageAge": lambda control: control.first_age(),
