@@ -12,7 +12,7 @@ from mqbroker.messaging.message import Message
 from mqclient.core.encoded_sends import ReadBody
 from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO
 from mqclient.wire.primitives import encode_simple_string
-from mqclient.wire.properties import BYTES, walk
+from mqclient.wire.properties import BYTES, find_prefix
 
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
@@ -46,14 +46,12 @@ def bytes_entry(key: str, size: int) -> bytes:
     return encode_simple_string(key) + _ENTRY.pack(BYTES, size)
 
 
+_ROUTE_TO_ONE = bytes_entry(KEY_ROUTE_TO, 8)
+
+
 def duplicate_id_entry(node_id: bytes) -> bytes:
     """The beginning of the property by which the target knows a message that it has already; the message id follows."""
     return bytes_entry(KEY_BRIDGE_DUPLICATE_ID, len(node_id) + 8) + node_id
-
-
-def route_to_entry(ids: bytes) -> bytes:
-    """The property that names the bindings of the target by their ids."""
-    return bytes_entry(KEY_ROUTE_TO, len(ids)) + ids
 
 
 class StoreAndForward:
@@ -76,17 +74,17 @@ class StoreAndForward:
         start = message.properties_offset
         ids = b""
         cuts: list[tuple[int, int]] = []
-        for key_start, key_end, kind, value_start, end in walk(buffer, start, len(buffer)):
-            if buffer.startswith(_ROUTE_TO, key_start, key_end):
-                cuts.append((key_start - 4, end))
-                if kind == BYTES and buffer[key_start:key_end] == self._key:
-                    ids = buffer[value_start + 4 : end]
+        for key_start, key_end, kind, value_start, end in find_prefix(buffer, start, len(buffer), _ROUTE_TO):
+            cuts.append((key_start - 4, end))
+            if kind == BYTES and buffer[key_start:key_end] == self._key:
+                ids = buffer[value_start + 4 : end]
         if not ids:
             return None
-        added = [route_to_entry(ids)]
-        if self._duplicate_id is not None:
-            added += (self._duplicate_id, _I64.pack(message.message_id))
-        return assemble(message, message.address, (), cuts, added, len(added) - (self._duplicate_id is not None), self._min_large)
+        entry = _ROUTE_TO_ONE + ids if len(ids) == 8 else bytes_entry(KEY_ROUTE_TO, len(ids)) + ids
+        if self._duplicate_id is None:
+            return assemble(message, message.address, (), cuts, entry, 1, self._min_large)
+        added = b"".join((entry, self._duplicate_id, _I64.pack(message.message_id)))
+        return assemble(message, message.address, (), cuts, added, 2, self._min_large)
 
 
 def assemble(
@@ -94,11 +92,11 @@ def assemble(
     address: str,
     head: tuple[bytes, ...],
     cuts: list[tuple[int, int]],
-    added: list[bytes],
+    added: bytes,
     count: int,
     min_large_message_size: int,
 ) -> Outgoing:
-    """The message with entries left out (``cuts``: where each begins and ends) and ``count`` others added at the end.
+    """The message with entries left out (``cuts``: where each begins and ends), and ``count`` others, encoded, added at the end.
 
     ``head``, if any, replaces what is between the body and the properties.
     """
@@ -106,7 +104,7 @@ def assemble(
     headers, start = message.headers, message.properties_offset
     large = message.large
     base = headers if large is not None or headers > min_large_message_size else 0
-    parts = [*((buffer[base:headers], *head) if head else (buffer[base:start],))]
+    parts = [buffer[base:headers], *head] if head else [buffer[base:start]]
     if buffer[start]:
         entries: int = _I32.unpack_from(buffer, start + 1)[0]
         position = start + _TABLE_HEAD
@@ -120,7 +118,7 @@ def assemble(
         position = end
     if position < len(buffer):
         parts.append(buffer[position:])
-    parts += added
+    parts.append(added)
     size = sum(map(len, parts))
     if large is not None:
         return Outgoing(address, tuple(parts), size, large.read, large.size)

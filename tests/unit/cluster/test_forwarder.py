@@ -33,7 +33,7 @@ def world(clock: FakeClock | None = None, **settings: Any) -> World:
 def with_duplicate_ids(message: Message) -> Outgoing:
     """As a core bridge with use-duplicate-detection."""
     id_bytes = message.message_id.to_bytes(8, "big")
-    return assemble(message, message.address, (), [], [duplicate_id_entry(NODE_ID), id_bytes], 1, 102400)
+    return assemble(message, message.address, (), [], duplicate_id_entry(NODE_ID) + id_bytes, 1, 102400)
 
 
 class Deaf:

@@ -43,6 +43,7 @@ from mqclient.wire.properties import (
     decode_value,
     encode_properties,
     encode_value,
+    find_prefix,
     find_property,
     walk,
 )
@@ -243,6 +244,17 @@ class PropertyTests(SynchronousTestCase):
                 if data[key_start:key_end] == raw
             ]
             self.assertEqual(find_property(data, len(before), len(data), raw), walked[0] if walked else None)
+
+    @examples(200)
+    @given(entries=PROPERTIES, prefixes=st.lists(TEXT.map(lambda text: text[:2]), max_size=3), before=BINARY)
+    def test_keys_that_begin_alike_are_found_as_by_a_walk(
+        self, entries: dict[str, tuple[int, Any]], prefixes: list[str], before: bytes
+    ) -> None:
+        data = before + grammar_messages.PROPERTIES.build([(key, *typed) for key, typed in entries.items()])
+        for prefix in (*prefixes, *(key[:1] for key in entries), *entries):
+            raw = prefix.encode("utf-16-le", "surrogatepass")
+            walked = [entry for entry in walk(data, len(before), len(data)) if data[entry[0] : entry[1]].startswith(raw)]
+            self.assertEqual(find_prefix(data, len(before), len(data), raw), walked)
 
     def test_key_inside_another_entry_is_not_a_key(self) -> None:
         inner = encode_properties({"key": (INT, 1)})

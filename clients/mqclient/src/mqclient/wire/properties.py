@@ -197,6 +197,40 @@ def without_properties(data: bytes, start: int, prefixes: tuple[bytes, ...]) -> 
     return b"".join((data[:start], _HEAD.pack(1, len(kept)) if kept else b"\x00", *kept)), removed
 
 
+def find_prefix(data: bytes, start: int, end: int, prefix: bytes, packet: str = "message") -> list[tuple[int, int, int, int, int]]:
+    """Entries whose keys begin with ``prefix`` (in UTF-16LE), as :func:`walk` gives them.  What follows the last one is not checked."""
+    found: list[tuple[int, int, int, int, int]] = []
+    candidate = data.find(prefix, start, end)
+    if candidate < 0:
+        return found
+    unpack = _I32.unpack_from
+    sizes = _SIZES
+    position, count = _open(data, start, end, packet, "properties")
+    try:
+        for _ in range(count):
+            here = position + 4
+            if candidate < here:  # what was found does not stand where a key does
+                candidate = data.find(prefix, here, end)
+                if candidate < 0:
+                    break
+            size = unpack(data, position)[0]
+            if size & _ODD_OR_NEGATIVE:
+                raise MalformedPacketError(packet, "properties", f"key of {size} bytes")
+            key_end = here + size
+            kind = data[key_end]
+            length = sizes[kind]
+            if length < 0:
+                length = _variable_length(data, kind, key_end + 1, packet, "properties")
+            position = key_end + 1 + length
+            if position > end:
+                raise MalformedPacketError(packet, "properties", "a value is cut off")
+            if here == candidate and size >= len(prefix):
+                found.append((here, key_end, kind, key_end + 1, position))
+    except (struct.error, IndexError) as error:
+        raise MalformedPacketError(packet, "properties", "an entry is cut off") from error
+    return found
+
+
 def _open(data: bytes, start: int, end: int, packet: str, field: str) -> tuple[int, int]:
     """(where the first entry is, number of entries); the number is not greater than the bytes allow."""
     if start >= end:
