@@ -306,6 +306,7 @@ class Broker:
 
     def _register_controls(self) -> None:
         from mqbroker.server.management.address_control import AddressControl
+        from mqbroker.server.management.bridge_control import find_bridge
         from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
         from mqbroker.server.management.divert_control import DivertControl
         from mqbroker.server.management.queue_control import QueueControl
@@ -317,6 +318,7 @@ class Broker:
         self.registry.find_by("divert", lambda name: None if (divert := diverts.find(name)) is None else DivertControl(divert))
         self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
         self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
+        self.registry.find_by("bridge", lambda name: find_bridge(server, name))
 
     def accept_in_process(self, number: int | None = None) -> int:
         """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""

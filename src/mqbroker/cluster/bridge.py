@@ -350,13 +350,7 @@ class Bridge:
     def _drop_locator(self) -> None:
         locator, self._locator = self._locator, None
         if locator is not None:
-            self._runtime.spawn(self._close(locator))
-
-    async def _close(self, locator: Locator) -> None:
-        try:
-            await locator.close()
-        except MQError as error:
-            log.debug("bridge {name}: closing its link: {error}", name=self.name, error=str(error))
+            locator.leave()
 
     def _guarded(self, function: Callable[..., Any], *args: Any) -> None:
         try:

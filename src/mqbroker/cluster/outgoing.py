@@ -7,18 +7,25 @@ queues may hold it, too.
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 from mqbroker.messaging.message import Message
+from mqbroker.messaging.transformers import Transform
 from mqclient.core.encoded_sends import ReadBody
-from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO
+from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO, KEY_ROUTING_TYPE
 from mqclient.wire.primitives import encode_simple_string
-from mqclient.wire.properties import BYTES, find_prefix
+from mqclient.wire.properties import BYTE, BYTES, encode_value, find_prefix
 
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
 _HEAD = struct.Struct(">Bi")
 _ENTRY = struct.Struct(">bi")
 _ROUTE_TO = KEY_ROUTE_TO.encode("utf-16-le")
+_BRIDGE_DUPLICATE_ID = KEY_BRIDGE_DUPLICATE_ID.encode("utf-16-le")
+_RAW_ROUTING_TYPE = KEY_ROUTING_TYPE.encode("utf-16-le")
+_MESSAGE_ID = 8
+"""Bytes of the message id, behind which the address stands."""
+ROUTING_TYPES: Final = {"MULTICAST": 0, "ANYCAST": 1}
 _EMPTY_TABLE = 1
 """Bytes of a table without entries."""
 _TABLE_HEAD = 5
@@ -134,3 +141,62 @@ def node_id_bytes(node_id: str) -> bytes:
     if len(raw) != 16:
         raise ValueError(f"{node_id!r} is no node id: 32 hexadecimal digits are expected")
     return raw
+
+
+class CoreBridgeMessages:
+    """Messages of a core bridge of broker.xml: to ``forwarding_address`` or the address of each, with the routing type that it asks for.
+
+    ``routing_type`` is PASS, STRIP, ANYCAST or MULTICAST.  Routes that were meant for other links are left out.
+    """
+
+    __slots__ = ("_address", "_duplicate_id", "_encoded_address", "_min_large", "_passes", "_routing_type", "_transform")
+
+    def __init__(
+        self,
+        node_id: bytes | None,
+        min_large_message_size: int,
+        forwarding_address: str | None = None,
+        routing_type: str = "PASS",
+        transform: Transform | None = None,
+    ) -> None:
+        self._duplicate_id = None if node_id is None else duplicate_id_entry(node_id)
+        self._min_large = min_large_message_size
+        self._address = forwarding_address
+        self._encoded_address = None if forwarding_address is None else b"\x01" + encode_simple_string(forwarding_address)
+        self._passes = routing_type == "PASS"
+        value = ROUTING_TYPES.get(routing_type)
+        self._routing_type = b"" if value is None else encode_simple_string(KEY_ROUTING_TYPE) + encode_value(BYTE, value)
+        self._transform = transform
+
+    def __call__(self, message: Message) -> Outgoing:
+        """Raises MalformedPacketError, and whatever the transformer raises."""
+        message_id = message.message_id
+        if self._transform is not None:
+            message = Message.of(self._transform(message.decoded()), message.large)
+        buffer = message.buffer
+        start, end = message.properties_offset, len(message.buffer)
+        cuts = [(entry[0] - 4, entry[4]) for entry in find_prefix(buffer, start, end, _ROUTE_TO)]
+        cuts += [(entry[0] - 4, entry[4]) for entry in find_prefix(buffer, start, end, _BRIDGE_DUPLICATE_ID)]
+        added: list[bytes] = []
+        if not self._passes:
+            found = find_prefix(buffer, start, end, _RAW_ROUTING_TYPE)
+            cuts += [(entry[0] - 4, entry[4]) for entry in found if entry[1] - entry[0] == len(_RAW_ROUTING_TYPE)]
+            if self._routing_type:
+                added.append(self._routing_type)
+        if len(cuts) > 1:
+            cuts.sort()
+        count = len(added)
+        if self._duplicate_id is not None:
+            count += 1
+            added += (self._duplicate_id, _I64.pack(message_id))
+        address = message.address if self._address is None else self._address
+        head = () if self._encoded_address is None else self._redirected(message, self._encoded_address)
+        return assemble(message, address, head, cuts, b"".join(added), count, self._min_large)
+
+    @staticmethod
+    def _redirected(message: Message, address: bytes) -> tuple[bytes, ...]:
+        """The headers with another address."""
+        buffer = message.buffer
+        at = message.headers + _MESSAGE_ID
+        after = at + 1 + (4 + _I32.unpack_from(buffer, at + 1)[0] if buffer[at] else 0)
+        return buffer[message.headers : at], address, buffer[after : message.properties_offset]

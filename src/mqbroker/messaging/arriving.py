@@ -83,7 +83,7 @@ class Arrival:
 
 def straight_to(queue: Queue) -> Arrival:
     """What a message would have to say to go to ``queue`` and nowhere else, whatever its filter is."""
-    arrival = Arrival(None, None)
+    arrival = Arrival(None, None, None)
     arrival.bindings = [queue]
     return arrival
 

@@ -12,6 +12,7 @@ from mqbroker.messaging.address import Address
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Cancellable, Clock, Store
+from mqbroker.server.bridge_port import BridgePort
 from mqbroker.server.cluster_port import ClusterPort
 from mqbroker.server.connection import HANDSHAKE_TIMEOUT_SECONDS, ConnectionTransport, ServerConnection
 from mqbroker.server.gauges import Gauges
@@ -82,6 +83,7 @@ class Server:
         security.on_denied = self.notifications.permission_denied
         self.management: ManagementHandler | None = None
         self.cluster: ClusterPort | None = None
+        self.bridges: BridgePort | None = None
         """None: this broker is in no cluster."""
         self.members: Callable[[], Iterable[TopologyMember]] | None = None
         """The members of the cluster, this broker among them, for management; None: this broker is alone."""

@@ -16,6 +16,7 @@ from mqbroker.server.audit import AuditLog
 from mqbroker.server.connection import ServerConnection
 from mqbroker.server.login import Credentials, Identity, LoginFailedError, LoginStep
 from mqbroker.server.management.address_control import AddressControl
+from mqbroker.server.management.bridge_control import find_bridge
 from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
 from mqbroker.server.management.divert_control import DivertControl
 from mqbroker.server.management.queue_control import QueueControl
@@ -154,6 +155,7 @@ class World:
         diverts = self.messaging.diverts
         self.registry.find_by("divert", lambda name: None if (divert := diverts.find(name)) is None else DivertControl(divert))
         self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
+        self.registry.find_by("bridge", lambda name: find_bridge(server, name))
         server.management = ManagementService(server, self.registry, AuditLog()).handle
 
     def queue(self, name: str) -> Queue:

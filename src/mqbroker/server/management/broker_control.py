@@ -12,6 +12,7 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.steps import Steps
 from mqbroker.server.management import definitions, views
 from mqbroker.server.management.address_control import roles_as_json
+from mqbroker.server.management.bridge_control import BRIDGE_OPERATIONS, bridge_names
 from mqbroker.server.management.broker_connections import BrokerConnections
 from mqbroker.server.management.divert_control import DIVERT_OPERATIONS
 from mqbroker.server.management.registry import ManagementError, Operation, as_bool, as_text
@@ -266,7 +267,7 @@ BrokerControl.ATTRIBUTES = {
     "ReplicaSync": lambda control: False,
     "HAPolicy": lambda control: "Primary Only",
     "DivertNames": lambda control: control.server.messaging.diverts.names(),
-    "BridgeNames": lambda control: [],
+    "BridgeNames": lambda control: bridge_names(control.server),
     "Acceptors": BrokerControl.acceptor_names,
     "AcceptorsAsJSON": lambda control: json.dumps([{"name": name} for name in control.acceptor_names()]),
     "SecurityEnabled": _configured("security_enabled"),
@@ -304,6 +305,7 @@ BrokerControl.ATTRIBUTES = {
 BrokerControl.OPERATIONS = {
     **TRANSACTION_OPERATIONS,
     **DIVERT_OPERATIONS,
+    **BRIDGE_OPERATIONS,
     "createAddress": Operation(BrokerControl.create_address, 2),
     "updateAddress": Operation(BrokerControl.update_address, 2),
     "deleteAddress": Operation(BrokerControl.delete_address, 1, 2),

@@ -23,7 +23,7 @@ from mqclient.errors import (
     UnblockedError,
 )
 from mqclient.protocol.connection import DisconnectReceived, TopologyPacket
-from mqclient.wire.packets import CreateSession
+from mqclient.wire.packets import CreateSession, SessionClose
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
@@ -130,6 +130,13 @@ class SessionFactory(ListenerMethods):
 
     def abandon(self) -> None:
         """Nobody wants the connection any more (for the locator)."""
+        self._machine.close()
+
+    def leave(self) -> None:
+        """Close without waiting: the broker is told what ends, and may read that whenever it likes (for links between brokers)."""
+        if self.connection is not None and self.connection.error is None:
+            for session in self._sessions:
+                session.channel.send(SessionClose())
         self._machine.close()
 
     def session_opened(self, session: Session) -> None:

@@ -120,6 +120,12 @@ class Locator:
         if self._discovery is not None:
             self._discovery.stop()
 
+    def leave(self) -> None:
+        """Close all factories without waiting for the broker, also those that are being opened (for links between brokers)."""
+        self._closed = True
+        for factory in list(self._factories):
+            factory.leave()
+
     # --- for the factories ---
 
     def topology_received(self, packet: TopologyPacket, connector: TransportConfiguration) -> None:

@@ -1,0 +1,277 @@
+"""Core bridges: those that broker.xml or management asks for by themselves (Artemis manual, "Core Bridges")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from twisted.internet.defer import Deferred, DeferredList, succeed
+from twisted.logger import Logger
+
+from mqbroker.cluster.bridge import Bridge, BridgeSettings
+from mqbroker.cluster.forwarder import Forwarder, ForwardingSettings
+from mqbroker.cluster.outgoing import CoreBridgeMessages, node_id_bytes
+from mqbroker.config.cluster import BridgeConfiguration
+from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
+from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.transformers import load_transformer
+from mqbroker.server.server import Server
+from mqclient.core.factory import SessionFactory
+from mqclient.core.runtime import Runtime
+from mqclient.core.session import Session
+from mqclient.errors import InvalidFilterExpressionError, MQError
+from mqclient.protocol.connection import DisconnectReceived
+from mqclient.wire.primitives import TransportConfiguration
+
+log = Logger(namespace="mqbroker.cluster")
+
+Connectors = Callable[[], Sequence[TransportConfiguration]]
+
+
+def credentials(configuration: BridgeConfiguration, cluster_user: str, cluster_password: str) -> tuple[str, str | None]:
+    """What a bridge logs in with: without a user the built-in cluster user, and the configured cluster user has its password."""
+    user, password = configuration.user, configuration.password
+    if user is None:
+        return DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD if password is None else password
+    if password is None and user == cluster_user:
+        return user, cluster_password
+    return user, password
+
+
+class CoreBridge:
+    """One of the ``concurrency`` bridges of a configuration (a :class:`~mqbroker.cluster.bridge.BridgeEvents`).
+
+    Raises ValueError for a filter or transformer that cannot be used.
+    """
+
+    def __init__(
+        self, name: str, server: Server, runtime: Runtime, queue: Queue, configuration: BridgeConfiguration, connectors: Connectors
+    ) -> None:
+        self.name = name
+        self.configuration = configuration
+        self._server = server
+        self._gauges: list[Callable[[], None]] = []
+        self._running = False
+        try:
+            selector = parse_filter(configuration.filter_string)
+        except InvalidFilterExpressionError as error:
+            raise ValueError(f"bridge {name}: filter {configuration.filter_string!r}: {error}") from error
+        transform = (
+            None if configuration.transformer is None else load_transformer(configuration.transformer, f"bridge {configuration.name}")
+        )
+        node_id = node_id_bytes(server.node_id) if configuration.use_duplicate_detection else None
+        messages = CoreBridgeMessages(
+            node_id, configuration.min_large_message_size, configuration.forwarding_address, configuration.routing_type, transform
+        )
+        forwarding = ForwardingSettings(configuration.pending_ack_timeout, configuration.retry_interval)
+        self.forwarder = Forwarder(server, queue, forwarding, messages, selector)
+        self.forwarder.on_queue_deleted = self._queue_deleted
+        self.bridge = Bridge(name, runtime, connectors, self._settings(configuration), self.forwarder, self)
+
+    def _settings(self, configuration: BridgeConfiguration) -> BridgeSettings:
+        options = self._server.configuration
+        user, password = credentials(configuration, options.cluster_user, options.cluster_password)
+        return BridgeSettings(
+            user=user,
+            password=password,
+            client_id=configuration.client_id,
+            ha=configuration.ha,
+            min_large_message_size=configuration.min_large_message_size,
+            check_period=configuration.check_period,
+            connection_ttl=configuration.connection_ttl,
+            call_timeout=configuration.call_timeout,
+            retry_interval=configuration.retry_interval,
+            retry_interval_multiplier=configuration.retry_interval_multiplier,
+            max_retry_interval=configuration.max_retry_interval,
+            initial_connect_attempts=configuration.initial_connect_attempts,
+            reconnect_attempts=configuration.reconnect_attempts,
+            reconnect_attempts_same_node=configuration.reconnect_attempts_same_node,
+            confirmation_window_size=configuration.confirmation_window_size,
+            producer_window_size=configuration.producer_window_size,
+        )
+
+    # --- for management (a ManagedBridge)
+
+    @property
+    def state(self) -> str:
+        """stopped, connecting, started, paused, waiting, stopping or failed."""
+        return self.bridge.state
+
+    @property
+    def linked(self) -> bool:
+        return self.bridge.connected_to is not None
+
+    @property
+    def messages_pending(self) -> int:
+        return self.forwarder.pending
+
+    @property
+    def messages_acknowledged(self) -> int:
+        return self.forwarder.messages_acknowledged
+
+    def start(self) -> None:
+        """Begin to connect; also after it was stopped or has given up."""
+        if self.forwarder.queue.deleted:
+            raise ValueError(f"bridge {self.name} cannot start: queue {self.configuration.queue_name} is deleted")
+        if not self._running:
+            self._running = True
+            self._show_metrics()
+            self._server.notifications.part_changed("BRIDGE_STARTED", self.name)
+        self.bridge.start()
+
+    def stop(self) -> Deferred[None]:
+        """Let outstanding acknowledgements arrive, and close the link."""
+        return self.bridge.stop().addCallback(lambda _: self._ended())
+
+    def pause(self) -> None:
+        self.bridge.pause()
+
+    def resume(self) -> None:
+        self.bridge.resume()
+
+    # --- what the bridge tells
+
+    async def connected(self, factory: SessionFactory) -> None:
+        """Nothing has to be agreed on with the target."""
+
+    def started(self, session: Session) -> None: ...
+
+    def attempt_failed(self, error: MQError) -> None: ...
+
+    def lost(self, reason: MQError, disconnect: DisconnectReceived | None) -> None: ...
+
+    def gave_up(self) -> None:
+        """It can be started again by management."""
+        self._ended()
+
+    # --- inside
+
+    def _ended(self) -> None:
+        if self._running:
+            self._running = False
+            for unregister in self._gauges:
+                unregister()
+            self._gauges.clear()
+            self._server.notifications.part_changed("BRIDGE_STOPPED", self.name)
+
+    def _queue_deleted(self) -> None:
+        log.warn("bridge {name} stops: its queue {queue} was deleted", name=self.name, queue=self.configuration.queue_name)
+        self.stop()
+
+    def _show_metrics(self) -> None:
+        labels = {"bridge": self.name, "queue": self.configuration.queue_name}
+        register = self._server.gauges.register
+        forwarder = self.forwarder
+        self._gauges = [
+            register(
+                "bridge.messages.pending.acknowledgement",
+                "Messages of the bridge that its target has not acknowledged",
+                labels,
+                lambda: forwarder.pending,
+            ),
+            register(
+                "bridge.messages.acknowledged",
+                "Messages that the target of the bridge has acknowledged",
+                labels,
+                lambda: forwarder.messages_acknowledged,
+            ),
+            register(
+                "bridge.messages.refused",
+                "How often the target of the bridge has refused a message",
+                labels,
+                lambda: forwarder.messages_refused,
+            ),
+            register("bridge.connected", "1 while the bridge has a link to its target", labels, lambda: self.linked),
+        ]
+
+
+class CoreBridges:
+    """All core bridges of a broker (a :class:`~mqbroker.server.bridge_port.BridgePort`).
+
+    ``connectors`` are those of broker.xml by name; ``discovery`` gives what gives the connectors that a discovery group has found, None for
+    a group that is not there.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        runtime: Runtime,
+        connectors: Mapping[str, TransportConfiguration],
+        discovery: Callable[[str], Connectors | None],
+    ) -> None:
+        self._server = server
+        self._runtime = runtime
+        self._connectors = connectors
+        self._discovery = discovery
+        self._bridges: dict[str, CoreBridge] = {}
+        self._stopping: list[Deferred[None]] = []
+
+    def deploy(self, configurations: Iterable[BridgeConfiguration]) -> None:
+        """Make and start the bridges of broker.xml.  One that cannot be made is left out, with a line in the log that says why."""
+        for configuration in configurations:
+            try:
+                self.create(configuration)
+            except ValueError as error:
+                log.error("{error}; the bridge is not deployed", error=str(error))
+
+    def create(self, configuration: BridgeConfiguration) -> None:
+        """Make and start a bridge.  Raises ValueError with the reason when that cannot be."""
+        name = configuration.name
+        count = max(configuration.concurrency, 1)
+        names = [name] if count == 1 else [f"{name}-{number}" for number in range(count)]
+        if any(each in self._bridges for each in names):
+            raise ValueError(f"bridge {name} exists already")
+        queue = self._server.messaging.core.queues.get(configuration.queue_name)
+        if queue is None:
+            raise ValueError(f"bridge {name}: there is no queue {configuration.queue_name}")
+        connectors = self._places(configuration)
+        made = [CoreBridge(each, self._server, self._runtime, queue, configuration, connectors) for each in names]
+        for bridge in made:
+            self._bridges[bridge.name] = bridge
+            bridge.start()
+
+    def destroy(self, name: str) -> bool:
+        """Stop a bridge for good, with those beside it when several work under one configured name; False when there is none."""
+        found = [bridge for bridge in self._bridges.values() if name in (bridge.name, bridge.configuration.name)]
+        for bridge in found:
+            del self._bridges[bridge.name]
+            self._stop(bridge)
+        return bool(found)
+
+    def _stop(self, bridge: CoreBridge) -> None:
+        stopping = bridge.stop()
+        if not stopping.called:
+            self._stopping.append(stopping)
+            stopping.addCallback(lambda _: self._stopping.remove(stopping))
+
+    def names(self) -> list[str]:
+        return list(self._bridges)
+
+    def find(self, name: str) -> CoreBridge | None:
+        return self._bridges.get(name)
+
+    def stop(self) -> Deferred[None]:
+        """Stop all bridges; completes when outstanding acknowledgements have arrived or were waited for long enough."""
+        waiting = [*self._stopping, *(bridge.stop() for bridge in self._bridges.values())]
+        if not waiting:
+            return succeed(None)
+        all_stopped: Deferred[None] = Deferred()
+        DeferredList(waiting, consumeErrors=True).addCallback(lambda _: all_stopped.callback(None))
+        return all_stopped
+
+    def _places(self, configuration: BridgeConfiguration) -> Connectors:
+        name = configuration.name
+        if configuration.static_connectors:
+            missing = [each for each in configuration.static_connectors if each not in self._connectors]
+            if missing:
+                known = ", ".join(sorted(self._connectors)) or "none"
+                raise ValueError(f"bridge {name}: there is no connector {missing[0]}; known are {known}")
+            static = [self._connectors[each] for each in configuration.static_connectors]
+            return lambda: static
+        group = configuration.discovery_group
+        if group is None:
+            raise ValueError(f"bridge {name} has neither static connectors nor a discovery group")
+        found = self._discovery(group)
+        if found is None:
+            raise ValueError(f"bridge {name}: there is no discovery group {group}")
+        return found

@@ -1,0 +1,56 @@
+"""What management asks of the core bridges of this broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from mqbroker.config.cluster import BridgeConfiguration
+
+
+class ManagedBridge(Protocol):
+    """One core bridge."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def configuration(self) -> BridgeConfiguration: ...
+
+    @property
+    def state(self) -> str:
+        """stopped, connecting, started, paused, waiting, stopping or failed."""
+
+    @property
+    def linked(self) -> bool:
+        """Is there a link to the target now?"""
+
+    @property
+    def messages_pending(self) -> int:
+        """Messages that the target has not acknowledged yet."""
+
+    @property
+    def messages_acknowledged(self) -> int: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> object: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+class BridgePort(Protocol):
+    """The core bridges."""
+
+    def names(self) -> Sequence[str]: ...
+
+    def find(self, name: str) -> ManagedBridge | None: ...
+
+    def create(self, configuration: BridgeConfiguration) -> None:
+        """Make and start a bridge.  Raises ValueError with the reason when that cannot be."""
+
+    def destroy(self, name: str) -> bool:
+        """Stop a bridge for good, with those beside it when several work under one configured name; False when there is none."""

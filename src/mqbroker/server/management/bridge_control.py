@@ -1,0 +1,215 @@
+"""The resources ``bridge.NAME``, and the operations of the broker that make and end bridges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.config.cluster import BridgeConfiguration, TransformerConfiguration
+from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int, as_text
+
+if TYPE_CHECKING:
+    from mqbroker.server.bridge_port import BridgePort, ManagedBridge
+    from mqbroker.server.server import Server
+
+
+class BridgeControl(Resource):
+    """One core bridge."""
+
+    def __init__(self, bridge: ManagedBridge) -> None:
+        self.bridge = bridge
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        return {
+            "messagesPendingAcknowledgement": self.bridge.messages_pending,
+            "messagesAcknowledged": self.bridge.messages_acknowledged,
+        }
+
+    @property
+    def transformer_properties(self) -> dict[str, str]:
+        transformer = self.bridge.configuration.transformer
+        return {} if transformer is None else transformer.properties
+
+    @property
+    def transformer_class_name(self) -> str | None:
+        transformer = self.bridge.configuration.transformer
+        return None if transformer is None else transformer.class_name
+
+
+def _configured(field: str) -> Any:
+    return lambda control: getattr(control.bridge.configuration, field)
+
+
+BridgeControl.ATTRIBUTES = {
+    "Name": lambda control: control.bridge.name,
+    "QueueName": _configured("queue_name"),
+    "ForwardingAddress": _configured("forwarding_address"),
+    "FilterString": _configured("filter_string"),
+    "TransformerClassName": lambda control: control.transformer_class_name,
+    "TransformerProperties": lambda control: control.transformer_properties,
+    "TransformerPropertiesAsJSON": lambda control: json.dumps(control.transformer_properties),
+    "StaticConnectors": lambda control: list(control.bridge.configuration.static_connectors),
+    "DiscoveryGroupName": _configured("discovery_group"),
+    "RetryInterval": _configured("retry_interval"),
+    "RetryIntervalMultiplier": _configured("retry_interval_multiplier"),
+    "MaxRetryInterval": _configured("max_retry_interval"),
+    "ReconnectAttempts": _configured("reconnect_attempts"),
+    "UseDuplicateDetection": _configured("use_duplicate_detection"),
+    "HA": _configured("ha"),
+    "Started": lambda control: control.bridge.state not in ("stopped", "stopping", "failed"),
+    "State": lambda control: control.bridge.state,
+    "Connected": lambda control: control.bridge.linked,
+    "MessagesPendingAcknowledgement": lambda control: control.bridge.messages_pending,
+    "MessagesAcknowledged": lambda control: control.bridge.messages_acknowledged,
+    "Metrics": lambda control: control.metrics,
+}
+BridgeControl.OPERATIONS = {
+    "start": Operation(lambda control: control.bridge.start()),
+    "stop": Operation(lambda control: _discard(control.bridge.stop())),
+    "pause": Operation(lambda control: control.bridge.pause()),
+    "resume": Operation(lambda control: control.bridge.resume()),
+}
+
+
+def _discard(result: object) -> None:
+    """What a stop has to wait for does not keep management."""
+
+
+# --- making and ending bridges
+
+_POSITIONS = (
+    *("name", "queue_name", "forwarding_address", "filter_string", "transformer_class_name"),
+    *("retry_interval", "retry_interval_multiplier", "initial_connect_attempts", "reconnect_attempts", "use_duplicate_detection"),
+    *("confirmation_window_size", "check_period", "connectors", "use_discovery_group", "ha", "user", "password"),
+)
+"""The parameters of the oldest form of createBridge; later ones have the transformer's properties, too, then a producer window size."""
+_FROM_JSON = {
+    "client_failure_check_period": "check_period",
+    "discovery_group_name": "discovery_group",
+    "filter": "filter_string",
+    "transformer_configuration": "transformer",
+}
+_TYPES = {each.name: each.type for each in fields(BridgeConfiguration)}
+
+
+def parse_bridge(parameters: Sequence[Any]) -> BridgeConfiguration:
+    """The configuration in the parameters of createBridge: JSON, or one after the other.  Raises ManagementError."""
+    values = _json_form(parameters[0]) if len(parameters) == 1 else _positional_form(parameters)
+    if not values.get("name") or not values.get("queue_name"):
+        raise ManagementError("a bridge needs a name and a queue-name")
+    if bool(values.get("static_connectors")) == bool(values.get("discovery_group")):
+        raise ManagementError("a bridge needs either static-connectors or a discovery-group-name")
+    return BridgeConfiguration(**{name: _typed(name, value) for name, value in values.items() if value is not None})
+
+
+def _json_form(text: Any) -> dict[str, Any]:
+    try:
+        found = json.loads(as_text(text))
+    except ValueError as error:
+        raise ManagementError(f"the configuration of a bridge must be JSON: {error}") from error
+    if not isinstance(found, Mapping):
+        raise ManagementError("the configuration of a bridge must be a JSON object")
+    values: dict[str, Any] = {}
+    for key, value in found.items():
+        name = str(key).replace("-", "_")
+        name = _FROM_JSON.get(name, name)
+        if name in ("configuration_managed", "failover_on_server_shutdown"):
+            continue
+        if name not in _TYPES:
+            raise ManagementError(f"a bridge has no property {key}; known are {', '.join(sorted(_TYPES)).replace('_', '-')}")
+        values[name] = value
+    return values
+
+
+def _positional_form(parameters: Sequence[Any]) -> dict[str, Any]:
+    given = list(parameters)
+    properties: Any = None
+    positions = list(_POSITIONS)
+    if len(given) > len(_POSITIONS):
+        properties = given.pop(5)
+    if len(given) > len(_POSITIONS):
+        positions.insert(11, "producer_window_size")
+    if len(given) != len(positions):
+        raise ManagementError(f"AMQ229069: no operation createBridge/{len(parameters)}")
+    values = dict(zip(positions, given, strict=True))
+    class_name, connectors = values.pop("transformer_class_name"), values.pop("connectors")
+    if class_name:
+        values["transformer"] = {"class-name": class_name, "properties": properties}
+    if as_bool(values.pop("use_discovery_group")):
+        values["discovery_group"] = connectors
+    else:
+        values["static_connectors"] = connectors
+    return values
+
+
+def _typed(name: str, value: Any) -> Any:
+    kind = _TYPES[name]
+    if name == "transformer":
+        return _transformer(value)
+    if name == "static_connectors":
+        names = value if isinstance(value, list) else as_text(value).split(",")
+        return tuple(as_text(each).strip() for each in names if as_text(each).strip())
+    if kind == "bool":
+        return as_bool(value)
+    if kind == "int":
+        return as_int(value)
+    if kind == "float":
+        try:
+            return float(value)
+        except (TypeError, ValueError) as error:
+            raise ManagementError(f"{name}: {value!r} is not a number") from error
+    return as_text(value) or None
+
+
+def _transformer(value: Any) -> TransformerConfiguration:
+    if not isinstance(value, Mapping):
+        raise ManagementError("transformer-configuration must be an object with class-name and properties")
+    properties = value.get("properties") or {}
+    if isinstance(properties, str):
+        try:
+            properties = json.loads(properties)
+        except ValueError as error:
+            raise ManagementError(f"the properties of a transformer must be JSON: {error}") from error
+    if not isinstance(properties, Mapping):
+        raise ManagementError("the properties of a transformer must be an object")
+    return TransformerConfiguration(as_text(value.get("class-name")), {str(key): as_text(each) for key, each in properties.items()})
+
+
+def bridge_names(server: Server) -> list[str]:
+    return [] if server.bridges is None else list(server.bridges.names())
+
+
+def find_bridge(server: Server, name: str) -> BridgeControl | None:
+    """The resource ``bridge.NAME``."""
+    found = None if server.bridges is None else server.bridges.find(name)
+    return None if found is None else BridgeControl(found)
+
+
+def _bridges(server: Server) -> BridgePort:
+    if server.bridges is None:
+        raise ManagementError("this broker makes no bridges")
+    return server.bridges
+
+
+def create_bridge(server: Server, *parameters: Any) -> None:
+    """Raises ManagementError."""
+    configuration = parse_bridge(parameters)
+    try:
+        _bridges(server).create(configuration)
+    except ValueError as error:
+        raise ManagementError(str(error)) from error
+
+
+def destroy_bridge(server: Server, name: Any) -> None:
+    """Raises ManagementError."""
+    if not _bridges(server).destroy(as_text(name)):
+        raise ManagementError(f"there is no bridge {as_text(name)}")
+
+
+BRIDGE_OPERATIONS: dict[str, Operation] = {
+    "createBridge": Operation(lambda control, *parameters: create_bridge(control.server, *parameters), 1, 19),
+    "destroyBridge": Operation(lambda control, name: destroy_bridge(control.server, name), 1),
+}

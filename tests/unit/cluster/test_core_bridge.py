@@ -1,0 +1,394 @@
+"""Core bridges: their options, what management sees of them, and the messages they change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cluster.core_bridge import CoreBridges, credentials
+from mqbroker.cluster.outgoing import CoreBridgeMessages
+from mqbroker.config.cluster import BridgeConfiguration, TransformerConfiguration
+from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.transformers import ADD_HEADERS, load_transformer
+from mqbroker.server.management.bridge_control import parse_bridge
+from mqbroker.server.management.registry import ManagementError
+from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTING_TYPE, CoreMessage, decode_message
+from mqclient.wire.properties import BYTE, BYTES, INT, STRING, TypedValue
+from tests.unit.cluster.bridge_support import NODE_ID, MemoryRuntime, connector
+from tests.unit.messaging.support import FakeClock
+from tests.unit.server.support import World
+
+NODE = "00010203-0405-0607-0809-0a0b0c0d0e0f"
+CONFIGURATION = BridgeConfiguration("bridge", "q", static_connectors=("target",), retry_interval=1000)
+
+
+class Shout:
+    """A transformer for these tests."""
+
+    def init(self, properties: dict[str, str]) -> None:
+        self.mark = properties.get("mark", "!")
+
+    def transform(self, message: CoreMessage) -> CoreMessage:
+        message.body = message.body.upper() + self.mark.encode()
+        return message
+
+
+def tag(message: CoreMessage, properties: dict[str, str]) -> None:
+    """Changes the message and returns nothing."""
+    message.properties["tag"] = (INT, 1)
+
+
+class Bridged:
+    """Broker A with queue ``q``, broker B with queues ``q`` and ``other``, and the bridges of A."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.clock = FakeClock()
+        configuration = Configuration(security_enabled=False)
+        for name, value in settings.items():
+            setattr(configuration, name, value)
+        self.a = World(configuration, clock=self.clock)
+        self.a.store.node_id = NODE
+        self.b = World(clock=self.clock)
+        self.runtime = MemoryRuntime(self.clock)
+        self.runtime.targets["1"] = self.b
+        self.sender = self.a.session()
+        self.sender.create_queue("q")
+        self.receiver = self.b.session()
+        self.receiver.create_queue("q")
+        self.receiver.create_queue("other")
+        self.told: list[tuple[str, object]] = []
+        self.a.server.notifications.observers.append(lambda kind, headers: self.told.append((kind, headers.get("name", (0, None))[1])))
+        self.groups = {"group": lambda: [connector(1)]}
+        self.bridges = CoreBridges(self.a.server, self.runtime, {"target": connector(1)}, self.groups.get)
+        self.a.server.bridges = self.bridges
+
+    def stir(self) -> None:
+        for _ in range(10_000):
+            self.clock.advance(0)
+            busy = [link.move(1 << 20) for link in list(self.runtime.links)]
+            if not any(busy) and not any(not each[2].cancelled and each[0] <= self.clock.seconds for each in self.clock._calls):
+                return
+        raise AssertionError("the brokers talk without end")
+
+    def create(self, **values: Any) -> None:
+        self.bridges.create(replace(CONFIGURATION, **values))
+        self.stir()
+
+    def publish(self, *bodies: bytes, **headers: Any) -> None:
+        for body in bodies:
+            self.sender.publish(body, **headers)
+        self.stir()
+
+    def arrived(self, queue: str = "q") -> list[CoreMessage]:
+        return [decode_message(reference.message.buffer) for reference in self.b.queue(queue).references]
+
+    def bodies(self, queue: str = "q") -> list[bytes]:
+        return [message.body for message in self.arrived(queue)]
+
+
+class OptionTests(SynchronousTestCase):
+    def test_messages_go_to_their_own_address(self) -> None:
+        bridged = Bridged()
+        bridged.create()
+        bridged.publish(b"1", b"2")
+        self.assertEqual(bridged.bodies(), [b"1", b"2"])
+
+    def test_or_to_the_forwarding_address(self) -> None:
+        bridged = Bridged()
+        bridged.create(forwarding_address="other")
+        bridged.publish(b"1")
+        self.assertEqual(([message.address for message in bridged.arrived("other")], bridged.arrived()), (["other"], []))
+
+    def test_what_the_filter_does_not_match_stays(self) -> None:
+        bridged = Bridged()
+        bridged.create(filter_string="color = 'red'")
+        bridged.publish(b"1", properties={"color": (STRING, "red")})
+        bridged.publish(b"2")
+        self.assertEqual((bridged.bodies(), bridged.a.queue("q").message_count), ([b"1"], 1))
+
+    def test_a_transformer_changes_messages(self) -> None:
+        bridged = Bridged()
+        bridged.create(transformer=TransformerConfiguration(f"{__name__}:Shout", {"mark": "?"}))
+        bridged.publish(b"hey")
+        self.assertEqual(bridged.bodies(), [b"HEY?"])
+
+    def test_several_work_side_by_side(self) -> None:
+        bridged = Bridged()
+        bridged.create(concurrency=3)
+        self.assertEqual(bridged.bridges.names(), ["bridge-0", "bridge-1", "bridge-2"])
+        bridged.publish(*[b"%d" % number for number in range(9)])
+        self.assertEqual(sorted(bridged.bodies()), [b"%d" % number for number in range(9)])
+        self.assertEqual(len(bridged.runtime.links), 3)
+        self.assertTrue(bridged.bridges.destroy("bridge"))
+        self.assertEqual(bridged.bridges.names(), [])
+
+    def test_a_discovery_group_gives_the_connectors(self) -> None:
+        bridged = Bridged()
+        found: list[Any] = []
+        bridged.groups["group"] = lambda: found
+        bridged.create(static_connectors=(), discovery_group="group")
+        self.assertEqual(bridged.runtime.tried, [])
+        found.append(connector(1))
+        bridged.clock.advance(2)
+        bridged.stir()
+        bridged.publish(b"1")
+        self.assertEqual(bridged.bodies(), [b"1"])
+
+    def test_the_session_has_the_options_of_the_bridge(self) -> None:
+        bridged = Bridged()
+        bridged.create(client_id="me", confirmation_window_size=12345, min_large_message_size=777)
+        session = bridged.runtime.links[0].connection.sessions[10]
+        self.assertEqual((session.min_large_message_size, session.window.size), (777, 12345))
+        self.assertEqual((session.pre_acknowledge, bridged.runtime.links[0].connection.client_id), (True, "me"))
+
+    def test_credentials(self) -> None:
+        self.assertEqual(credentials(CONFIGURATION, "cluster", "secret"), (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD))
+        self.assertEqual(credentials(replace(CONFIGURATION, user="cluster"), "cluster", "secret"), ("cluster", "secret"))
+        self.assertEqual(credentials(replace(CONFIGURATION, user="cluster", password="x"), "cluster", "secret"), ("cluster", "x"))
+        self.assertEqual(credentials(replace(CONFIGURATION, user="app", password="x"), "cluster", "secret"), ("app", "x"))
+        self.assertEqual(credentials(replace(CONFIGURATION, user="app"), "cluster", "secret"), ("app", None))
+
+    def test_what_cannot_be_deployed_is_refused_with_the_reason(self) -> None:
+        bridged = Bridged()
+        bridged.create()
+        for values, reason in (
+            ({"name": "bridge"}, "exists already"),
+            ({"name": "2", "queue_name": "nowhere"}, "no queue nowhere"),
+            ({"name": "2", "static_connectors": ("elsewhere",)}, "no connector elsewhere; known are target"),
+            ({"name": "2", "static_connectors": ()}, "neither static connectors nor"),
+            ({"name": "2", "static_connectors": (), "discovery_group": "none"}, "no discovery group none"),
+            ({"name": "2", "filter_string": "a b c"}, "filter 'a b c'"),
+            ({"name": "2", "transformer": TransformerConfiguration("no.such.Thing")}, "no.such.Thing cannot be imported"),
+        ):
+            error = self.assertRaises(ValueError, bridged.bridges.create, replace(CONFIGURATION, **values))  # type: ignore[arg-type]
+            self.assertIn(reason, str(error))
+        self.assertEqual(bridged.bridges.names(), ["bridge"])
+
+    def test_one_that_cannot_be_deployed_does_not_keep_others(self) -> None:
+        bridged = Bridged()
+        bridged.bridges.deploy([replace(CONFIGURATION, name="bad", queue_name="nowhere"), CONFIGURATION])
+        bridged.stir()
+        self.assertEqual(bridged.bridges.names(), ["bridge"])
+
+    def test_all_stop_with_the_broker(self) -> None:
+        bridged = Bridged()
+        self.successResultOf(bridged.bridges.stop())
+        bridged.create()
+        bridged.create(name="second")
+        bridged.bridges.destroy("second")
+        stopped = bridged.bridges.stop()
+        bridged.stir()
+        self.successResultOf(stopped)
+        self.assertEqual([link.open for link in bridged.runtime.links], [False, False])
+
+    def test_a_bridge_ends_with_its_queue(self) -> None:
+        bridged = Bridged()
+        bridged.create()
+        bridged.a.messaging.administration.delete_queue(bridged.a.queue("q"), remove_consumers=True)
+        bridged.stir()
+        bridge = bridged.bridges.find("bridge")
+        assert bridge is not None
+        self.assertEqual(bridge.state, "stopped")
+        self.assertIn(("BRIDGE_STOPPED", "bridge"), bridged.told)
+        self.assertRaises(ValueError, bridge.start)
+
+
+class ManagementTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.bridged = Bridged()
+        self.registry = self.bridged.a.registry
+
+    def test_a_bridge_is_a_resource(self) -> None:
+        self.bridged.create(forwarding_address="other", transformer=TransformerConfiguration(ADD_HEADERS, {"a": "b"}))
+        self.bridged.publish(b"1", b"2")
+        read = self.registry.attribute
+        found = {name: read("bridge.bridge", name) for name in ("Name", "QueueName", "ForwardingAddress", "StaticConnectors", "Started")}
+        self.assertEqual(
+            found,
+            {"Name": "bridge", "QueueName": "q", "ForwardingAddress": "other", "StaticConnectors": ["target"], "Started": True},
+        )
+        self.assertEqual(read("bridge.bridge", "Metrics"), {"messagesPendingAcknowledgement": 0, "messagesAcknowledged": 2})
+        self.assertEqual(read("bridge.bridge", "TransformerProperties"), {"a": "b"})
+        self.assertEqual((read("bridge.bridge", "connected"), read("bridge.bridge", "state")), (True, "started"))
+        self.assertEqual(read("broker", "BridgeNames"), ["bridge"])
+        self.assertRaises(ManagementError, read, "bridge.nothing", "Name")
+
+    def test_it_can_be_stopped_started_paused_and_resumed(self) -> None:
+        self.bridged.create()
+        invoke = self.registry.invoke
+        invoke("bridge.bridge", "pause", [])
+        self.bridged.publish(b"1")
+        self.assertEqual((self.bridged.bodies(), self.registry.attribute("bridge.bridge", "State")), ([], "paused"))
+        invoke("bridge.bridge", "resume", [])
+        self.bridged.stir()
+        self.assertEqual(self.bridged.bodies(), [b"1"])
+        invoke("bridge.bridge", "stop", [])
+        self.bridged.stir()
+        self.assertEqual(self.registry.attribute("bridge.bridge", "started"), False)
+        invoke("bridge.bridge", "start", [])
+        self.bridged.publish(b"2")
+        self.assertEqual(self.bridged.bodies(), [b"1", b"2"])
+        self.assertEqual(
+            [entry for entry in self.bridged.told if entry[0].startswith("BRIDGE")],
+            [("BRIDGE_STARTED", "bridge"), ("BRIDGE_STOPPED", "bridge"), ("BRIDGE_STARTED", "bridge")],
+        )
+
+    def test_one_that_gave_up_is_told_as_stopped(self) -> None:
+        self.bridged.runtime.targets.clear()
+        self.bridged.create(initial_connect_attempts=0)
+        self.assertEqual(self.bridged.told[-1], ("BRIDGE_STOPPED", "bridge"))
+        self.assertEqual(self.registry.attribute("bridge.bridge", "State"), "failed")
+
+    def test_metrics_of_bridges_that_run(self) -> None:
+        gauges = self.bridged.a.server.gauges
+        self.bridged.create()
+        self.bridged.publish(b"1")
+        values = {gauge.name: gauge.read() for gauge in gauges}
+        self.assertEqual(values["bridge.messages.acknowledged"], 1)
+        self.assertEqual((values["bridge.connected"], values["bridge.messages.pending.acknowledgement"]), (True, 0))
+        self.registry.invoke("broker", "destroyBridge", ["bridge"])
+        self.bridged.stir()
+        self.assertEqual(list(gauges), [])
+
+    def test_bridges_can_be_made_and_ended(self) -> None:
+        invoke = self.registry.invoke
+        invoke("broker", "createBridge", [json.dumps({"name": "b", "queue-name": "q", "static-connectors": ["target"], "concurrency": 1})])
+        self.bridged.publish(b"1")
+        self.assertEqual(self.bridged.bodies(), [b"1"])
+        with self.assertRaises(ManagementError):
+            invoke("broker", "createBridge", [json.dumps({"name": "b", "queue-name": "q", "static-connectors": ["target"]})])
+        invoke("broker", "destroyBridge", ["b"])
+        self.assertEqual(self.registry.attribute("broker", "BridgeNames"), [])
+        self.assertRaises(ManagementError, invoke, "broker", "destroyBridge", ["b"])
+
+    def test_forms_of_create_bridge(self) -> None:
+        transformer = {"class-name": "a:B", "properties": {"x": 1}}
+        parsed = parse_bridge(
+            [
+                json.dumps(
+                    {
+                        "name": "b",
+                        "queue-name": "q",
+                        "forwarding-address": "f",
+                        "filter-string": "x = 1",
+                        "discovery-group-name": "group",
+                        "retry-interval-multiplier": "1.5",
+                        "client-failure-check-period": 5,
+                        "use-duplicate-detection": "false",
+                        "transformer-configuration": transformer,
+                        "password": None,
+                    }
+                )
+            ]
+        )
+        self.assertEqual((parsed.forwarding_address, parsed.filter_string, parsed.discovery_group), ("f", "x = 1", "group"))
+        self.assertEqual((parsed.retry_interval_multiplier, parsed.check_period, parsed.use_duplicate_detection), (1.5, 5, False))
+        self.assertEqual(parsed.transformer, TransformerConfiguration("a:B", {"x": "1"}))
+        head, rest = ["b", "q", "f", None, "a:B"], [100, 2.0, 3, 4, True, 500]
+        tail = [600, "one, two", False, True, "user", "pass"]
+        oldest = parse_bridge([*head, *rest, *tail])
+        self.assertEqual((oldest.static_connectors, oldest.ha, oldest.user, oldest.check_period), (("one", "two"), True, "user", 600))
+        self.assertEqual((oldest.retry_interval, oldest.initial_connect_attempts, oldest.reconnect_attempts), (100, 3, 4))
+        newer = parse_bridge([*head, '{"x": "1"}', *rest, *tail])
+        self.assertEqual(newer.transformer, TransformerConfiguration("a:B", {"x": "1"}))
+        newest = parse_bridge([*head, {"x": "1"}, *rest, 700, *tail])
+        self.assertEqual((newest.producer_window_size, newest.check_period, newest.password), (700, 600, "pass"))
+        for wrong in (
+            ["no JSON"],
+            ["[]"],
+            ['{"name": "b"}'],
+            ['{"name": "b", "queue-name": "q"}'],
+            ['{"name": "b", "queue-name": "q", "static-connectors": ["x"], "discovery-group-name": "y"}'],
+            ['{"name": "b", "queue-name": "q", "static-connectors": ["x"], "colour": 1}'],
+            ['{"name": "b", "queue-name": "q", "static-connectors": ["x"], "retry-interval": "soon"}'],
+            ['{"name": "b", "queue-name": "q", "static-connectors": ["x"], "retry-interval-multiplier": "much"}'],
+            ['{"name": "b", "queue-name": "q", "static-connectors": ["x"], "transformer-configuration": 1}'],
+            ["b", "q"],
+        ):
+            self.assertRaises(ManagementError, parse_bridge, wrong)
+
+    def test_a_broker_without_bridges_says_so(self) -> None:
+        self.bridged.a.server.bridges = None
+        self.assertEqual(self.registry.attribute("broker", "BridgeNames"), [])
+        with self.assertRaises(ManagementError):
+            self.registry.invoke("broker", "createBridge", ['{"name": "b", "queue-name": "q", "static-connectors": ["x"]}'])
+
+
+class TransformerTests(SynchronousTestCase):
+    def test_by_import_path(self) -> None:
+        for name in (f"{__name__}:Shout", f"{__name__}.Shout"):
+            transform = load_transformer(TransformerConfiguration(name), "bridge b")
+            self.assertEqual(transform(CoreMessage(body=b"x")).body, b"X!")
+        self.assertEqual(
+            load_transformer(TransformerConfiguration(f"{__name__}.tag"), "bridge b")(CoreMessage()).properties, {"tag": (INT, 1)}
+        )
+
+    def test_the_one_of_real_brokers(self) -> None:
+        transform = load_transformer(TransformerConfiguration(ADD_HEADERS, {"a": "b"}), "bridge b")
+        self.assertEqual(transform(CoreMessage()).properties, {"a": (STRING, "b")})
+
+    def test_what_cannot_be_loaded(self) -> None:
+        for name, reason in (
+            ("Nothing", "no import path"),
+            ("no.such.module:Thing", "cannot be imported"),
+            ("org.acme.Transformer", "write it in Python"),
+            (f"{__name__}:Missing", "has no Missing"),
+            (f"{__name__}:NODE", "neither a class"),
+            (f"{__name__}:TransformerTests", "cannot be made"),
+        ):
+            error = self.assertRaises(ValueError, load_transformer, TransformerConfiguration(name), "bridge b")
+            self.assertIn(reason, str(error))
+
+
+class MessageTests(SynchronousTestCase):
+    def sent(self, message: Message, **options: Any) -> CoreMessage:
+        outgoing = CoreBridgeMessages(options.pop("node_id", NODE_ID), 102400, **options)(message)
+        data = b"".join(outgoing.parts)
+        self.assertEqual(outgoing.size, len(data))
+        return decode_message(data)
+
+    def test_routing_types(self) -> None:
+        message = Message.of(CoreMessage(5, "a", properties={KEY_ROUTING_TYPE: (BYTE, 1), "_AMQ_ROUTING_TYPE_X": (INT, 1)}))
+        for routing_type, expected in (("PASS", (BYTE, 1)), ("STRIP", None), ("ANYCAST", (BYTE, 1)), ("MULTICAST", (BYTE, 0))):
+            found = self.sent(message, routing_type=routing_type).properties
+            self.assertEqual((found.get(KEY_ROUTING_TYPE), found["_AMQ_ROUTING_TYPE_X"]), (expected, (INT, 1)))
+        plain = Message.of(CoreMessage(5, "a"))
+        self.assertEqual(self.sent(plain, routing_type="STRIP", node_id=None).properties, {})
+
+    @given(
+        st.dictionaries(
+            st.sampled_from(["a", "b", "_AMQ_ROUTE_TO", "_AMQ_ROUTE_TOx", "_AMQ_BRIDGE_DUP", KEY_ROUTING_TYPE]),
+            st.one_of(st.binary(max_size=9).map(lambda value: (BYTES, value)), st.integers(0, 1).map(lambda value: (BYTE, value))),
+        ),
+        st.one_of(st.none(), st.text(max_size=9)),
+        st.sampled_from(["PASS", "STRIP", "ANYCAST", "MULTICAST"]),
+        st.one_of(st.none(), st.text(max_size=9)),
+        st.booleans(),
+    )
+    def test_only_what_is_asked_for_changes(
+        self, properties: dict[str, TypedValue], address: str | None, routing_type: str, own_address: str | None, user_id: bool
+    ) -> None:
+        original = CoreMessage(5, own_address, properties=properties, body=b"body", user_id=bytes(16) if user_id else None, priority=7)
+        found = self.sent(Message.of(original), forwarding_address=address, routing_type=routing_type)
+        expected = {key: value for key, value in properties.items() if not key.startswith("_AMQ_ROUTE_TO")}
+        expected.pop(KEY_BRIDGE_DUPLICATE_ID, None)
+        if routing_type != "PASS":
+            expected.pop(KEY_ROUTING_TYPE, None)
+        if routing_type in ("ANYCAST", "MULTICAST"):
+            expected[KEY_ROUTING_TYPE] = (BYTE, int(routing_type == "ANYCAST"))
+        expected[KEY_BRIDGE_DUPLICATE_ID] = (BYTES, NODE_ID + (5).to_bytes(8, "big"))
+        self.assertEqual(list(found.properties.items()), list(expected.items()))
+        self.assertEqual((found.address, found.body, found.priority), (own_address if address is None else address, b"body", 7))
+        self.assertEqual(found.user_id, original.user_id)
+
+    def test_the_duplicate_id_is_that_of_the_message_also_behind_a_transformer(self) -> None:
+        message = Message.of(CoreMessage(5, "a"))
+        transform = load_transformer(TransformerConfiguration(f"{__name__}:Shout"), "bridge b")
+        found = self.sent(message, transform=transform)
+        self.assertEqual(found.properties[KEY_BRIDGE_DUPLICATE_ID], (BYTES, NODE_ID + (5).to_bytes(8, "big")))
