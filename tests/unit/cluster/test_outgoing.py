@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -13,9 +14,11 @@ from mqbroker.cluster.outgoing import Outgoing, StoreAndForward, node_id_bytes
 from mqbroker.messaging.message import Message
 from mqclient.errors import MalformedPacketError
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message
+from mqclient.wire.packets import SessionSend, decode_packet
 from mqclient.wire.properties import BYTES, INT, STRING, TypedValue
 from tests.unit.cluster.bridge_support import NODE_ID
 from tests.unit.messaging.support import FakeBody
+from tests.unit.wire.vectors import VECTORS, load
 
 QUEUE = "$.artemis.internal.sf.my-cluster.node-b"
 IDS = struct.pack(">qq", 25, 21)
@@ -100,6 +103,25 @@ class StoreAndForwardTests(SynchronousTestCase):
         assert outgoing is not None and outgoing.read is not None
         self.assertEqual((outgoing.body_size, outgoing.read(0, 2000)), (1000, b"x" * 1000))
         self.assertEqual((sent(outgoing).address, sent(outgoing).properties), ("news.sport", {"_AMQ_ROUTE_TO": (BYTES, IDS)}))
+
+    def test_what_real_brokers_forward_is_sent_by_this_one_too(self) -> None:
+        """Recorded links: undo what the bridge did to each message, and let this one do it."""
+        compared = 0
+        for connection in load(VECTORS / "cluster-2.44.0" / "cluster-forwarding.json")["connections"]:
+            for frame in connection["frames"]:
+                if frame["name"] != "SESS_SEND" or frame["channel"] != 10 or frame["dir"] != "c2s":
+                    continue
+                packet = decode_packet(frame["type"], bytes.fromhex(frame["hex"])[13:], 136)
+                assert isinstance(packet, SessionSend)
+                recorded = decode_message(packet.message)
+                ids, duplicate = recorded.properties["_AMQ_ROUTE_TO"], recorded.properties["_AMQ_BRIDGE_DUP"]
+                assert isinstance(duplicate[1], bytes)
+                before = {key: value for key, value in recorded.properties.items() if key not in ("_AMQ_ROUTE_TO", "_AMQ_BRIDGE_DUP")}
+                stored = Message.of(replace(recorded, properties={f"_AMQ_ROUTE_TO{QUEUE}": ids, **before}))
+                found = sent(StoreAndForward(QUEUE, duplicate[1][:16], 5000)(stored))
+                self.assertEqual(found, recorded)
+                compared += 1
+        self.assertEqual(compared, 7)
 
     def test_a_damaged_table_is_refused(self) -> None:
         original = message({f"_AMQ_ROUTE_TO{QUEUE}": (BYTES, IDS)})
