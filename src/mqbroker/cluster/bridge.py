@@ -306,7 +306,8 @@ class Bridge:
 
     def _candidates(self) -> list[TransportConfiguration]:
         """Where to go now: for a while only to the broker that was lost, then to all in turn."""
-        if self._established and self._last and self._failures < self._settings.reconnect_attempts_same_node:
+        same_node = self._settings.reconnect_attempts_same_node
+        if self._established and self._last and (same_node < 0 or self._failures < same_node):
             return self._last
         found = list(self._connectors())
         if not found:
