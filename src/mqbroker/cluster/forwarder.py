@@ -190,7 +190,8 @@ class Forwarder:
         else:
             self.ready = False
             headers = b"".join(outgoing.parts)
-            room = session.send_large_encoded(headers, outgoing.read, outgoing.body_size, done, address=outgoing.address)
+            read, size = outgoing.read, outgoing.body_size
+            room = session.send_large_encoded(headers, read, size, done, address=outgoing.address, was_large=outgoing.was_large)
         if not room:
             self._stalled = True
             self.ready = False

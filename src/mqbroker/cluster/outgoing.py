@@ -35,17 +35,26 @@ class Outgoing:
     """One message on its way to another broker.
 
     ``parts`` are the encoded message of ``size`` bytes; with ``read`` it is a large one: the parts are its headers-and-properties block,
-    and the body has ``body_size`` bytes.  ``address`` is where it goes.
+    and the body has ``body_size`` bytes (``was_large``: it came as a large one).  ``address`` is where it goes.
     """
 
-    __slots__ = ("address", "body_size", "parts", "read", "size")
+    __slots__ = ("address", "body_size", "parts", "read", "size", "was_large")
 
-    def __init__(self, address: str, parts: tuple[bytes, ...], size: int, read: ReadBody | None = None, body_size: int = 0) -> None:
+    def __init__(
+        self,
+        address: str,
+        parts: tuple[bytes, ...],
+        size: int,
+        read: ReadBody | None = None,
+        body_size: int = 0,
+        was_large: bool = False,
+    ) -> None:
         self.address = address
         self.parts = parts
         self.size = size
         self.read = read
         self.body_size = body_size
+        self.was_large = was_large
 
 
 def bytes_entry(key: str, size: int) -> bytes:
@@ -128,7 +137,7 @@ def assemble(
     parts.append(added)
     size = sum(map(len, parts))
     if large is not None:
-        return Outgoing(address, tuple(parts), size, large.read, large.size)
+        return Outgoing(address, tuple(parts), size, large.read, large.size, True)
     if base:
         body = buffer[4:base]
         return Outgoing(address, tuple(parts), size, lambda offset, wanted: body[offset : offset + wanted], len(body))

@@ -293,6 +293,14 @@ class EncodedSendTests(SynchronousTestCase):
         self.assertEqual(chunks[-1].message_body_size, 2500)
         self.assertEqual([chunk.requires_response for chunk in chunks], [True] * 3)
 
+    def test_the_size_of_a_body_that_was_large_already_is_left_to_its_properties(self) -> None:
+        session = self.open()
+        session.send_large_encoded(
+            encode_headers(CoreMessage(1, "a")), lambda at, size: bytes(size), 10, self.done("large"), was_large=True
+        )
+        self.settle()
+        self.assertEqual([chunk.message_body_size for chunk in self.broker.got(SessionSendContinuation)], [-1])
+
     def test_an_empty_body_is_one_chunk(self) -> None:
         session = self.open()
         self.large(session, b"")

@@ -93,7 +93,7 @@ class StoreAndForwardTests(SynchronousTestCase):
         large.message_id = 77
         outgoing = StoreAndForward(QUEUE, NODE_ID, 102400)(large)
         assert outgoing is not None and outgoing.read is not None
-        self.assertEqual((outgoing.body_size, outgoing.read(2, 3)), (10, b"234"))
+        self.assertEqual((outgoing.body_size, outgoing.read(2, 3), outgoing.was_large), (10, b"234", True))
         self.assertEqual(list(sent(outgoing).properties), ["_AMQ_ROUTE_TO", "_AMQ_BRIDGE_DUP"])
 
     def test_so_does_a_regular_body_beyond_the_least_large_size_of_the_link(self) -> None:
@@ -101,7 +101,7 @@ class StoreAndForwardTests(SynchronousTestCase):
         self.assertIsNone(getattr(StoreAndForward(QUEUE, None, 1004)(original), "read", 0))
         outgoing = StoreAndForward(QUEUE, None, 1003)(original)
         assert outgoing is not None and outgoing.read is not None
-        self.assertEqual((outgoing.body_size, outgoing.read(0, 2000)), (1000, b"x" * 1000))
+        self.assertEqual((outgoing.body_size, outgoing.read(0, 2000), outgoing.was_large), (1000, b"x" * 1000, False))
         self.assertEqual((sent(outgoing).address, sent(outgoing).properties), ("news.sport", {"_AMQ_ROUTE_TO": (BYTES, IDS)}))
 
     def test_what_real_brokers_forward_is_sent_by_this_one_too(self) -> None:

@@ -3,7 +3,7 @@
 The session must be one that ends with its connection (``reconnect_attempts`` 0): what was written is not kept to be sent again.  Who sends
 keeps the messages until they are answered.
 
-Source: ``protocol-spec/``, chapters "Sending and delivery", "Large messages" and "Flow control" (links between brokers).
+Source: ``protocol-spec/``, chapters "Sending and delivery", "Large messages" and "Flow control".
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class EncodedSends:
             self._charge(address, size)
         return not self._told_to_stop()
 
-    def send_large(self, headers: bytes, read: ReadBody, size: int, done: Done, address: str | None) -> bool:
+    def send_large(self, headers: bytes, read: ReadBody, size: int, done: Done, address: str | None, was_large: bool) -> bool:
         """See :meth:`mqclient.core.session.Session.send_large_encoded`."""
         if self._channel.error is not None:
             done(unblocked("SESS_SEND_LARGE", self._channel.error))
@@ -98,7 +98,8 @@ class EncodedSends:
         self._hold((frame(SessionSendLarge.TYPE, self._protocol.id, headers),), 0)
         if address is not None:
             self._charge(address, len(headers))
-        self._large = _LargeSend(self, read, size, done, address, self._session.settings.min_large_message_size)
+        told = -1 if was_large else size
+        self._large = _LargeSend(self, read, size, done, address, self._session.settings.min_large_message_size, told)
         self._large.advance()
         return not self._told_to_stop()
 
@@ -227,12 +228,15 @@ class EncodedSends:
 class _LargeSend:
     """A large message that is being written, as far as the peer reads, grants credits and answers."""
 
-    __slots__ = ("_address", "_chunk_size", "_done", "_offset", "_read", "_sends", "_size", "_unanswered", "_written")
+    __slots__ = ("_address", "_chunk_size", "_done", "_offset", "_read", "_sends", "_size", "_told_size", "_unanswered", "_written")
 
-    def __init__(self, sends: EncodedSends, read: ReadBody, size: int, done: Done, address: str | None, chunk_size: int) -> None:
+    def __init__(
+        self, sends: EncodedSends, read: ReadBody, size: int, done: Done, address: str | None, chunk_size: int, told_size: int
+    ) -> None:
         self._sends = sends
         self._read = read
         self._size = size
+        self._told_size = told_size
         self._done: Done | None = done
         self._address = address
         self._chunk_size = chunk_size
@@ -256,7 +260,7 @@ class _LargeSend:
             self._offset += len(chunk)
             self._written = self._offset >= self._size
             self._unanswered += len(chunk)
-            sends.write_chunk(chunk, not self._written, self._size, _Chunk(self, len(chunk), self._written).answered, self._address)
+            sends.write_chunk(chunk, not self._written, self._told_size, _Chunk(self, len(chunk), self._written).answered, self._address)
         sends.large_ended()
 
     def chunk_answered(self, size: int, last: bool, error: MQError | None) -> None:

@@ -258,14 +258,17 @@ class Session(ListenerMethods):
         sends = self.encoded_sends or self.open_encoded_sends()
         return sends.send(parts, size, done, address)
 
-    def send_large_encoded(self, headers: bytes, read: ReadBody, size: int, done: Done, *, address: str | None = None) -> bool:
+    def send_large_encoded(
+        self, headers: bytes, read: ReadBody, size: int, done: Done, *, address: str | None = None, was_large: bool = False
+    ) -> bool:
         """As :meth:`send_encoded`, for a message with its headers-and-properties block and a body of ``size`` bytes to read from.
 
         The body is read and sent piece by piece, as far as the broker takes it.  One such message at a time, and nothing else meanwhile:
-        raises ``IllegalStateError``.
+        raises ``IllegalStateError``.  ``was_large``: the message came as a large one, and its properties say how long the body is before
+        compression.
         """
         sends = self.encoded_sends or self.open_encoded_sends()
-        return sends.send_large(headers, read, size, done, address)
+        return sends.send_large(headers, read, size, done, address, was_large)
 
     # --- addresses, queues, metadata ---
 
