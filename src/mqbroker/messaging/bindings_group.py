@@ -36,7 +36,7 @@ class BindingsGroup:
     ``balancing`` holds for the address; ``multicast``: the messages say that they are, and so go to remote queues even with OFF.
     """
 
-    __slots__ = ("_balancing", "_multicast", "bindings", "position")
+    __slots__ = ("_balancing", "_multicast", "_shared", "bindings", "position")
 
     def __init__(
         self,
@@ -47,8 +47,9 @@ class BindingsGroup:
     ) -> None:
         self.bindings = bindings
         self.position = position
+        self._shared = any(isinstance(each, RemoteBinding) for each in bindings)
         # What was said for remote queues does not change the choice among queues of this broker.
-        self._balancing = balancing if any(isinstance(each, RemoteBinding) for each in bindings) else LoadBalancing.OFF
+        self._balancing = balancing if self._shared else LoadBalancing.OFF
         self._multicast = multicast
 
     def choose(self, message: Message) -> Queue | RemoteBinding | Divert | None:
@@ -94,6 +95,24 @@ class BindingsGroup:
 
     def constant(self) -> tuple[()] | tuple[Queue | RemoteBinding] | None:
         """Who gets every message as long as nothing changes, () for nobody; None when that depends on the message or the turn."""
+        candidates = self._candidates()
+        if candidates is None:
+            return None
+        if len(candidates) <= 1:
+            return tuple(candidates)  # type: ignore[return-value]
+        preferred = self._always_preferred(candidates)
+        if preferred is not None and not preferred and self._balancing is LoadBalancing.ON_DEMAND:
+            preferred = [each for each in candidates if isinstance(each, Queue)]
+        return (preferred[0],) if preferred is not None and len(preferred) == 1 else None
+
+    def rotation(self) -> Rotation | None:
+        """The choice, where nothing but the turn decides."""
+        candidates = self._candidates()
+        preferred = None if candidates is None else self._always_preferred(candidates)
+        return Rotation(self, preferred) if preferred is not None and len(preferred) > 1 else None
+
+    def _candidates(self) -> list[Queue | RemoteBinding] | None:
+        """Those that every message matches; None when that depends on the message."""
         candidates: list[Queue | RemoteBinding] = []
         for binding in self.bindings:
             if isinstance(binding, Queue):
@@ -105,18 +124,21 @@ class BindingsGroup:
             elif not (self._multicast or self._balancing.routes):
                 continue
             candidates.append(binding)
-        if len(candidates) <= 1:
-            return tuple(candidates)  # type: ignore[return-value]
+        return candidates
+
+    def _always_preferred(self, candidates: Sequence[Queue | RemoteBinding]) -> list[Queue | RemoteBinding] | None:
+        """Those that are preferred for every message; None when that depends on the message, or nobody would tell of a change.
+
+        Consumers that come and go are looked at anew only where other brokers take part.
+        """
         preferred = []
         for candidate in candidates:
             attention = self._attention(candidate)
-            if attention is Attention.SOME_MESSAGES:
+            if attention is Attention.SOME_MESSAGES or not self._shared:
                 return None
             if attention is Attention.EVERY_MESSAGE:
                 preferred.append(candidate)
-        if not preferred and self._balancing is LoadBalancing.ON_DEMAND:
-            preferred = [each for each in candidates if isinstance(each, Queue)]
-        return (preferred[0],) if len(preferred) == 1 else None
+        return preferred
 
     def _attention(self, binding: Queue | RemoteBinding) -> Attention:
         if isinstance(binding, RemoteBinding) and not binding.connected:
@@ -126,3 +148,25 @@ class BindingsGroup:
         if isinstance(binding, Queue):
             return attention_of(binding)
         return Attention.NO_MESSAGE if binding.load_balancing is LoadBalancing.OFF else binding.attention
+
+
+class Rotation:
+    """The choices of a group of which several bindings are preferred for every message, as long as nothing changes."""
+
+    __slots__ = ("_after", "_following", "_position", "bindings")
+
+    def __init__(self, group: BindingsGroup, preferred: Sequence[Queue | RemoteBinding]) -> None:
+        self.bindings = preferred
+        self._position = group.position
+        places = [index for index, binding in enumerate(group.bindings) if binding in preferred]
+        count = len(group.bindings)
+        self._following = [next((number for number, place in enumerate(places) if place >= start), 0) for start in range(count)]
+        """By position of the group: which of the preferred is next."""
+        self._after = [(place + 1) % count for place in places]
+
+    def next(self) -> int:
+        """Whose turn it is, as the index among :attr:`bindings`."""
+        position, following = self._position, self._following
+        number = following[position.value if position.value < len(following) else 0]
+        position.value = self._after[number]
+        return number

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mqbroker.config.matching import Wildcards, is_wildcard, matches_binding
-from mqbroker.messaging.bindings_group import BindingsGroup, Position, accepts
+from mqbroker.messaging.bindings_group import BindingsGroup, Position, Rotation, accepts
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
@@ -30,7 +30,7 @@ def address_of(binding: Binding) -> str:
 class Route:
     """Where the messages of one address (and routing type) go, as long as nobody comes, goes or changes."""
 
-    __slots__ = ("_exclusive", "_groups", "_multicast", "fixed", "fixed_remote")
+    __slots__ = ("_exclusive", "_groups", "_multicast", "fixed", "fixed_remote", "rotation")
 
     def __init__(
         self,
@@ -51,6 +51,8 @@ class Route:
         """The queues, when they are the same for every message, and queues of this broker alone."""
         self.fixed_remote: RemoteBinding | None = None
         """The remote queue that gets every message, and nobody else does."""
+        self.rotation: Rotation | None = None
+        """How queues, some of them remote, take turns, when nobody else gets messages."""
         if not self._exclusive:
             self._find_fixed()
 
@@ -63,6 +65,8 @@ class Route:
         for group in self._groups:
             constant = group.constant()
             if constant is None:
+                if len(self._groups) == 1 and not self._multicast:
+                    self.rotation = group.rotation()
                 return
             every.extend(constant)
         queues = tuple(each for each in every if isinstance(each, Queue))

@@ -12,8 +12,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from mqbroker.messaging.bindings_group import Rotation
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.message import PROPERTIES_CHECKED_FROM, Message
+from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqclient.errors import MalformedPacketError, MQError
 from mqclient.wire.frames import HEADER_SIZE
@@ -25,7 +27,6 @@ from mqclient.wire.properties import BYTE, bytes_property, walk, with_property
 
 if TYPE_CHECKING:
     from mqbroker.messaging.address import Address
-    from mqbroker.messaging.queue import Queue
     from mqbroker.messaging.remote import RemoteBinding
     from mqbroker.server.session import ServerSession
 
@@ -57,10 +58,10 @@ class _Plain:
 
     ``raw`` are its bytes in a message, ``known`` those of the property block up to the routing type, as they were in the last message that
     was looked through: with the same bytes again there is nothing to find out.  ``entry`` is the property that says to which queue of
-    another broker they go.
+    another broker they go.  With a ``rotation`` each goes to the queue whose turn it is.
     """
 
-    __slots__ = ("address", "durable_ids", "entry", "known", "queues", "raw", "routing_type")
+    __slots__ = ("address", "durable_ids", "entry", "known", "queues", "raw", "rotation", "routing_type")
 
     def __init__(
         self, raw: bytes, address: Address, routing_type: int | None, queues: tuple[Queue, ...], remote: RemoteBinding | None
@@ -72,6 +73,25 @@ class _Plain:
         self.durable_ids = [queue.queue_id for queue in queues if queue.definition.durable]
         self.entry = None if remote is None else bytes_property(remote.route_key, remote.route_value)
         self.known = _NOTHING_KNOWN
+        self.rotation: _Turns | None = None
+
+
+class _Turns:
+    """Queues that take turns, with the entry that a message for each of them gets."""
+
+    __slots__ = ("entries", "next", "queues")
+
+    def __init__(self, rotation: Rotation) -> None:
+        self.next = rotation.next
+        self.queues: list[Queue] = []
+        self.entries: list[bytes | None] = []
+        for binding in rotation.bindings:
+            if isinstance(binding, Queue):
+                self.queues.append(binding)
+                self.entries.append(None)
+            else:
+                self.queues.append(binding.store_and_forward)
+                self.entries.append(bytes_property(binding.route_key, binding.route_value))
 
 
 class SendRuns:
@@ -98,12 +118,13 @@ class SendRuns:
         if plain is None:
             return index
         begin, trailer, channel = self._begin, self._trailer, self._session.channel
-        raw, known, memory, name, copies = plain.raw, plain.known, plain.address.memory, plain.address.name, len(plain.queues)
+        raw, known, memory, name, copies = plain.raw, plain.known, plain.address.memory, plain.address.name, len(plain.queues) or 1
         raw_size, known_size, entry, grown = len(raw), len(known), plain.entry, 0
         next_id = self._core.store.next_id
         messages: list[Message] = []
         answers: list[bytes | None] = []
         sizes: list[int] = []
+        turns, chosen = plain.rotation, list[int]()
         run_durable = -1
         for at in range(index, len(frames)):
             data = frames[at]
@@ -136,6 +157,10 @@ class SendRuns:
                 break  # the other way tells the client
             flag, correlation_id = _unpack_trailer(data, end)
             buffer = b"".join((data[HEADER_SIZE:headers], _pack_i64(message_id), data[headers + 8 : end]))
+            if turns is not None:
+                number = turns.next()
+                chosen.append(number)
+                entry = turns.entries[number]
             if entry is not None:
                 buffer = with_property(buffer, properties - HEADER_SIZE, entry)
                 grown += len(buffer) - end + HEADER_SIZE
@@ -144,7 +169,9 @@ class SendRuns:
             messages.append(message)
             answers.append(_pack_answer(_ANSWER_LENGTH, NullResponse.TYPE, channel, correlation_id) if flag else None)
             sizes.append(size)
-        if messages:
+        if messages and turns is not None:
+            self._finish_turns(plain, messages, [turns.queues[number] for number in chosen], answers, sizes)
+        elif messages:
             self._finish(plain, messages, answers, sizes, grown)
         return index + len(messages)
 
@@ -190,6 +217,37 @@ class SendRuns:
                 queue.add_arrived(references, messages[0].durable, size)
         self._session.finish_run(answers, sizes)
 
+    def _finish_turns(
+        self, plain: _Plain, messages: list[Message], queues: list[Queue], answers: list[bytes | None], sizes: list[int]
+    ) -> None:
+        """As :meth:`_finish`, for messages of which each goes to one of ``queues``."""
+        session, core = self._session, self._core
+        session.sends.messages_sent += len(messages)
+        plain.address.routed_messages += len(messages)
+        for queue in queues:
+            queue.arriving += 1
+        references = [Reference(message, queue) for message, queue in zip(messages, queues, strict=True)]
+        if not session.auto_commit_sends:
+            for reference in references:
+                session.transaction.add_send(reference.message, [reference])
+            session.context.run(0, session.finish_run, answers, sizes)
+            return
+        ticket = 0
+        if messages[0].durable:
+            batch = core.store.begin()
+            durable = [reference for reference in references if reference.queue.definition.durable]
+            for reference in durable:
+                batch.add_message(reference.message, (reference.queue.queue_id,))
+            if durable:
+                ticket = core.store.commit(batch)
+            if not core.options.journal_sync_non_transactional:
+                ticket = 0
+        session.context.run(ticket, self._arrive_turns, references, answers, sizes)
+
+    def _arrive_turns(self, references: list[Reference], answers: list[bytes | None], sizes: list[int]) -> None:
+        self._server.messaging.sending.deliver(references)
+        self._session.finish_run(answers, sizes)
+
     # --- what is known of addresses
 
     def _find(self, data: bytes, headers: int, end: int) -> _Plain | None:
@@ -220,7 +278,7 @@ class SendRuns:
             if len(self._plains) >= PLAINS_MAX:
                 self._plains.clear()
             self._plains[raw] = plain
-        if not plain.queues:
+        if not plain.queues and plain.rotation is None:
             return None
         self._last = plain
         return plain
@@ -234,15 +292,19 @@ class SendRuns:
             return None
         queues: tuple[Queue, ...] = ()
         remote: RemoteBinding | None = None
+        rotation: Rotation | None = None
         settings = address.settings
         named = session.sends.resolve(name) == (name, None, None) and name != server.management_address
         expires = settings.no_expiry or max(settings.expiry_delay, settings.min_expiry_delay, settings.max_expiry_delay) >= 0
         if named and not expires and not server.stamps_messages and not session.sends.nameless and self._exists(address, routing_type):
             route = core.routing.route(name, routing_type)
-            queues, remote = route.fixed or (), route.fixed_remote
+            queues, remote, rotation = route.fixed or (), route.fixed_remote, route.rotation
             if remote is not None:
                 queues = (remote.store_and_forward,)
-        return _Plain(raw, address, routing_type, queues, remote)
+        plain = _Plain(raw, address, routing_type, queues, remote)
+        if rotation is not None:
+            plain.rotation = _Turns(rotation)
+        return plain
 
     def _exists(self, address: Address, routing_type: int | None) -> bool:
         """Is there everything that a message with this routing type would otherwise have made?"""

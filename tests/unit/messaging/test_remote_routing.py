@@ -61,6 +61,14 @@ class ChoiceTests(TwoNodes):
         self.link.pump()
         self.assertEqual((near.bodies, texts(self.far)), ([b"1", b"3"], [b"2", b"4"]))
 
+    def test_queues_of_this_broker_alone_are_chosen_by_their_consumers_as_ever(self) -> None:
+        queues = [self.a.queue(name, "q") for name in ("x", "y")]
+        second = Collector(self.a, queues[1])
+        self.send(b"1")
+        first = Collector(self.a, queues[0])
+        self.send(b"2", b"3")
+        self.assertEqual((first.bodies, second.bodies), ([b"2"], [b"1", b"3"]))
+
     def test_strict_takes_turns_without_consumers(self) -> None:
         near = self.a.queue("q")
         self.learned(STRICT)

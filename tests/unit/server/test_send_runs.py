@@ -19,7 +19,23 @@ from tests.unit.server.support import PERMISSIONS, Session, World
 CHANNEL = 10
 
 kinds = st.sampled_from(
-    ("plain", "plain", "plain", "text", "user", "duplicate", "scheduled", "unknown", "topic", "full", "ack", "cut", "forbidden", "remote")
+    (
+        "plain",
+        "plain",
+        "plain",
+        "text",
+        "user",
+        "duplicate",
+        "scheduled",
+        "unknown",
+        "topic",
+        "full",
+        "ack",
+        "cut",
+        "forbidden",
+        "remote",
+        "turns",
+    )
 )
 messages = st.tuples(kinds, st.booleans(), st.booleans(), st.integers(0, 300), st.integers(-1, 11))
 
@@ -38,7 +54,9 @@ def properties(kind: str) -> dict[str, TypedValue]:
 def send_frame(number: int, kind: str, durable: bool, reply: bool, size: int, priority: int) -> bytes:
     if kind == "ack":
         return frame(wire.FlowToken.TYPE, CHANNEL, wire.encode_packet(wire.FlowToken(99, 1), 136))
-    address = {"unknown": "not.there", "topic": "t", "full": "small", "forbidden": "secret", "remote": "far"}.get(kind, "q")
+    address = {"unknown": "not.there", "topic": "t", "full": "small", "forbidden": "secret", "remote": "far", "turns": "both"}.get(
+        kind, "q"
+    )
     message = CoreMessage(
         address=address,
         durable=durable,
@@ -68,9 +86,11 @@ def make(window: int, transacted: bool, held: bool) -> tuple[World, Session]:
     admin.create_queue("far")
     core = world.server.messaging.core
     waiting = world.server.messaging.administration.create_store_and_forward("$.artemis.internal.sf.c.node")
-    binding = RemoteBinding("far", "far", "far" + 36 * "n", 7, 8, 1, LoadBalancing.ON_DEMAND, waiting)
-    core.routing.bind_remote(binding)
-    binding.consumer_added(None)
+    admin.create_queue("both")
+    for name, balancing in (("far", LoadBalancing.ON_DEMAND), ("both", LoadBalancing.STRICT)):
+        binding = RemoteBinding(name, name, name + 36 * "n", 7, 8, 1, balancing, waiting)
+        core.routing.bind_remote(binding)
+        binding.consumer_added(None)
     session = world.peer().session(
         channel=CHANNEL,
         name="producer",
