@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from mqbroker.messaging.bindings_group import accepts
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.duplicates import remembered
 from mqbroker.messaging.queue import Queue
@@ -43,7 +44,7 @@ class Arrival:
 
     __slots__ = ("_moved_by", "acknowledged", "bindings", "bridge_id", "ids_stated", "routing_type")
 
-    def __init__(self, bridge_id: bytes | None, routing_type: int | None, moved_by: bytes | None) -> None:
+    def __init__(self, bridge_id: bytes | None, routing_type: int | None, moved_by: bytes | None = None) -> None:
         self._moved_by = moved_by
         self.bridge_id = bridge_id
         self.routing_type = routing_type
@@ -71,14 +72,26 @@ class Arrival:
             return route.select(message)
         if self.bindings or self.acknowledged or not self.ids_stated or self.routing_type == MULTICAST:
             return self.bindings
-        name, _, queue_name = message.address.partition("::")
-        other = core.routing.route(name, ANYCAST, queue_name or None)
-        chosen = [each for each in other.select(message) if isinstance(each, Queue)]
+        chosen = _instead(core, message, route)
         if chosen:
-            core.report("AMQ222110", f"message {message.message_id} to {message.address}: its queue is gone; it goes to {chosen[0].name}")
+            names = ", ".join(each.name if isinstance(each, Queue) else repr(each) for each in chosen)
+            core.report("AMQ222110", f"message {message.message_id} to {message.address}: its queue is gone; it goes to {names}")
         else:
             core.report("AMQ222110", f"message {message.message_id} to {message.address}: its queue is gone, and there is no other one")
         return chosen
+
+
+def _instead(core: MessagingCore, message: Message, route: Route) -> list[Queue | RemoteBinding]:
+    """The anycast queue that gets a message whose own is gone: one of this broker if there is one, best with a consumer for it."""
+    name, _, queue_name = message.address.partition("::")
+    queues = [
+        queue
+        for queue in core.routing.bound(name)
+        if queue.definition.routing_type == ANYCAST and queue_name in ("", queue.name) and accepts(queue, message)
+    ]
+    if queues:
+        return [next((queue for queue in queues if queue.has_matching_consumer(message)), queues[0])]
+    return [binding for binding in route.select(message) if isinstance(binding, RemoteBinding) and binding.routing_name == binding.address]
 
 
 def straight_to(queue: Queue) -> Arrival:

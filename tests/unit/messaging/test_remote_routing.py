@@ -326,6 +326,25 @@ class ArrivalTests(TwoNodes):
         self.assertEqual(texts(again), [b"1"])
         self.assertIn("AMQ222110", [code for code, _ in self.b.reports])
 
+    def test_it_does_not_go_back_while_there_is_a_queue(self) -> None:
+        """Even where the broker that sent it has the only consumer; without a queue here it does."""
+        self.learned(consumers=1)
+        near = self.a.queue("q")
+        self.b.learn(self.a, near, consumers=1)
+        self.send(b"1")
+        self.b.messaging.administration.delete_queue(self.far)
+        self.assertEqual(self.link.pump(), 1)
+        self.assertEqual(Link(self.b, self.a).pump(), 1)
+        self.assertEqual(texts(near), [b"1"])
+        self.setUp()
+        self.learned(consumers=1)
+        self.b.learn(self.a, self.a.queue("q"), consumers=1)
+        self.send(b"1")
+        self.b.messaging.administration.delete_queue(self.far)
+        again = self.b.queue("q")
+        self.link.pump()
+        self.assertEqual(texts(again), [b"1"])
+
     def test_a_subscription_that_is_gone_takes_its_messages_along(self) -> None:
         self.learned(name="sub", kind=MULTICAST)
         self.send(b"1", routing_type=MULTICAST)
