@@ -124,7 +124,9 @@ class SendRuns:
         messages: list[Message] = []
         answers: list[bytes | None] = []
         sizes: list[int] = []
-        turns, chosen = plain.rotation, list[int]()
+        turns = plain.rotation
+        forwards = entry is not None or turns is not None
+        chosen: list[int] = []
         run_durable = -1
         for at in range(index, len(frames)):
             data = frames[at]
@@ -157,13 +159,14 @@ class SendRuns:
                 break  # the other way tells the client
             flag, correlation_id = _unpack_trailer(data, end)
             buffer = b"".join((data[HEADER_SIZE:headers], _pack_i64(message_id), data[headers + 8 : end]))
-            if turns is not None:
-                number = turns.next()
-                chosen.append(number)
-                entry = turns.entries[number]
-            if entry is not None:
-                buffer = with_property(buffer, properties - HEADER_SIZE, entry)
-                grown += len(buffer) - end + HEADER_SIZE
+            if forwards:
+                if turns is not None:
+                    number = turns.next()
+                    chosen.append(number)
+                    entry = turns.entries[number]
+                if entry is not None:
+                    buffer = with_property(buffer, properties - HEADER_SIZE, entry)
+                    grown += len(buffer) - end + HEADER_SIZE
             message = Message.plain(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
             memory.hold(message, copies)
             messages.append(message)

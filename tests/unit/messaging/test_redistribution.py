@@ -124,6 +124,33 @@ class RedistributionTests(SharedQueue):
         self.to_b.pump()
         self.assertEqual((texts(self.near), texts(self.far)), ([b"red", b"green"], [b"blue"]))
 
+    def test_the_five_steps_of_the_chapter(self) -> None:
+        """Two brokers with queue foo; a message with 10; a consumer for 5 here, then one for 10 there.
+
+        The chapter says that the message stays; the brokers that it describes move it, and so does this one.
+        """
+        self.share("foo", ANYCAST, "foo")
+        self.send(b"1", address="foo", properties={"myProperty": (LONG, 10)})
+        here = Collector(self.a, self.near, "myProperty=5")
+        there = Collector(self.b, self.far, "myProperty=10")
+        self.a.appear(self.at_b, "myProperty=10")
+        self.to_b.pump()
+        self.assertEqual((here.bodies, there.bodies), ([], [b"1"]))
+
+    def test_short_lived_consumers_do_not_pull_messages_about(self) -> None:
+        """Consumers with filters that match nothing come and go on both brokers."""
+        self.share("foo", ANYCAST, "foo")
+        self.send(b"1", address="foo", properties={"myProperty": (LONG, 10)})
+        for number in range(20):
+            there = Collector(self.b, self.far, f"myProperty={number + 100}")
+            self.a.appear(self.at_b, f"myProperty={number + 100}")
+            here = Collector(self.a, self.near, f"myProperty={number + 200}")
+            here.leave()
+            there.leave()
+            self.at_b.consumer_removed(f"myProperty={number + 100}")
+            self.a.turn()
+        self.assertEqual((self.to_b.pump(), self.to_a.pump(), texts(self.near)), (0, 0, [b"1"]))
+
     def test_a_consumer_with_another_filter_here_does_not_keep_what_it_does_not_take(self) -> None:
         self.share()
         self.a.appear(self.at_b, "colour = 'blue'")
