@@ -61,7 +61,7 @@ class ClusterCredentials:
 
 
 class ClusterChannel:
-    """Handles the packets of channel 3.
+    """Handles the packets of channel 3, and tells health checks of another broker that is announced as this one.
 
     ``topology_of`` tells which topology holds for a connection (None: none), ``default_topology`` which one votes are answered from.
     ``scales_down`` says whether other brokers may scale down to this one: then only clients of those who have done so may fail over to it.
@@ -89,6 +89,7 @@ class ClusterChannel:
         self.register(ScaleDownAnnouncement, self._scaled_down_to)
         self.register_vote(FAILOVER_VOTE, self._vote_on_failover)
         self.register_vote(OLD_FAILOVER_VOTE, self._vote_on_failover)
+        server.health_checks.append(self._rival)
 
     def register(self, packet_class: type[P], handler: Callable[[ServerConnection, P], object]) -> None:
         """``handler`` gets the packets of this class that members send."""
@@ -148,6 +149,10 @@ class ClusterChannel:
             topology.backup_announced(member(backup=packet.connector), self._server.clock.wall_ms())
         else:
             topology.up(member(primary=packet.connector, backup=packet.backup_connector))
+
+    def _rival(self) -> str | None:
+        topology = self._default_topology()
+        return None if topology is None else topology.rival
 
     # --- votes
 

@@ -109,6 +109,12 @@ class AnnouncementTests(SynchronousTestCase):
         assert found is not None
         self.assertEqual((found.unique_event_id, found.primary, found.backup), (START_MS, connector(1), connector(2)))
 
+    def test_another_broker_with_the_own_node_id_shows_in_health(self) -> None:
+        self.cluster.topology.own(connector(1))
+        self.assertIsNone(self.world.server.problem())
+        self.announce(wire.NodeAnnounce(self.world.server.node_id, None, False, START_MS + 1, connector(2)))
+        self.assertIn("is announced with the node id of this one", str(self.world.server.problem()))
+
     def test_both_orders_of_subscription_and_password(self) -> None:
         first = subscribed(self.world, cluster_connection=True)
         first.take(PING_CHANNEL)
