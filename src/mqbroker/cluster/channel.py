@@ -161,7 +161,7 @@ class ClusterChannel:
         if vote is None:
             # An answer that the peer does not expect would be worse than none.
             self._server.reasons.warn(
-                connection.remote, f"a peer at {connection.remote} asks for the vote {packet.handler[:100]}, which has no answer here"
+                connection.remote, f"a peer at {connection.remote} asks for the vote {packet.handler[:100]!r}, which has no answer here"
             )
             return
         connection.send(QuorumVoteReply(packet.handler, vote(connection, packet.vote)), CLUSTER_CHANNEL)
@@ -178,7 +178,7 @@ class ClusterChannel:
         self._scaled_down[packet.scaled_down_node_id[:1024]] = None
         if len(self._scaled_down) > SCALED_DOWN_MAX:
             del self._scaled_down[next(iter(self._scaled_down))]
-        log.info("the broker {node} has scaled down to this one", node=packet.scaled_down_node_id[:100])
+        log.info("the broker {node!r} has scaled down to this one", node=packet.scaled_down_node_id[:100])
 
 
 def _bytes(text: str) -> bytes:

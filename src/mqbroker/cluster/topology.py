@@ -179,7 +179,7 @@ class ClusterTopology(Topology):
         parameters = dict(connector.parameters)
         place = f"{parameters.get('host', 'localhost')}:{parameters.get('port', '')}"[:100]
         self.rival = (
-            f"a broker at {place} is announced with the node id of this one, {self.node_id}: a copied data folder, or a split brain"
+            f"a broker at {place!r} is announced with the node id of this one, {self.node_id}: a copied data folder, or a split brain"
         )
         self._warn("own", self.rival)
 
@@ -209,7 +209,7 @@ class ClusterTopology(Topology):
         if reason is None and len(self) >= MEMBERS_MAX and self.get(member.node_id) is None:
             reason = f"{MEMBERS_MAX} members are known already"
         if reason is not None:
-            self._warn("limit", f"the announcement of the member {member.node_id[:100]} is refused: {reason}")
+            self._warn("limit", f"the announcement of the member {member.node_id[:100]!r} is refused: {reason}")
         return reason is not None
 
     def _warn(self, kind: str, text: str) -> None:

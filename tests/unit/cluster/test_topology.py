@@ -71,7 +71,7 @@ class MemberTests(SynchronousTestCase):
         self.topology.up(member("me", START_MS + 2, port=None, backup=3))
         self.assertIsNone(self.topology.rival)
         self.topology.up(member("me", START_MS + 3, port=2))
-        self.assertIn("127.0.0.1:2 is announced with the node id of this one, me", str(self.topology.rival))
+        self.assertIn("'127.0.0.1:2' is announced with the node id of this one, me", str(self.topology.rival))
         self.topology.own(connector(1))
         self.assertIsNone(self.topology.rival)
 
