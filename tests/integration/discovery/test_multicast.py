@@ -12,7 +12,7 @@ from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
 from mqclient.asyncio import AsyncioRuntime
-from mqclient.core.broadcasting import Multicast
+from mqclient.core.network import Multicast
 from mqclient.datagrams import listening_socket, sending_socket
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.discovery import UdpEndpoint

@@ -26,10 +26,11 @@ import txaio.aio
 
 from mqclient.asyncio_network import AsyncioNetwork
 from mqclient.core.api import LocatorSettings
-from mqclient.core.broadcasting import Received, open_endpoint
+from mqclient.core.broadcasting import Broadcasts
 from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
 from mqclient.core.connection import describe
 from mqclient.core.locator import Locator
+from mqclient.core.network import Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
@@ -87,7 +88,7 @@ class AsyncioRuntime:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._framework = txaio.aio.with_config(loop=loop)  # type: ignore[no-untyped-call]
-        self._network = AsyncioNetwork(self, loop)
+        self._broadcasts = Broadcasts(self, AsyncioNetwork(self, loop))
         # The loop itself keeps weak references only.
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -130,7 +131,7 @@ class AsyncioRuntime:
         return self.spawn(self._connect(connector, handler, timeout))
 
     def open_broadcast(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
-        return open_endpoint(self, self._network, endpoint, received)
+        return self._broadcasts.open(endpoint, received)
 
     def random_bytes(self, size: int) -> bytes:
         return os.urandom(size)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar, cast
+from typing import cast
 
-from mqclient.core.broadcasting import Listener, Multicast, Received
+from mqclient.core.network import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
 from mqclient.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
+from mqclient.shared_folder import read_files, remove_file, write_file
 
-T = TypeVar("T")
 _DATAGRAMS_PER_TURN = 16
 
 
@@ -56,8 +57,16 @@ class AsyncioNetwork:
         with open(path, "rb") as file:
             return file.read()
 
-    def in_thread(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
-        return self._loop.run_in_executor(None, function, *args)
+    def read_folder(self, path: str, suffix: str, files_max: int, size_max: int) -> Awaitable[list[bytes]]:
+        return self._loop.run_in_executor(None, read_files, path, suffix, files_max, size_max)
+
+    def write_file(self, path: str, name: str, content: bytes) -> Awaitable[None]:
+        return self._loop.run_in_executor(None, write_file, path, name, content)
+
+    def remove_file(self, path: str, name: str) -> None:
+        # At once: when the process ends no thread would do it any more.
+        with contextlib.suppress(OSError):
+            remove_file(path, name)
 
     def _read(self, listening: socket.socket, received: Received) -> None:
         for _ in range(_DATAGRAMS_PER_TURN):
@@ -109,6 +118,14 @@ class _Accepted(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._handler is not None:
             self._handler.data_received(data)
+
+    def pause_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.link_paused()
+
+    def resume_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.link_resumed()
 
     def connection_lost(self, exc: Exception | None) -> None:
         handler, self._handler = self._handler, None

@@ -9,7 +9,7 @@ import errno
 import socket
 from collections.abc import Callable
 
-from mqclient.core.broadcasting import Multicast
+from mqclient.core.network import Multicast
 from mqclient.core.runtime import Runtime
 from mqclient.errors import NotConnectedError
 

@@ -6,11 +6,11 @@ import contextlib
 from pathlib import Path
 
 
-def read_files(path: str, files_max: int, size_max: int) -> list[bytes]:
+def read_files(path: str, suffix: str, files_max: int, size_max: int) -> list[bytes]:
     """The content of at most ``files_max`` files of at most ``size_max`` bytes, the newest first; none when there is no such folder."""
     found: list[tuple[float, Path]] = []
     try:
-        entries = [entry for entry in Path(path).iterdir() if not entry.name.startswith(".")]
+        entries = [entry for entry in Path(path).iterdir() if entry.name.endswith(suffix) and not entry.name.startswith(".")]
     except FileNotFoundError:
         return []
     for entry in entries:
@@ -29,7 +29,7 @@ def write_file(path: str, name: str, content: bytes) -> None:
     """Write a file so that nobody sees a part of it; the folder is made when it is missing."""
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f".{name}.new"
+    draft = folder / f".{name}.new"  # not found by its suffix
     draft.write_bytes(content)
     draft.replace(folder / name)
 

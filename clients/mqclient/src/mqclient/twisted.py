@@ -43,10 +43,11 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mqclient.core.api import LocatorSettings
-from mqclient.core.broadcasting import Received, open_endpoint
+from mqclient.core.broadcasting import Broadcasts
 from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
 from mqclient.core.connection import describe
 from mqclient.core.locator import Locator
+from mqclient.core.network import Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
@@ -108,7 +109,7 @@ class TwistedRuntime:
         self._log = Logger()
         self._now = now if now is not None else time.monotonic
         self._framework = txaio.tx.with_config(loop=reactor)  # type: ignore[no-untyped-call]
-        self._network = TwistedNetwork(self, reactor)
+        self._broadcasts = Broadcasts(self, TwistedNetwork(self, reactor))
 
     def now(self) -> float:
         return self._now()
@@ -143,7 +144,7 @@ class TwistedRuntime:
         return self.spawn(self._connect(connector, handler, timeout))
 
     def open_broadcast(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
-        return open_endpoint(self, self._network, endpoint, received)
+        return self._broadcasts.open(endpoint, received)
 
     def random_bytes(self, size: int) -> bytes:
         return os.urandom(size)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IPushProducer
 from twisted.internet.protocol import DatagramProtocol, Factory, Protocol, connectionDone
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
-from mqclient.core.broadcasting import Listener, Multicast, Received
+from mqclient.core.network import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
 from mqclient.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
+from mqclient.shared_folder import read_files, remove_file, write_file
 
 T = TypeVar("T")
 
@@ -55,7 +59,18 @@ class TwistedNetwork:
         with open(path, "rb") as file:
             return file.read()
 
-    def in_thread(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
+    def read_folder(self, path: str, suffix: str, files_max: int, size_max: int) -> Awaitable[list[bytes]]:
+        return self._in_thread(read_files, path, suffix, files_max, size_max)
+
+    def write_file(self, path: str, name: str, content: bytes) -> Awaitable[None]:
+        return self._in_thread(write_file, path, name, content)
+
+    def remove_file(self, path: str, name: str) -> None:
+        # At once: when the process ends no thread would do it any more.
+        with contextlib.suppress(OSError):
+            remove_file(path, name)
+
+    def _in_thread(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
         result: Awaitable[T] = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), function, *args)
         return result
 
@@ -73,6 +88,7 @@ class _Listener:
         self._port.stopListening()
 
 
+@implementer(IPushProducer)
 class _Accepted(Protocol):
     """An accepted connection; implements :class:`mqclient.core.runtime.Link` too."""
 
@@ -85,6 +101,18 @@ class _Accepted(Protocol):
         transport: Any = self.transport
         self.peer = transport.getPeer().host
         self._handler = self._accepted(self)
+        transport.registerProducer(self, True)
+
+    def pauseProducing(self) -> None:
+        if self._handler is not None:
+            self._handler.link_paused()
+
+    def resumeProducing(self) -> None:
+        if self._handler is not None:
+            self._handler.link_resumed()
+
+    def stopProducing(self) -> None:
+        pass
 
     def dataReceived(self, data: bytes) -> None:
         if self._handler is not None:

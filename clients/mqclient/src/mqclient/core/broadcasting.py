@@ -5,68 +5,56 @@ Source: the Artemis manual, chapter "Clusters", section "Server discovery"; ``pr
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+import posixpath
+from dataclasses import replace
 
-from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
-from mqclient.protocol.discovery import Endpoint, UdpEndpoint, check_endpoint
-
-T = TypeVar("T")
-Received = Callable[[bytes, str], None]
-
-MULTICAST_TTL = 1
-"""Networks that a datagram may cross; 1: it stays in its own."""
+from mqclient.core.jgroups import Channel, MulticastChannel
+from mqclient.core.members import MemberChannel
+from mqclient.core.network import Multicast, Network, Received
+from mqclient.core.runtime import BroadcastLink, Runtime
+from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
+from mqclient.protocol.jgroups import TcpStack, read_stack
 
 
-@dataclass(frozen=True, slots=True)
-class Multicast:
-    """A multicast group, the interface by its address (None: the system chooses), the port to send from (-1: any)."""
+class Broadcasts:
+    """The open endpoints of a runtime; who opens a JGroups channel that is open already shares it, whatever stack file is named."""
 
-    address: str
-    port: int
-    interface: str | None = None
-    source_port: int = -1
-    ttl: int = MULTICAST_TTL
+    def __init__(self, runtime: Runtime, network: Network) -> None:
+        self._runtime = runtime
+        self._network = network
+        self._channels: dict[str, Channel] = {}
 
+    def open(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
+        """What :meth:`mqclient.core.runtime.Runtime.open_broadcast` does."""
+        check_endpoint(endpoint)
+        if isinstance(endpoint, UdpEndpoint):
+            group = Multicast(endpoint.group_address, endpoint.group_port, endpoint.local_bind_address or None, endpoint.local_bind_port)
+            return self._network.multicast(group, received)
+        channel = self._channels.get(endpoint.channel)
+        if channel is None:
+            channel = self._make(endpoint)
+            self._channels[endpoint.channel] = channel
+        return channel.open(received)
 
-class Listener(Protocol):
-    """A port on which others connect."""
+    def _make(self, endpoint: JGroupsEndpoint) -> Channel:
+        try:
+            content = self._network.read_file(endpoint.file)
+        except OSError as error:
+            raise ValueError(f"the stack file {endpoint.file} of JGroups channel {endpoint.channel} cannot be read: {error}") from error
+        stack = read_stack(content, endpoint.file, self._network.environment)
+        runtime, network = self._runtime, self._network
+        about = f"JGroups channel {endpoint.channel}"
+        runtime.log_warning(f"{about}: it joins mqbrokers and mqclients; members that run JGroups itself (brokers in Java) are not reached")
+        if stack.unprotected:
+            names = ", ".join(stack.unprotected)
+            runtime.log_warning(f"{about}: {names} of its stack file is not applied: announcements are neither secret nor signed")
 
-    @property
-    def port(self) -> int: ...
+        def closed() -> None:
+            del self._channels[endpoint.channel]
 
-    def close(self) -> None:
-        """Take no more connections; those that are open stay."""
-
-
-class Network(Protocol):
-    """What a shell lends to broadcasts beyond :class:`mqclient.core.runtime.Runtime`."""
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The process's environment variables."""
-
-    def multicast(self, group: Multicast, received: Received | None) -> BroadcastLink:
-        """Join a group; ``received`` None: only to send.  Raises ``NotConnectedError`` when the system refuses."""
-
-    def listen(self, host: str, port: int, accepted: Callable[[Link], LinkHandler]) -> Listener:
-        """Accept TCP connections; ``accepted`` gives the handler of each.  Raises OSError when the port cannot be had."""
-
-    def local_address(self) -> str:
-        """The address by which others reach this machine, as well as it can be known."""
-
-    def read_file(self, path: str) -> bytes:
-        """Raises OSError."""
-
-    def in_thread(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
-        """Call what may take long; the result comes in the thread of the reactor or loop."""
-
-
-def open_endpoint(runtime: Runtime, network: Network, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
-    """What :meth:`mqclient.core.runtime.Runtime.open_broadcast` does."""
-    check_endpoint(endpoint)
-    if isinstance(endpoint, UdpEndpoint):
-        group = Multicast(endpoint.group_address, endpoint.group_port, endpoint.local_bind_address or None, endpoint.local_bind_port)
-        return network.multicast(group, received)
-    raise ValueError(f"JGroups channel {endpoint.channel}: stack files are not read yet")
+        if not isinstance(stack.transport, TcpStack):
+            return MulticastChannel(runtime, network, endpoint.channel, closed, stack.transport)
+        transport = stack.transport
+        if transport.folder is not None:
+            transport = replace(transport, folder=posixpath.join(posixpath.dirname(endpoint.file), transport.folder))
+        return MemberChannel(runtime, network, endpoint.channel, closed, transport)
