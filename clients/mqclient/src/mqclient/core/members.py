@@ -55,6 +55,8 @@ class MemberLink:
         """The id of the member, once it has introduced itself."""
         self.heard_at = now
         self.link: Link | None = None
+        self.connecting: Any = None
+        """What brings the link, while it is awaited."""
         self.over = False
         self._channel = channel
         self._splitter = MessageSplitter(self._message)
@@ -75,6 +77,8 @@ class MemberLink:
             self.over = True
             if self.link is not None:
                 self.link.abort()
+            elif self.connecting is not None:
+                self.connecting.cancel()
             self._channel.link_over(self)
 
     @property
@@ -263,10 +267,15 @@ class MemberChannel(Channel):
     async def _connect(self, link: MemberLink, place: Place) -> None:
         host, port = place
         connector = TransportConfiguration(f"JGroups channel {self.name}", NETTY_CONNECTOR, (("host", host), ("port", str(port))))
+        link.connecting = self.runtime.connect(connector, link, _CONNECT_SECONDS)
         try:
-            link.attach(await self.runtime.connect(connector, link, _CONNECT_SECONDS))
-        except (MQError, OSError, ValueError):
+            link.attach(await link.connecting)
+        except BaseException as error:
+            if link.over:
+                return  # whatever was raised: the attempt was given up
             link.link_lost("")
+            if not isinstance(error, (MQError, OSError, ValueError)):
+                raise
             if place in self._learned:
                 self._learned[place] += 1
                 if self._learned[place] >= _FAILURES_MAX:
@@ -324,10 +333,12 @@ class MemberChannel(Channel):
         """Show the others in the folder where this member listens, and see who else is there."""
         self._folder_busy = True
         try:
-            if self._listener is not None:
-                address = self._stack.external_address or self._stack.bind_address or self.network.local_address()
-                shown = self._encoded(MEMBER, ((address, self._listener.port),))
-                await self.network.write_file(folder, self._file_name(self._listener), shown)
+            listener = self._listener
+            if listener is not None:
+                shown = self._encoded(MEMBER, ((self._shown_address(), listener.port),))
+                await self.network.write_file(folder, self._file_name(listener), shown)
+                if self._listener is not listener:
+                    self.network.remove_file(folder, self._file_name(listener))
             contents = await self.network.read_folder(folder, _FILE_SUFFIX, LEARNED_PLACES_MAX, _FILE_SIZE_MAX)
             self._folder_failing = False
         except OSError as error:
@@ -350,8 +361,10 @@ class MemberChannel(Channel):
 
     def _file_name(self, listener: Listener) -> str:
         # By its place and not by its id: a member that starts again takes the place of its former self.
-        address = self._stack.external_address or self._stack.bind_address or self.network.local_address()
-        return f"{quote(address, safe='')}_{listener.port}{_FILE_SUFFIX}"
+        return f"{quote(self._shown_address(), safe='')}_{listener.port}{_FILE_SUFFIX}"
+
+    def _shown_address(self) -> str:
+        return self._stack.external_address or self._stack.bind_address or self.network.local_address()
 
     def _watch(self, work: Any) -> None:
         """What nobody waits for must not fail in silence."""
