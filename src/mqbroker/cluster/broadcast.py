@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mqbroker.cluster.discovery import Notify
 from mqbroker.config.cluster import BroadcastGroupConfiguration
+from mqbroker.server.gauges import Gauges
 from mqclient.core.runtime import BroadcastLink, Runtime, Timer, new_uuid
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.discovery import encode_announcement
@@ -64,6 +65,11 @@ class BroadcastGroup:
             link.close()
         if self._notify is not None:
             self._notify("BROADCAST_GROUP_STOPPED", {"name": (STRING, self.name)})
+
+    def register(self, gauges: Gauges) -> Callable[[], None]:
+        """Show this group's metrics; returns what takes them away again."""
+        labels = {"broadcast_group": self.name}
+        return gauges.register("broadcast.sent", "Announcements sent by a broadcast group", labels, lambda: self.sent)
 
     def _announce(self) -> None:
         if self._link is None:

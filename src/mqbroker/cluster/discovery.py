@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mqbroker.config.cluster import DiscoveryGroupConfiguration
+from mqbroker.server.gauges import Gauges
 from mqclient.core.discovery import DiscoveryListener
 from mqclient.core.runtime import Runtime, Timer
 from mqclient.errors import NotConnectedError
@@ -48,6 +49,7 @@ class DiscoveryGroup:
         self.started = False
         self._runtime = runtime
         self._notify = notify
+        self._own_node_id = own_node_id
         self._listener = DiscoveryListener(
             runtime,
             discovery.DiscoveryGroupConfiguration(
@@ -117,6 +119,29 @@ class DiscoveryGroup:
     def refused(self) -> int:
         """Those of them that were not heeded because too many brokers are known."""
         return self._listener.discovered.refused
+
+    def problem(self) -> str | None:
+        """For the health of this broker: whether another one has its node id."""
+        if self._own_node_id is not None and self._own_node_id in self.contested:
+            return f"discovery group {self.name}: another broker announces the node id of this one ({self._own_node_id})"
+        return None
+
+    def register(self, gauges: Gauges) -> Callable[[], None]:
+        """Show this group's metrics; returns what takes them away again."""
+        labels = {"discovery_group": self.name}
+        undo = [
+            gauges.register("discovery.brokers", "Brokers known to a discovery group", labels, lambda: len(self.brokers)),
+            gauges.register("discovery.contested", "Node ids that two brokers announce", labels, lambda: len(self.contested)),
+            gauges.register("discovery.datagrams", "Datagrams received by a discovery group", labels, lambda: self.datagrams),
+            gauges.register("discovery.damaged", "Datagrams that could not be read", labels, lambda: self.damaged),
+            gauges.register("discovery.refused", "Datagrams of brokers beyond the limit", labels, lambda: self.refused),
+        ]
+
+        def unregister() -> None:
+            for each in undo:
+                each()
+
+        return unregister
 
     def _join(self) -> None:
         self._retry = None

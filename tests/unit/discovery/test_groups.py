@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.cluster.broadcast import BroadcastGroup
 from mqbroker.cluster.discovery import DiscoveryGroup, endpoint_in
 from mqbroker.config.cluster import BroadcastGroupConfiguration, DiscoveryGroupConfiguration
+from mqbroker.server.gauges import Gauges
 from mqclient.protocol.discovery import JGroupsEndpoint, UdpEndpoint, decode_announcement, encode_announcement
 from mqclient.wire.properties import STRING, TypedValue
 from tests.unit.discovery.support import GROUP, OTHER, SELF, Ether, EtherRuntime
@@ -132,18 +133,43 @@ class DiscoveryTests(GroupCase):
         self.assertEqual(len(self.group.brokers), 0)
         self.assertEqual(self.told, 2)
 
-    def test_counters(self) -> None:
-        self.hear("node-b")
+    def test_counters_are_metrics(self) -> None:
+        gauges = Gauges()
+        broadcast = BroadcastGroup(BROADCAST, [SELF], self.runtime, "node-b")
+        undo = [self.group.register(gauges), broadcast.register(gauges)]
+        broadcast.start()
         self.ether.send(GROUP, b"junk")
         self.assertEqual((self.group.datagrams, self.group.damaged, self.group.refused), (2, 1, 0))
+        self.assertEqual(
+            {(gauge.name, *gauge.labels): gauge.read() for gauge in gauges},
+            {
+                ("discovery.brokers", ("discovery_group", "my-discovery-group")): 1,
+                ("discovery.contested", ("discovery_group", "my-discovery-group")): 0,
+                ("discovery.datagrams", ("discovery_group", "my-discovery-group")): 2,
+                ("discovery.damaged", ("discovery_group", "my-discovery-group")): 1,
+                ("discovery.refused", ("discovery_group", "my-discovery-group")): 0,
+                ("broadcast.sent", ("broadcast_group", "my-broadcast-group")): 1,
+            },
+        )
+        for each in undo:
+            each()
+        self.assertEqual(list(gauges), [])
 
     def test_a_copied_data_folder_is_seen(self) -> None:
         self.hear("node-a", "unique-a")
         self.hear("node-a", "another")
         self.assertEqual(self.group.contested, ("node-a",))
+        self.assertIn("node-a", str(self.group.problem()))
         self.assertIn("two brokers have the same node id", self.runtime.warnings[0])
         self.clock.advance(10)
         self.assertEqual(self.group.contested, ())
+        self.assertIsNone(self.group.problem())
+
+    def test_others_with_one_node_id_are_not_this_brokers_problem(self) -> None:
+        for unique_id in ("1", "2", "1"):
+            self.hear("node-b", unique_id)
+        self.assertEqual(self.group.contested, ("node-b",))
+        self.assertIsNone(self.group.problem())
 
     def test_the_stop_forgets_everybody(self) -> None:
         self.hear("node-b")
