@@ -11,7 +11,7 @@ from typing import cast
 
 from mqclient.core.network import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
-from mqclient.datagrams import DATAGRAM_SIZE_MAX, MulticastLink, listening_socket, local_address
+from mqclient.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 from mqclient.shared_folder import read_files, remove_file, write_file
 
 _DATAGRAMS_PER_TURN = 16
@@ -73,7 +73,7 @@ class AsyncioNetwork:
             if listening.fileno() < 0:
                 return  # closed by who received
             try:
-                data, address = listening.recvfrom(DATAGRAM_SIZE_MAX)
+                data, address = listening.recvfrom(DATAGRAM_BUFFER)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:

@@ -13,7 +13,7 @@ from mqclient.core.network import Multicast
 from mqclient.core.runtime import Runtime
 from mqclient.errors import NotConnectedError
 
-DATAGRAM_SIZE_MAX = 65535  # bytes: what one datagram can hold
+DATAGRAM_BUFFER = 65535  # bytes: what one datagram can hold
 _PORT_FIRST, _PORT_COUNT = 3000, 1000
 _PORT_TRIES = 100
 """Where a free port to send from is looked for when only an address was given, as the peers do."""

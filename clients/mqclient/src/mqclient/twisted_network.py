@@ -17,7 +17,7 @@ from zope.interface import implementer
 
 from mqclient.core.network import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
-from mqclient.datagrams import DATAGRAM_SIZE_MAX, MulticastLink, listening_socket, local_address
+from mqclient.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 from mqclient.shared_folder import read_files, remove_file, write_file
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class TwistedNetwork:
         if received is not None:
             found = listening_socket(group)
             with found:  # the reactor takes a copy
-                port = self._reactor.adoptDatagramPort(found.fileno(), socket.AF_INET, _Datagrams(received), DATAGRAM_SIZE_MAX)
+                port = self._reactor.adoptDatagramPort(found.fileno(), socket.AF_INET, _Datagrams(received), DATAGRAM_BUFFER)
         link = MulticastLink(self._runtime, group, port.stopListening if port is not None else _nothing)
         if received is None:
             link.open_sending()
