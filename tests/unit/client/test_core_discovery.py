@@ -285,6 +285,19 @@ class ChangingTopologyTests(SynchronousTestCase):
         self.world.locator.remove_topology_listener(listener)
         self.brokers[2].deliver(0, ClusterTopologyV4(False, "another", 9, primary=connector(1), server_version=136))
         self.assertEqual(len(told), count)
+        self.assertRaises(ValueError, self.world.locator.remove_topology_listener, listener)
+
+    def test_a_topology_listener_that_fails_does_no_harm(self) -> None:
+        self.start()
+
+        def listener(member: Any, up: bool) -> None:
+            raise KeyError("of the application")
+
+        self.world.locator.add_topology_listener(listener)
+        self.brokers[0].deliver(0, ClusterTopologyV4(True, OTHER_NODE, 9))
+        self.assertEqual(len(self.world.runtime.failures), 4)
+        self.assertFalse(self.session.closed)
+        self.assertIsNone(self.world.locator.topology.get(OTHER_NODE))
 
     def test_without_the_topology_only_the_own_connectors_count(self) -> None:
         self.brokers.pop()

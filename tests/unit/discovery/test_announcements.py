@@ -198,7 +198,9 @@ class TableTests(SynchronousTestCase):
         self.assertIn("two brokers have the same node id", self.lines[2])
         for now in (5.0, 7.0, 9.0, 11.0, 13.0):
             self.hear("a", "2", now, OTHER)
+        self.table.expire(13.0)
         self.assertEqual(self.table.contested, ())
+        self.assertEqual(self.names(), ["a"])
         self.assertEqual(len(self.lines), 3)
 
     def test_another_broker_with_the_own_node_id(self) -> None:

@@ -182,6 +182,23 @@ class TcpTests(ChannelCase):
         self.world.taken = set()
         host.sender()
 
+    def test_a_port_that_comes_free_later(self) -> None:
+        one, other = self.hosts(SEED, 2)
+        link = one.join()
+        other.join()
+        self.world.taken = set(range(7800, 7820))
+        for _ in range(3):
+            link.send(b"lost")
+            self.world.run(3)
+        self.assertEqual(len(one.warnings), 2)
+        self.assertIn("no free port", one.warnings[1])
+        self.world.taken = set()
+        link.send(b"lost")
+        self.world.run(3)
+        link.send(b"hello")
+        self.world.run(0.1)
+        self.assertEqual(other.heard, [b"hello"])
+
     def test_members_tell_each_other_of_third_ones(self) -> None:
         seed, one, other = self.hosts(SEED)
         links = [seed.sender(), one.join(), other.join()]

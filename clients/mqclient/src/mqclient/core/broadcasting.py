@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from mqclient.core.jgroups import Channel, MulticastChannel
-from mqclient.core.members import MemberChannel
 from mqclient.core.network import Multicast, Network, Received
 from mqclient.core.runtime import BroadcastLink, Runtime
 from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
-from mqclient.protocol.jgroups import TcpStack, read_stack
+
+if TYPE_CHECKING:
+    from mqclient.core.jgroups import Channel
 
 
 class Broadcasts:
@@ -37,6 +38,11 @@ class Broadcasts:
         return channel.open(received)
 
     def _make(self, endpoint: JGroupsEndpoint) -> Channel:
+        # Few need JGroups, and every start of a program would pay for it.
+        from mqclient.core.jgroups import MulticastChannel
+        from mqclient.core.members import MemberChannel
+        from mqclient.protocol.jgroups import TcpStack, read_stack
+
         try:
             content = self._network.read_file(endpoint.file)
         except OSError as error:

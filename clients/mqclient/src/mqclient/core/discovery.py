@@ -87,8 +87,8 @@ class DiscoveryListener:
 
     def _set_timer(self) -> None:
         # One timer that is set anew when it is due: datagrams come all the time, expiries hardly ever.
-        due = self.discovered.next_expiry()
-        if self._timer is None and due is not None and self._link is not None:
+        due = self.discovered.next_expiry() if self._timer is None and self._link is not None else None
+        if due is not None:
             self._timer = self._runtime.call_later(max(due - self._runtime.now(), 0.0), self._expire)
 
     def _expire(self) -> None:

@@ -61,6 +61,7 @@ class Locator:
         self._topology_complete = False
         self._policy = load_balancing_policy(self._settings.connection_load_balancing_policy_class_name, runtime.random_below)
         self._factories: list[SessionFactory] = []
+        self._topology_listeners: list[tuple[TopologyListener, TopologyListener]] = []
         self._closed = False
 
     @property
@@ -76,10 +77,21 @@ class Locator:
         return self._topology
 
     def add_topology_listener(self, listener: TopologyListener) -> None:
-        self._topology.add_listener(listener)
+        def guarded(member: TopologyMember, up: bool) -> None:
+            try:
+                listener(member, up)
+            except Exception as error:  # it is the application's, and must not cost the connection that brings the news
+                self.runtime.log_failure("a topology listener failed", error)
+
+        self._topology_listeners.append((listener, guarded))
+        self._topology.add_listener(guarded)
 
     def remove_topology_listener(self, listener: TopologyListener) -> None:
-        self._topology.remove_listener(listener)
+        found = next((pair for pair in self._topology_listeners if pair[0] == listener), None)
+        if found is None:
+            raise ValueError("this listener was not added")
+        self._topology_listeners.remove(found)
+        self._topology.remove_listener(found[1])
 
     @starts
     async def create_session_factory(self, node_id: str | None = None) -> SessionFactory:

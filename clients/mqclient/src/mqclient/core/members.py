@@ -130,6 +130,7 @@ class MemberChannel(Channel):
         """Which member answered at a place."""
         folder = stack.folder
         self._folder = None if folder is None else posixpath.join(folder, quote(name, safe=""))
+        self._port_failing = False
         self._folder_failing = False
         self._folder_busy = False
 
@@ -180,8 +181,11 @@ class MemberChannel(Channel):
         if self._running and self._listener is None:
             try:
                 self.serve()
+                self._port_failing = False
             except NotConnectedError as error:
-                self.runtime.log_warning(str(error))
+                if not self._port_failing:
+                    self._port_failing = True
+                    self.runtime.log_warning(str(error))
         for link in list(self._links):
             if link.member is not None:
                 link.send(message)

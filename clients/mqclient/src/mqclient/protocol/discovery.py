@@ -227,7 +227,6 @@ class Discovered:
         if not own and said.connectors:
             changed |= known is None or known.connectors != said.connectors
             self._brokers[said.node_id] = DiscoveredBroker(said.node_id, said.unique_id, said.connectors, now, source)
-        changed |= self._drop_old(now)
         if changed:
             self._tell()
         return not own and bool(said.connectors)
