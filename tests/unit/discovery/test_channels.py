@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.members import CONNECTIONS_MAX
+from mqclient.core.members import CONNECTIONS_MAX, LEARNED_PLACES_MAX, MemberChannel
 from mqclient.errors import NotConnectedError
-from mqclient.protocol.jgroups import MessageSplitter, encode_message
+from mqclient.protocol.jgroups import ANNOUNCEMENT, MEMBER, MEMBERS, MessageSplitter, encode_message, encode_places
 from tests.unit.discovery.member_world import Host, MemberWorld
 
 UDP = b'<config><UDP mcast_addr="228.1.2.3" mcast_port="4000"/><PING/></config>'
@@ -225,6 +227,39 @@ class TcpTests(ChannelCase):
             self.world.run(0.1)
             self.assertFalse(link.end.open, garbage)
         self.assertEqual(host.heard, [b"", b""], "the last was well formed, but its sender had not introduced itself")
+
+    @settings(max_examples=60)
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from([ANNOUNCEMENT, MEMBER, MEMBERS, 9]),
+                st.integers(0, 3),
+                st.lists(st.tuples(st.sampled_from(["", "10.0.0.1", "10.0.0.9", "x" * 50]), st.integers(0, 65535)), max_size=64),
+                st.binary(max_size=3),
+            ),
+            max_size=10,
+        )
+    )
+    def test_whatever_a_peer_says_is_survived(self, said: list[tuple[int, int, list[tuple[str, int]], bytes]]) -> None:
+        self.setUp()
+        (host,) = self.hosts(SEED, 1)
+        sender = host.join()
+        sender.send(b"")
+        self.world.run(0.1)
+        link = Dialled(self.world.host("10.0.0.9"))
+        self.world.run(0.1)
+        for kind, sender_number, places, rest in said:
+            message = encode_message(kind, bytes([sender_number]) * 16, "channel", encode_places(tuple(places)) + rest)
+            link.end.write(MessageSplitter.framed(message))
+            self.world.run(0.05)
+        self.world.run(3)
+        channel = host._broadcasts._channels["channel"]
+        assert isinstance(channel, MemberChannel)
+        self.assertLessEqual(len(channel._learned), LEARNED_PLACES_MAX)
+        self.assertLessEqual(len(channel._who), LEARNED_PLACES_MAX + 1)
+        sender.close()
+        self.world.run(3)
+        self.assertEqual((self.world.connections, self.world.clock.getDelayedCalls()), (0, []))
 
     def test_connections_are_bounded(self) -> None:
         (host,) = self.hosts(SEED, 1)

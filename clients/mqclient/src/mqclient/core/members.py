@@ -224,9 +224,7 @@ class MemberChannel(Channel):
     def _introduced(self, link: MemberLink, message: Message) -> None:
         places = decode_places(message.payload)
         if link.place is not None:
-            self._who[link.place] = message.sender
-            if link.place in self._learned:
-                self._learned[link.place] = 0
+            self._answers(link.place, message.sender)
         if message.sender == self.id:
             link.close()
             return
@@ -243,9 +241,8 @@ class MemberChannel(Channel):
         seen = link.peer if link.place is None else link.place[0]
         for host, port in places:
             if port:
-                place = (host or seen, port)
-                self._who[place] = message.sender
-                self._learn(place)
+                self._learn((host or seen, port))
+                self._answers((host or seen, port), message.sender)
         known = [place for place, who in self._who.items() if who not in (self.id, message.sender) and self._is_linked(who)]
         if known:
             link.send(self._encoded(MEMBERS, tuple(known[:MEMBERS_TOLD_MAX])))
@@ -254,6 +251,14 @@ class MemberChannel(Channel):
         host, port = place
         if host and port and place not in self._given and place not in self._learned and len(self._learned) < LEARNED_PLACES_MAX:
             self._learned[place] = 0
+
+    def _answers(self, place: Place, member: bytes) -> None:
+        """It is known who is at a place."""
+        if place in self._learned:
+            self._learned[place] = 0
+        elif place not in self._given:
+            return
+        self._who[place] = member
 
     def _is_linked(self, member: bytes) -> bool:
         return any(link.member == member for link in self._links)
