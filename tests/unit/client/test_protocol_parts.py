@@ -147,7 +147,7 @@ class PolicyTests(SynchronousTestCase):
 
     def test_what_is_no_policy(self) -> None:
         for name, word in (
-            ("RoundRobbin", "did you mean RoundRobin"),
+            ("RoundRobbin", "is RoundRobin meant?"),
             (POLICY_PACKAGE + "Sticky" + POLICY_SUFFIX, "RandomSticky"),
             ("com.example.Mine", "com"),
             (f"{__name__}.Nobody", "Nobody"),

@@ -71,8 +71,8 @@ def load_balancing_policy(name: str, random_below: Callable[[int], int]) -> Conn
         near = nearest_name(kind, POLICY_NAMES)
         raise ValueError(
             f"connectionLoadBalancingPolicyClassName {name!r} is not known"
-            + (f"; did you mean {near}?" if near else "")
-            + f"  Expected one of {', '.join(POLICY_NAMES)}, with or without {POLICY_PACKAGE} and {POLICY_SUFFIX}, or package.module.Class"
+            + (f", is {near} meant?" if near else "")
+            + f"; expected one of {', '.join(POLICY_NAMES)}, with or without {POLICY_PACKAGE} and {POLICY_SUFFIX}, or package.module.Class"
         )
     try:
         made: ConnectionPolicy = getattr(import_module(module), class_name)()
