@@ -13,6 +13,7 @@ from mqbroker.storage.filesystem import FileSystem
 from mqbroker.storage.page_compression import decompress
 from mqbroker.storage.pages import has_bit, set_bits
 from mqbroker.storage.restore import address_of
+from mqclient.errors import MalformedPacketError
 from mqclient.storageformat.frames import (
     FRAME_HEADER_SIZE,
     HEADER_SIZE,
@@ -70,12 +71,19 @@ def claimed_ids(data: bytes, start: int, end: int) -> list[int]:
         content = claimed_content(view, start)
         try:
             for _, record in page_records(content):
-                if is_durable(record):
+                if _may_be_durable(record):
                     ids.append(record.message_id)
         except StorageFormatError:
             pass
         start += FRAME_HEADER_SIZE + len(content)
     return ids
+
+
+def _may_be_durable(record: MessageRecord) -> bool:
+    try:
+        return is_durable(record)
+    except MalformedPacketError:
+        return True
 
 
 class PageFiles:

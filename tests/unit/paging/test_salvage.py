@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.errors import JournalDamagedError
+from mqbroker.storage.page_reader import claimed_ids
 from mqbroker.storage.pages import folder_name
 from mqbroker.storage.recover import read_folder, salvage, salvage_state
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, encode_frame, read_frames
@@ -99,6 +100,18 @@ class SalvageTests(SynchronousTestCase):
                     self.assertEqual(refused.exception.message_ids, loss.message_ids)
                     self.disk.flip_bit(path, position)
         self.assertGreater(lossy, 50)
+
+    def test_any_bit_of_a_page(self) -> None:
+        self.make()
+        path = f"{PAGING}/{folder_name('t')}/{self.broker.page_files()[1]}"
+        (offset, end), *_ = self.frames(path)
+        data = bytearray(self.disk.read(path))
+        named = set()
+        for position in range(offset, end):
+            data[position] ^= 1 << position % 8
+            named.update(claimed_ids(bytes(data), offset, end))
+            data[position] ^= 1 << position % 8
+        self.assertTrue(named & self.before)
 
     def test_what_was_never_committed_is_not_saved(self) -> None:
         """A crash may leave messages in a page beyond the place up to which the journal says that it counts."""
