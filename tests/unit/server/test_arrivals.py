@@ -145,7 +145,7 @@ class DivertTests(ManagementCase):
                         {"name": "d", "address": "q", "forwarding-address": "t", "transformer-configuration": {"class-name": "org.A"}}
                     )
                 ],
-                "org.A cannot be run by this broker",
+                "this broker runs no Java",
             ),
             ("updateDivert", [json.dumps({"name": "none"})], "no divert none"),
             ("destroyDivert", ["none"], "no divert none"),
