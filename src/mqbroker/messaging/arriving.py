@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from mqbroker.messaging.routing import Binding, Route
     from mqclient.wire.properties import TypedValue
 
-MARKS: Final = tuple(key.encode("utf-16-le") for key in ("ROUTE_TO", "SCALEDOWN_TO", "BRIDGE_DUP"))
-"""Parts of every property name that this is about: without one among the properties there is nothing to do."""
+_BRIDGED = "E_".encode("utf-16-le")
+"""Part of ``ROUTE_TO`` and ``BRIDGE_DUP``, and of no other name that clients put into every message."""
+_SCALED_DOWN = "N_TO".encode("utf-16-le")
 
 KEY_MOVED_BY: Final = f"{KEY_ACK_ROUTE_TO}.moved"
 """The nodes that have redistributed the message, 16 bytes each, the latest last.  A real Artemis takes properties of such names out."""
@@ -104,7 +105,7 @@ def straight_to(queue: Queue) -> Arrival:
 def has_marks(message: Message) -> bool:
     """Might the message say something of itself?  Cheap, and without a doubt when it says no."""
     buffer, start = message.buffer, message.properties_offset
-    return any(buffer.find(mark, start) >= 0 for mark in MARKS)
+    return buffer.find(_BRIDGED, start) >= 0 or buffer.find(_SCALED_DOWN, start) >= 0
 
 
 def take_arrival(

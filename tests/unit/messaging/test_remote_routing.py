@@ -6,6 +6,7 @@ import struct
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.messaging.arriving import has_marks
 from mqbroker.messaging.core import BRIDGE_CACHE
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST, QueueDefinition
 from mqbroker.messaging.filter import parse_filter
@@ -306,6 +307,12 @@ class ArrivalTests(TwoNodes):
             self.b.messaging.settlement.commit(transaction, self.b.context)
             self.b.turn()
         self.assertEqual(texts(self.far), [b"1"])
+
+    def test_what_says_something_is_known_by_its_bytes(self) -> None:
+        for name in ("_AMQ_ROUTE_TO", "_AMQ_ROUTE_TOx", "_AMQ_ACK_ROUTE_TO", "_AMQ_SCALEDOWN_TO", "_AMQ_BRIDGE_DUP"):
+            self.assertTrue(has_marks(self.a.message(properties={name: ids(1)})), name)
+        usual = {"_AMQ_DUPL_ID": (STRING, "x"), "_AMQ_GROUP_ID": (STRING, "g"), "__AMQ_CID": (STRING, "c")}
+        self.assertFalse(has_marks(self.a.message(b"E_E_", properties=usual)))
 
     def test_a_chain_goes_on(self) -> None:
         c = Node(3)
