@@ -45,6 +45,7 @@ from mqbroker.storage.settings import StoreSettings
 from mqbroker.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
+    from mqbroker.clustering import Clustering
     from mqbroker.messaging.message import Message
     from mqbroker.server.session import ServerSession
 
@@ -102,6 +103,7 @@ class Broker:
         self.listeners: Listeners
         self._disk_writer: ThreadedDiskWriter | None = None
         self._watch: WatchThread | None = None
+        self.clustering: Clustering | None = None
         self._running = False
 
     @property
@@ -144,6 +146,7 @@ class Broker:
         try:
             self._assemble(recovered)
             self.listeners.open(configuration.acceptors)
+            self._join_others()
             self._watch_loop()
             self.listeners.monitor(self.settings.web, self._disk_usage)
         except BaseException:
@@ -157,6 +160,23 @@ class Broker:
             name=configuration.name,
             node=self.node_id,
         )
+
+    def _join_others(self) -> None:
+        """Cluster connections, groups and bridges; their parts are imported only where there are any."""
+        if not self.configuration.joins_others:
+            return
+        from mqbroker.clustering import Clustering
+        from mqclient.twisted import TwistedRuntime
+
+        settings = self.settings
+        try:
+            self.clustering = Clustering(self.server, TwistedRuntime(self._reactor), settings.etc or settings.base)
+            self.clustering.start()
+        except ValueError as error:
+            raise StartError(str(error)) from error
+
+    def _leave_others(self) -> Deferred[Any]:
+        return succeed(None) if self.clustering is None else self.clustering.stop()
 
     def _watch_loop(self) -> None:
         configuration = self.configuration
@@ -333,7 +353,7 @@ class Broker:
         self._running = False
         self._stop_watch()
         closing = self.listeners.close()
-        return self._clients_gone().addCallback(lambda _: self._stop_now(closing))
+        return self._clients_gone().addCallback(lambda _: self._leave_others()).addBoth(lambda _: self._stop_now(closing))
 
     def _clients_gone(self) -> Deferred[None]:
         """Waits, where that is configured, until the last client has left by itself, or the time for it is over."""
@@ -374,6 +394,7 @@ class Broker:
     def _give_up(self) -> None:
         """A start that failed leaves nothing running."""
         self._stop_watch()
+        self._leave_others()
         for name in ("server", "messaging"):
             part = getattr(self, name, None)
             if part is not None:

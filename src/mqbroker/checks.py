@@ -49,8 +49,6 @@ def not_wired(configuration: Configuration) -> Iterator[str]:
     for name, asked, reason in (
         ("diverts", configuration.diverts, "diverts are not there yet: messages would stay where they are"),
         ("bridges", configuration.bridges, "bridges are not there yet: messages would stay in the queue"),
-        ("broadcast-groups", configuration.broadcast_groups, NO_CLUSTER),
-        ("cluster-connections", configuration.cluster_connections, NO_CLUSTER),
         ("grouping-handler", configuration.grouping_handler, NO_CLUSTER),
         ("scale-down", scale_down, "scale-down is not there yet: the messages of this broker would stay on its disk"),
     ):

@@ -5,6 +5,7 @@ Source: ``protocol-spec/``, chapter "Topology".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -104,13 +105,27 @@ class ClusterTopology(Topology):
     connector are refused then, since somebody else has taken over.  What others announce is bounded; what exceeds a limit is refused.
     """
 
-    __slots__ = ("_clock", "_own", "_repeats", "_subscriptions", "_warned", "node_id", "rival", "split_brain_detection")
+    __slots__ = (
+        "_clock",
+        "_own",
+        "_repeats",
+        "_stopped",
+        "_subscriptions",
+        "_warned",
+        "node_id",
+        "on_contested",
+        "rival",
+        "split_brain_detection",
+    )
 
     def __init__(self, node_id: str, clock: Clock) -> None:
         super().__init__()
         self.node_id = node_id
         self.split_brain_detection = False
         self.rival: str | None = None
+        self.on_contested: Callable[[TransportConfiguration], object] = lambda connector: None
+        """Told of each connector but the own one with which the own node id is announced, also of old ones."""
+        self._stopped = False
         self._clock = clock
         self._own: TransportConfiguration | None = None
         self._subscriptions: dict[ServerConnection, _Subscription] = {}
@@ -132,12 +147,13 @@ class ClusterTopology(Topology):
         """This broker has become active: put it in, and say so again ``attempts`` times, every ``interval_ms``."""
         self._own = primary
         self.rival = None
+        self._stopped = False
         member = TopologyMember(self.node_id, 0, primary, None, backup_group_name, scale_down_group_name)
         self.activated(member, self._clock.wall_ms())
         self._repeat_later(attempts, interval_ms)
 
     def _repeat_later(self, attempts: int, interval_ms: int) -> None:
-        self.stop()
+        self._stop_repeats()
         if attempts > 0 and interval_ms > 0:
             self._repeats = self._clock.call_later(interval_ms / 1000, self._repeat, attempts, interval_ms)
 
@@ -149,7 +165,11 @@ class ClusterTopology(Topology):
         self._repeat_later(attempts - 1, interval_ms)
 
     def stop(self) -> None:
-        """Repeat the own announcement no more."""
+        """Repeat the own announcement no more: others are going to hear that this broker leaves."""
+        self._stopped = True
+        self._stop_repeats()
+
+    def _stop_repeats(self) -> None:
         if self._repeats is not None:
             self._repeats.cancel()
             self._repeats = None
@@ -164,10 +184,12 @@ class ClusterTopology(Topology):
         if member.node_id == self.node_id and own is not None:
             if member.primary is None:
                 member = replace(member, primary=own) if self.split_brain_detection else member
-            elif not same_connector(member.primary, own) and self._is_news(member):
-                self._note_rival(member.primary)
-                if self.split_brain_detection:
-                    return False
+            elif not same_connector(member.primary, own):
+                self.on_contested(member.primary)
+                if self._is_news(member):
+                    self._note_rival(member.primary)
+                    if self.split_brain_detection:
+                        return False
         return super().up(member)
 
     def _is_news(self, member: TopologyMember) -> bool:
@@ -190,6 +212,8 @@ class ClusterTopology(Topology):
 
     def down(self, node_id: str, unique_event_id: int) -> bool:
         """As :meth:`Topology.down`; this broker itself never leaves its own view."""
+        if node_id == self.node_id and self._stopped:
+            return False
         if node_id == self.node_id:
             self._warn("left", f"a peer says that this broker ({node_id}) has left the cluster: possibly a split brain; it is not believed")
             return False

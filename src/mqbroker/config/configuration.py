@@ -266,6 +266,11 @@ class Configuration:
     grouping_handler: GroupingHandlerConfiguration | None = None
     scale_down: ScaleDownConfiguration | None = None
 
+    @property
+    def joins_others(self) -> bool:
+        """Does this broker look for others, or let itself be found?"""
+        return bool(self.cluster_connections or self.broadcast_groups or self.bridges)
+
     def address_settings_repository(self) -> AddressSettingsRepository:
         """The address settings, ready to be asked."""
         defaults = AddressSettings(id_cache_size=self.id_cache_size)

@@ -1,0 +1,72 @@
+"""All cluster connections of a broker, and what they have in common: the port through which the server asks its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import Deferred, DeferredList
+
+from mqbroker.cluster.channel import ClusterChannel
+from mqbroker.cluster.connection import ClusterConnection
+from mqbroker.cluster.topology import ClusterTopology
+from mqbroker.cluster.ways import Ways
+from mqclient.wire.packets import Packet
+
+if TYPE_CHECKING:
+    from mqbroker.server.connection import ServerConnection
+    from mqbroker.server.server import Server
+
+
+class ClusterManager:
+    """Implements :class:`mqbroker.server.cluster_port.ClusterPort`.
+
+    The first of ``connections`` is the default one; there is at least one.
+    """
+
+    def __init__(self, server: Server, connections: Sequence[ClusterConnection], ways: Ways) -> None:
+        self.connections: Mapping[str, ClusterConnection] = {connection.name: connection for connection in connections}
+        self.default = connections[0]
+        self.ways = ways
+        self.channel = ClusterChannel(server, self.topology_of, lambda: self.default.topology, self.default.credentials)
+        self._server = server
+
+    def topology_of(self, connection: ServerConnection) -> ClusterTopology:
+        """The topology for a peer: that of the cluster connection which its acceptor names, else the default one."""
+        return self.connections.get(connection.cluster_connection or "", self.default).topology
+
+    # --- the port
+
+    def subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
+        self.topology_of(connection).subscribe(connection)
+
+    def handle(self, connection: ServerConnection, packet: Packet) -> None:
+        self.channel.handle(connection, packet)
+
+    def may_fail_over(self, node_id: str | None) -> bool:
+        return self.channel.may_fail_over(node_id)
+
+    # --- life
+
+    def start(self) -> None:
+        """Join the clusters; the acceptors are open."""
+        self._server.members = lambda: self.default.topology
+        self._server.health_checks.append(self._problem)
+        for connection in self.connections.values():
+            connection.start()
+            self._server.notifications.part_changed("CLUSTER_CONNECTION_STARTED", connection.name)
+
+    def stop(self) -> Deferred[Any]:
+        """Leave them: messages that are under way arrive first."""
+        if self._problem in self._server.health_checks:
+            self._server.health_checks.remove(self._problem)
+        for connection in self.connections.values():
+            if connection.running:
+                self._server.notifications.part_changed("CLUSTER_CONNECTION_STOPPED", connection.name)
+        waiting = [each for connection in self.connections.values() for each in connection.stop()]
+        return DeferredList(waiting, consumeErrors=True)
+
+    def _problem(self) -> str | None:
+        """For the health check."""
+        places = [place for connection in self.connections.values() for place in connection.contested_by]
+        return f"another broker has the node id of this one: {', '.join(places)}" if places else None

@@ -1,0 +1,183 @@
+"""One other member of a cluster: the link to it, what it told about its queues, and the messages that wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from twisted.logger import Logger
+
+from mqbroker.cluster.flow import Flow
+from mqbroker.cluster.listening import NotificationRequest, listen
+from mqbroker.cluster.member_machine import MemberData, make_member_machine
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.turn import Turn
+from mqclient.core.message import ClientMessage
+from mqclient.errors import MQError, NotConnectedError
+from mqclient.protocol.connection import DisconnectReceived
+from mqclient.protocol.topology import TopologyMember, same_connector
+from mqclient.wire.packets import REASON_SCALE_DOWN
+from mqclient.wire.primitives import TransportConfiguration
+
+if TYPE_CHECKING:
+    from mqclient.core.factory import SessionFactory
+    from mqclient.core.session import Session
+
+log = Logger(namespace="mqbroker.cluster")
+
+
+class Link(Protocol):
+    """A bridge to the member."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> object: ...
+
+
+class MemberOwner(Protocol):
+    """The cluster connection, as its members see it."""
+
+    turn: Turn
+
+    def topology_member(self, node_id: str) -> TopologyMember | None: ...
+
+    def member_up(self, member: TopologyMember) -> None:
+        """The link to ``member`` is up again."""
+
+    def member_down(self, node_id: str) -> None: ...
+
+    def member_gone(self, member: Member) -> None:
+        """The record of a member has ended."""
+
+    def link_stopping(self, stopped: object) -> None:
+        """The bridge of a member is being stopped; ``stopped`` completes when it has."""
+
+    def move_messages(self, member: Member, target_node_id: str) -> None: ...
+
+    def notification_request(self) -> NotificationRequest: ...
+
+    async def open_session(self, factory: SessionFactory) -> Session:
+        """A session for the notifications of the member."""
+
+
+class Member:
+    """``state`` is one of disconnected, connecting, connected, gone.  ``make_link`` gives the bridge, which is told to whom it reports."""
+
+    def __init__(
+        self,
+        owner: MemberOwner,
+        announced: TopologyMember,
+        store_and_forward: Queue,
+        flow: Flow,
+        make_link: Callable[[Member], Link],
+    ) -> None:
+        self.node_id = announced.node_id
+        self.store_and_forward = store_and_forward
+        self.flow = flow
+        self.state = "disconnected"
+        self.connections = 0
+        """How often the link has come up."""
+        self.last_error: str | None = None
+        """Why it was lost, or did not come up, the last time."""
+        self._owner = owner
+        self._announced = announced
+        self._reported_down = False
+        self._machine = make_member_machine(MemberData(self))
+        self.link = make_link(self)
+
+    def start(self) -> None:
+        self._machine.start()
+
+    def stop(self) -> None:
+        """Close the link; bindings and messages stay."""
+        self._machine.stop()
+
+    def connectors(self) -> Sequence[TransportConfiguration]:
+        """Where the member may be: what it announced last, its primary first."""
+        self._announced = self._owner.topology_member(self.node_id) or self._announced
+        return [connector for connector in (self._announced.primary, self._announced.backup) if connector is not None]
+
+    # --- what the bridge tells
+
+    async def connected(self, factory: SessionFactory) -> None:
+        """There is a connection: ask for what the member knows.  Raises when another broker is there now."""
+        self._check_identity(factory)
+        session = await self._owner.open_session(factory)
+        self.flow.begin()
+        await listen(session, self._owner.notification_request(), self._told)
+
+    def started(self, session: Session) -> None:
+        """Messages can be forwarded."""
+        self._run(self._machine.connected)
+
+    def attempt_failed(self, error: MQError) -> None:
+        """The link did not come up this time."""
+        self.last_error = str(error)
+        self._run(self._machine.connection_lost)
+
+    def lost(self, reason: MQError, disconnect: DisconnectReceived | None) -> None:
+        """The link failed; the bridge tries again unless it is stopped."""
+        self.last_error = str(reason)
+        if disconnect is None:
+            log.warn("the link to {node} was lost: {reason}", node=self.node_id, reason=str(reason))
+            self._run(self._machine.connection_lost)
+            return
+        target = disconnect.target_node_id if disconnect.reason & ~1 == REASON_SCALE_DOWN else None
+        log.info("{node} has left the cluster{target}", node=self.node_id, target=f"; {target} has its messages" if target else "")
+        self._run(self._machine.left, target)
+
+    def gave_up(self) -> None:
+        """The attempts are used up."""
+        log.warn("{node} is not tried again; {count} messages wait for it", node=self.node_id, count=self.store_and_forward.message_count)
+        self._run(self._machine.retries_exhausted)
+
+    # --- what the machine does
+
+    def open_link(self) -> None:
+        self.state = "connecting"
+        self.link.start()
+
+    def close_link(self) -> None:
+        self._owner.link_stopping(self.link.stop())
+
+    def member_up(self) -> None:
+        self.state = "connected"
+        self.connections += 1
+        if self._reported_down:
+            self._reported_down = False
+            self._owner.member_up(self._announced)
+
+    def member_down(self) -> None:
+        self._reported_down = True
+        self._owner.member_down(self.node_id)
+
+    def disconnect_bindings(self) -> None:
+        self.state = "connecting"
+        self.flow.disconnected()
+
+    def remove_bindings(self) -> None:
+        self.flow.end()
+
+    def move_messages(self, target_node_id: str) -> None:
+        self._owner.move_messages(self, target_node_id)
+
+    def forget(self) -> None:
+        self.state = "gone"
+        self._owner.member_gone(self)
+
+    # --- inside
+
+    def _check_identity(self, factory: SessionFactory) -> None:
+        """The place of a member may be taken by another broker, whose queues have other ids."""
+        found = factory.node_id
+        if found is None or found == self.node_id:
+            return
+        known = self._owner.topology_member(self.node_id)
+        if known is None or not any(same_connector(factory.connector, each) for each in (known.primary, known.backup)):
+            raise NotConnectedError(f"at {self.node_id}'s place there is another broker now, {found}")
+
+    def _told(self, message: ClientMessage) -> None:
+        self._run(self.flow.handle, message.properties)
+
+    def _run(self, function: Callable[..., object], *args: object) -> None:
+        self._owner.turn.run(function, *args)

@@ -1,0 +1,87 @@
+"""Which way messages take to a queue of another broker, when several members know one.
+
+With ``max-hops`` above 1, or with several cluster connections, the same queue is learned more than once.  Messages must take one way only,
+and another one as soon as that is cut: the connected way of the fewest hops is in use, and the others are kept ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+
+from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.remote import RemoteBinding
+
+_ID_BASE = 1 << 62
+"""Ids from here on are never ids of the store."""
+
+
+def binding_id(cluster_name: str) -> int:
+    """The id of the remote binding of a queue: always the same.
+
+    Members further away keep messages with this id in their store-and-forward queues, also while this broker restarts.
+    """
+    digest = blake2b(cluster_name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return _ID_BASE | (int.from_bytes(digest, "big") >> 2)
+
+
+class Ways:
+    """All remote bindings that the members of all cluster connections know, by cluster name; one each is bound.
+
+    ``in_use_changed`` is called with a binding that was bound instead of another one, and has consumers to be told of.
+    """
+
+    def __init__(self, core: MessagingCore, in_use_changed: Callable[[RemoteBinding], object]) -> None:
+        self._core = core
+        self._in_use_changed = in_use_changed
+        self._known: dict[str, list[RemoteBinding]] = {}
+        self._in_use: dict[str, RemoteBinding] = {}
+
+    def __len__(self) -> int:
+        return len(self._in_use)
+
+    def __iter__(self) -> Iterator[RemoteBinding]:
+        return iter(self._in_use.values())
+
+    def add(self, binding: RemoteBinding) -> None:
+        self._known.setdefault(binding.cluster_name, []).append(binding)
+        self._choose(binding.cluster_name)
+
+    def remove(self, binding: RemoteBinding) -> None:
+        known = self._known[binding.cluster_name]
+        known.remove(binding)
+        if not known:
+            del self._known[binding.cluster_name]
+        self._choose(binding.cluster_name)
+
+    def changed(self, binding: RemoteBinding) -> None:
+        """It was connected or disconnected, or has another filter."""
+        if not self._choose(binding.cluster_name):
+            self._core.routing.changed()
+
+    def uses(self, binding: RemoteBinding) -> bool:
+        return self._in_use.get(binding.cluster_name) is binding
+
+    def others(self, binding: RemoteBinding) -> list[RemoteBinding]:
+        """The other ways to the same queue."""
+        return [each for each in self._known.get(binding.cluster_name, ()) if each is not binding]
+
+    def _choose(self, name: str) -> bool:
+        """Bind the best way.  Returns whether that is another one than before."""
+        current = self._in_use.get(name)
+        best = min(
+            self._known.get(name, ()),
+            key=lambda each: (not each.connected, each.distance, each is not current),
+            default=None,
+        )
+        if best is current:
+            return False
+        if current is not None:
+            del self._in_use[name]
+            self._core.routing.unbind_remote(current)
+        if best is not None:
+            self._in_use[name] = best
+            self._core.routing.bind_remote(best)
+            if best.consumer_count:
+                self._in_use_changed(best)
+        return True

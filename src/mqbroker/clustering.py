@@ -1,0 +1,124 @@
+"""Assembly of what a broker does with others: cluster connections, the groups by which they find each other, core bridges and diverts.
+
+Imported only by a broker whose configuration has any of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from mqbroker.cluster.broadcast import BroadcastGroup
+from mqbroker.cluster.connection import ClusterConnection
+from mqbroker.cluster.connectors import announced_form
+from mqbroker.cluster.discovery import DiscoveryGroup, endpoint_in
+from mqbroker.cluster.flow import tell_consumers
+from mqbroker.cluster.manager import ClusterManager
+from mqbroker.cluster.ways import Ways
+from mqbroker.config.cluster import ClusterConnectionConfiguration
+from mqbroker.config.configuration import Configuration
+from mqbroker.messaging.remote import RemoteBinding
+from mqbroker.server.server import Server
+from mqclient.core.runtime import Runtime, new_uuid
+from mqclient.wire.primitives import TransportConfiguration
+
+STOP_SECONDS = 10.0
+"""How long a stop waits for answers of other brokers; messages without one are kept, and go again after the next start."""
+
+log = Logger(namespace="mqbroker.cluster")
+
+
+class Clustering:
+    """``etc`` is where the stack files of JGroups are."""
+
+    def __init__(self, server: Server, runtime: Runtime, etc: Path) -> None:
+        configuration = server.configuration
+        self.connectors = {name: announced_form(uri) for name, uri in configuration.connectors.items()}
+        self.manager: ClusterManager | None = None
+        self.discovery_groups: dict[str, DiscoveryGroup] = {}
+        self.broadcast_groups: list[BroadcastGroup] = []
+        self._server = server
+        self._runtime = runtime
+        self._etc = str(etc)
+        self._unique_id = new_uuid(runtime)
+        self._make_groups(configuration)
+        if configuration.cluster_connections:
+            self._make_manager(configuration)
+
+    def _make_groups(self, configuration: Configuration) -> None:
+        server, send = self._server, self._server.notifications.send
+        wanted = {each.discovery_group for each in configuration.cluster_connections}
+        wanted |= {each.discovery_group for each in configuration.bridges}
+        for name, group in configuration.discovery_groups.items():
+            if name in wanted:
+                self.discovery_groups[name] = DiscoveryGroup(
+                    name,
+                    replace(group, endpoint=endpoint_in(group.endpoint, self._etc)),
+                    self._runtime,
+                    server.node_id,
+                    self._unique_id,
+                    send,
+                )
+        for broadcast in configuration.broadcast_groups:
+            connectors = [self.connectors[name] for name in broadcast.connectors]
+            located = replace(broadcast, endpoint=endpoint_in(broadcast.endpoint, self._etc))
+            self.broadcast_groups.append(BroadcastGroup(located, connectors, self._runtime, server.node_id, self._unique_id, send))
+
+    def _make_manager(self, configuration: Configuration) -> None:
+        messaging, send = self._server.messaging, self._server.notifications.send
+
+        def in_use(binding: RemoteBinding) -> None:
+            tell_consumers(binding, send)
+            messaging.redistribution.consumer_appeared(binding)
+
+        ways = Ways(messaging.core, in_use)
+        connections = [self._cluster_connection(each, ways) for each in configuration.cluster_connections]
+        self.manager = self._server.cluster = ClusterManager(self._server, connections, ways)
+
+    def _cluster_connection(self, configuration: ClusterConnectionConfiguration, ways: Ways) -> ClusterConnection:
+        static: list[TransportConfiguration] | None = None
+        if configuration.static_connectors is not None:
+            static = [self.connectors[name] for name in configuration.static_connectors]
+        discovery = None if configuration.discovery_group is None else self.discovery_groups[configuration.discovery_group]
+        return ClusterConnection(
+            self._server,
+            configuration,
+            self.connectors[configuration.connector_ref],
+            static,
+            discovery,
+            self._runtime,
+            ways=ways,
+            consumer_appeared=self._server.messaging.redistribution.consumer_appeared,
+        )
+
+    def start(self) -> None:
+        """Join the others; the acceptors are open."""
+        for group in self.discovery_groups.values():
+            group.start()
+        if self.manager is not None:
+            self.manager.start()
+        for broadcast in self.broadcast_groups:
+            broadcast.start()
+
+    def stop(self) -> Deferred[None]:
+        """Leave the others: what is under way to them arrives first, but a peer that does not answer is not waited for long."""
+        for broadcast in self.broadcast_groups:
+            broadcast.stop()
+        for group in self.discovery_groups.values():
+            group.stop()
+        left: Deferred[None] = Deferred()
+        if self.manager is None:
+            left.callback(None)
+            return left
+
+        def done(result: object = None) -> None:
+            if not left.called:
+                limit.cancel()
+                left.callback(None)
+
+        limit = self._server.clock.call_later(STOP_SECONDS, done)
+        self.manager.stop().addBoth(done)
+        return left

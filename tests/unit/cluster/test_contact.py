@@ -1,0 +1,169 @@
+"""The connection by which a broker gets into its cluster, and the scanner for those that nobody told of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cluster.contact import Contact
+from mqbroker.cluster.scanner import Scanner
+from mqclient.core.api import LocatorSettings
+from mqclient.core.factory import SessionFactory
+from mqclient.core.locator import Locator
+from mqclient.core.reconnect import same_place
+from mqclient.protocol.retry import RetryPlan
+from mqclient.protocol.topology import Topology
+from mqclient.wire.packets import ClusterTopologyV4
+from mqclient.wire.primitives import TransportConfiguration
+from tests.unit.client.core_support import NODE_ID, ScriptedBroker, World, connector
+
+
+class ContactTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.broker = ScriptedBroker()
+        self.world = World(self.broker)
+        self.places = [connector(1), connector()]
+        self.made: list[SessionFactory] = []
+        self.contact = Contact(
+            self.world.runtime,
+            lambda: self.places,
+            self.locator,
+            RetryPlan(500, 2, 2000, -1),
+            self.made.append,
+        )
+
+    def locator(self, places: Sequence[TransportConfiguration]) -> Locator:
+        policy = "org.apache.activemq.artemis.api.core.client.loadbalance.FirstElementConnectionLoadBalancingPolicy"
+        return Locator(self.world.runtime, places, LocatorSettings(connection_load_balancing_policy_class_name=policy))
+
+    def start(self) -> None:
+        self.contact.start()
+        self.world.network.stir()
+
+    def tearDown(self) -> None:
+        self.contact.stop()
+        self.world.network.stir()
+        self.assertEqual(self.world.runtime.failures, [])
+
+    def test_the_first_that_answers_serves(self) -> None:
+        self.start()
+        self.assertEqual(self.world.network.tried, ["1", "61616"])
+        self.assertEqual(len(self.made), 1)
+        self.assertEqual(self.contact.connector, connector())
+
+    def test_tried_without_end_with_growing_pauses(self) -> None:
+        self.places = [connector(1)]
+        self.start()
+        for seconds, tries in ((0.6, 2), (1.0, 3), (2.1, 4), (2.1, 5)):
+            self.world.advance(seconds)
+            self.assertEqual(len(self.world.network.tried), tries)
+        self.assertEqual(self.made, [])
+        self.assertIn("nobody listens", self.contact.last_error or "")
+
+    def test_made_again_after_a_loss(self) -> None:
+        self.start()
+        self.world.network.link.cut()
+        self.assertIsNone(self.contact.connector)
+        self.world.advance(0.6)
+        self.assertEqual(len(self.made), 2)
+
+    def test_nowhere_to_go_until_something_is_found(self) -> None:
+        self.places = []
+        self.start()
+        self.world.advance(0.1)
+        self.assertEqual(self.world.network.tried, [])
+        self.places = [connector()]
+        self.contact.connectors_changed()
+        self.world.network.stir()
+        self.assertEqual(len(self.made), 1)
+
+    def test_stopped_while_connected(self) -> None:
+        self.start()
+        self.contact.stop()
+        self.world.network.stir()
+        self.assertTrue(self.world.network.link.closed_by_client)
+        self.world.advance(10)
+        self.assertEqual(len(self.world.network.links), 1)
+
+    def test_stopped_while_connecting(self) -> None:
+        self.contact.start()
+        self.contact.stop()
+        self.world.network.stir()
+        self.world.advance(10)
+        self.assertEqual(self.made, [])
+        self.assertTrue(self.world.network.link.closed_by_client)
+
+    def test_stopped_while_it_waits(self) -> None:
+        self.places = [connector(1)]
+        self.start()
+        self.contact.stop()
+        self.world.advance(10)
+        self.assertEqual(self.world.network.tried, ["1"])
+
+
+class ScannerTests(SynchronousTestCase):
+    name = "c"
+
+    def setUp(self) -> None:
+        self.broker = ScriptedBroker()
+        self.world = World(self.broker)
+        self.runtime = self.world.runtime
+        self.topology = Topology()
+        self.places = [connector(1)]
+
+    def unknown_places(self) -> list[TransportConfiguration]:
+        known = [member.primary for member in self.topology]
+        return [place for place in self.places if not any(same_place(place, each) for each in known)]
+
+    def open_locator(self, places: Sequence[TransportConfiguration], *, announce: bool = True) -> Locator:
+        self.assertFalse(announce)
+        return Locator(self.runtime, places, LocatorSettings(), topology=self.topology)
+
+    def scanner(self, attempts: int) -> Scanner:
+        scanner = Scanner(self, attempts, 500)
+        scanner.look()
+        self.addCleanup(scanner.stop)
+        return scanner
+
+    def test_waits_an_interval_and_ends_when_all_are_found(self) -> None:
+        self.places = [connector()]
+        self.broker.topology = [ClusterTopologyV4(False, NODE_ID, 1, connector(), last=True, server_version=136)]
+        scanner = self.scanner(30)
+        self.assertEqual(self.world.network.tried, [])
+        self.world.advance(0.6)
+        self.assertEqual([member.node_id for member in self.topology], [NODE_ID])
+        self.assertTrue(self.world.network.link.closed_by_client)
+        self.world.advance(10)
+        self.assertEqual(scanner.rounds, 1)
+
+    def test_gives_up_after_its_attempts_and_begins_anew_when_asked(self) -> None:
+        scanner = self.scanner(3)
+        for _ in range(20):
+            self.world.advance(0.5)
+        self.assertEqual(scanner.rounds, 3)
+        scanner.look()
+        self.world.advance(0.6)
+        self.assertEqual(scanner.rounds, 4)
+
+    def test_without_attempts_it_never_looks(self) -> None:
+        scanner = self.scanner(0)
+        self.world.advance(5)
+        self.assertEqual(scanner.rounds, 0)
+
+    def test_without_end(self) -> None:
+        scanner = self.scanner(-1)
+        for _ in range(100):
+            self.world.advance(0.5)
+        self.assertGreater(scanner.rounds, 90)
+
+    def test_stopped_in_the_middle(self) -> None:
+        self.places = [connector()]
+        self.broker.silent.add(type(self.broker.topology[0]))
+        scanner = self.scanner(-1)
+        self.world.runtime.clock.advance(0.6)
+        scanner.stop()
+        self.world.network.stir()
+        self.world.advance(5)
+        self.assertEqual(scanner.rounds, 1)
+        self.assertEqual(self.world.runtime.failures, [])

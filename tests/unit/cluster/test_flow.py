@@ -1,0 +1,288 @@
+"""What a broker makes of the notifications of a member."""
+
+from __future__ import annotations
+
+from unittest import TestCase
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqbroker.cluster import flow as module
+from mqbroker.cluster.flow import Flow
+from mqbroker.cluster.ways import binding_id
+from mqclient.wire.properties import BYTE, INT, LONG, NULL, STRING
+from tests.unit.cluster.flow_support import OTHER, OWN, PEER, Network, binding, complete, consumer, reset
+
+
+def connect(flow: Flow) -> Flow:
+    flow.begin()
+    flow.handle(reset())
+    return flow
+
+
+class BindingTests(TestCase):
+    def setUp(self) -> None:
+        self.network = Network()
+        self.flow = connect(self.network.flow())
+
+    def test_a_queue_becomes_a_remote_binding(self) -> None:
+        self.flow.handle(binding(filter_string="a = 1"))
+        found = self.network.bound["q" + PEER]
+        self.assertEqual((found.address, found.routing_name, found.remote_id, found.distance), ("q", "q", 7, 1))
+        self.assertEqual(found.binding_id, binding_id("q" + PEER))
+        self.assertEqual(found.filter.text if found.filter else None, "a = 1")
+        self.assertEqual(self.network.core.told, ["+q 1"])
+
+    def test_nothing_counts_before_the_reset(self) -> None:
+        flow = self.network.flow(OTHER)
+        flow.begin()
+        flow.handle(binding(node_id=OTHER))
+        self.assertEqual(self.network.bound, {})
+        self.assertEqual(self.network.refused, [])
+
+    def test_the_same_queue_twice_is_one_binding(self) -> None:
+        self.flow.handle(binding())
+        self.flow.handle(binding())
+        self.assertEqual(self.network.core.told, ["+q 1"])
+
+    def test_a_queue_made_anew_replaces_the_old_one(self) -> None:
+        self.flow.handle(binding())
+        self.flow.handle(binding(remote_id=8))
+        self.assertEqual(self.network.bound["q" + PEER].remote_id, 8)
+        self.assertEqual(self.network.core.told, ["+q 1", "-q 1", "+q 1"])
+
+    def test_removed(self) -> None:
+        self.flow.handle(binding())
+        self.flow.handle(binding("BINDING_REMOVED"))
+        self.assertEqual(self.network.bound, {})
+        self.assertEqual(self.flow.bindings, {})
+
+    def test_removing_what_is_unknown_is_reported(self) -> None:
+        self.flow.handle(binding("BINDING_REMOVED"))
+        self.assertEqual(len(self.network.refused), 1)
+        self.flow.handle(binding())
+        self.assertIn("q" + PEER, self.network.bound)
+
+    def test_updated_filter(self) -> None:
+        self.flow.handle(binding(filter_string="a = 1"))
+        self.flow.handle(binding("BINDING_UPDATED", filter_string="a = 2"))
+        found = self.network.bound["q" + PEER]
+        self.assertEqual(found.filter.text if found.filter else None, "a = 2")
+        self.assertEqual(self.network.sent[-1][0], "BINDING_UPDATED")
+        self.assertEqual(self.network.sent[-1][1]["_AMQ_Distance"], (INT, 1))
+        self.flow.handle(binding("BINDING_UPDATED"))
+        self.assertIsNone(found.filter)
+
+    def test_own_queues_that_come_around_are_left_alone(self) -> None:
+        self.flow.handle(binding(node_id=OWN))
+        self.flow.handle(consumer("CREATED", node_id=OWN))
+        self.flow.handle(consumer("CLOSED", node_id=OWN))
+        self.assertEqual((self.network.bound, self.network.refused, self.network.sent), ({}, [], []))
+
+    def test_numbers_of_other_kinds(self) -> None:
+        for kind, value in ((BYTE, 0), (LONG, 0), (STRING, "0")):
+            self.flow.handle({**binding(queue=f"q{kind}"), "_AMQ_Distance": (kind, value)})
+        self.assertEqual(len(self.network.bound), 3)
+
+    def test_end_removes_everything(self) -> None:
+        self.flow.handle(binding())
+        self.flow.end()
+        self.assertEqual(self.network.bound, {})
+        self.flow.handle(binding())
+        self.assertEqual(self.network.bound, {})
+
+
+class LinkTests(TestCase):
+    def setUp(self) -> None:
+        self.network = Network()
+        self.flow = connect(self.network.flow())
+        self.flow.handle(binding())
+        self.flow.handle(binding(queue="r"))
+        self.flow.handle(consumer("CREATED"))
+
+    def test_a_lost_link_keeps_disconnected_bindings(self) -> None:
+        self.flow.disconnected()
+        self.assertFalse(self.network.bound["q" + PEER].connected)
+        self.assertEqual(self.network.bound["q" + PEER].consumer_count, 1)
+
+    def test_what_is_not_told_again_goes(self) -> None:
+        self.flow.disconnected()
+        connect(self.flow)
+        self.assertEqual(self.network.bound["q" + PEER].consumer_count, 0)
+        self.flow.handle(binding())
+        self.assertIn("r" + PEER, self.network.bound)
+        self.assertFalse(self.flow.complete)
+        self.flow.handle(complete())
+        self.assertTrue(self.flow.complete)
+        self.assertTrue(self.network.bound["q" + PEER].connected)
+        self.assertNotIn("r" + PEER, self.network.bound)
+
+    def test_late_messages_of_the_old_link_do_not_count(self) -> None:
+        self.flow.disconnected()
+        self.flow.handle(consumer("CREATED"))
+        self.assertEqual(self.network.bound["q" + PEER].consumer_count, 1)
+
+
+class ConsumerTests(TestCase):
+    def setUp(self) -> None:
+        self.network = Network(max_hops=2)
+        self.flow = connect(self.network.flow())
+        self.flow.handle(binding())
+
+    def test_counted_and_told_on(self) -> None:
+        self.flow.handle(consumer("CREATED", filter_string="a = 1"))
+        self.flow.handle(consumer("CREATED", address="q::q"))
+        self.assertEqual(self.network.bound["q" + PEER].consumer_count, 2)
+        (first, headers), (_, second) = self.network.sent
+        self.assertEqual(first, "CONSUMER_CREATED")
+        self.assertEqual(
+            headers,
+            {
+                "_AMQ_Address": (STRING, "q"),
+                "_AMQ_ClusterName": (STRING, "q" + PEER),
+                "_AMQ_RoutingName": (STRING, "q"),
+                "_AMQ_Distance": (INT, 1),
+                "_AMQ_ConsumerCount": (INT, 1),
+                "_AMQ_FilterString": (STRING, "a = 1"),
+            },
+        )
+        self.assertEqual(second["_AMQ_Address"], (STRING, "q::q"))
+        self.assertEqual(self.network.appeared, ["q", "q"])
+
+    def test_closed(self) -> None:
+        self.flow.handle(consumer("CREATED"))
+        self.flow.handle(consumer("CLOSED"))
+        self.flow.handle(consumer("CLOSED"))
+        self.assertEqual(self.network.bound["q" + PEER].consumer_count, 0)
+        self.assertEqual([kind for kind, _ in self.network.sent], ["CONSUMER_CREATED", "CONSUMER_CLOSED", "CONSUMER_CLOSED"])
+
+    def test_of_an_unknown_queue_is_reported(self) -> None:
+        self.flow.handle(consumer("CREATED", "unknown"))
+        self.assertIn("unknown", self.network.refused[0])
+        self.assertEqual(self.network.sent, [])
+
+    def test_sessions_are_told_on(self) -> None:
+        self.flow.handle({"_AMQ_NotifType": (STRING, "SESSION_CREATED"), "_AMQ_Distance": (INT, 0), "_AMQ_Client_ID": (STRING, "me")})
+        ((kind, headers),) = self.network.sent
+        self.assertEqual(kind, "SESSION_CREATED")
+        self.assertEqual((headers["_AMQ_Client_ID"], headers["_AMQ_Distance"]), ((STRING, "me"), (INT, 1)))
+        self.assertEqual(headers["_AMQ_RemoteAddress"], (NULL, None))
+        self.assertNotIn("_AMQ_Address", headers)
+
+
+class HostileTests(TestCase):
+    def setUp(self) -> None:
+        self.network = Network()
+        self.flow = connect(self.network.flow())
+
+    def test_bad_messages_change_nothing_and_lose_nothing(self) -> None:
+        bad = [
+            {**binding(), "_AMQ_Distance": (STRING, "far")},
+            {**binding(), "_AMQ_Binding_ID": (NULL, None)},
+            {**binding(), "_AMQ_ClusterName": (STRING, "")},
+            {**binding(), "_AMQ_ClusterName": (STRING, "x" * (module.NAME_LENGTH_MAX + 1))},
+            {**binding(), "_AMQ_Address": (INT, 5)},
+            binding(filter_string="a = = b"),
+            binding(address="activemq.management"),
+            binding(address="$.artemis.internal.sf.c.n"),
+            {"_AMQ_NotifType": (STRING, "NONSENSE")},
+            {},
+        ]
+        for properties in bad:
+            self.flow.handle(properties)
+        self.assertEqual(len(self.network.refused), len(bad))
+        self.assertEqual(self.network.bound, {})
+        self.flow.handle(binding())
+        self.assertEqual(len(self.network.bound), 1)
+
+    def test_too_far_away(self) -> None:
+        self.flow.handle(binding(distance=1))
+        self.flow.handle(binding(distance=-1))
+        self.assertEqual(self.network.bound, {})
+
+    def test_bounded(self) -> None:
+        with patch.object(module, "BINDINGS_MAX", 2), patch.object(module, "CONSUMER_FILTERS_MAX", 1):
+            for number in range(4):
+                self.flow.handle(binding(queue=f"q{number}"))
+            self.assertEqual(len(self.network.bound), 2)
+            for text in ("a = 1", "a = 2"):
+                self.flow.handle(consumer("CREATED", "q0", filter_string=text))
+            self.assertEqual(self.network.bound["q0" + PEER].consumer_count, 1)
+            self.flow.handle(consumer("CLOSED", "q0", filter_string="a = 1"))
+            self.flow.handle(consumer("CREATED", "q0", filter_string="a = 2"))
+            self.assertEqual(list(self.network.bound["q0" + PEER].consumer_filters), ["a = 2"])
+
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["BINDING_ADDED", "BINDING_REMOVED", "BINDING_UPDATED", "CONSUMER_CREATED", "CONSUMER_CLOSED"]),
+                st.sampled_from(["a", "b"]),
+                st.sampled_from([None, "x = 1", "= bad"]),
+                st.integers(1, 2),
+                st.booleans(),
+            ),
+            max_size=30,
+        )
+    )
+    def test_whatever_comes_what_is_bound_is_what_is_known(self, events: list[tuple[str, str, str | None, int, bool]]) -> None:
+        network = Network()
+        flow = connect(network.flow())
+        for kind, queue, filter_string, remote_id, cut in events:
+            if cut:
+                flow.disconnected()
+                connect(flow)
+            flow.handle(binding(kind, queue, filter_string=filter_string, remote_id=remote_id))
+            self.assertEqual(network.bound, flow.bindings)
+            for bound in network.bound.values():
+                self.assertGreaterEqual(bound.consumer_count, 0)
+        flow.end()
+        self.assertEqual(network.bound, {})
+
+
+class WaysTests(TestCase):
+    """The same queue known by two members."""
+
+    def setUp(self) -> None:
+        self.network = Network(max_hops=3)
+        self.far = connect(self.network.flow(OTHER))
+        self.near = connect(self.network.flow(PEER))
+
+    def hops(self) -> int:
+        return self.network.bound["q" + PEER].distance
+
+    def test_the_shorter_way_is_used_whichever_comes_first(self) -> None:
+        self.far.handle(binding(distance=1, remote_id=50))
+        self.assertEqual(self.hops(), 2)
+        self.near.handle(binding())
+        self.assertEqual(self.hops(), 1)
+        self.assertEqual(self.network.core.told, ["+q 2", "-q 2", "+q 1"])
+        self.assertEqual(self.network.refused, [])
+
+    def test_messages_take_the_other_way_while_one_is_cut(self) -> None:
+        self.near.handle(binding())
+        self.far.handle(binding(distance=1, remote_id=50))
+        self.far.handle(consumer("CREATED", distance=1))
+        self.assertEqual(self.hops(), 1)
+        self.near.disconnected()
+        self.assertEqual(self.hops(), 2)
+        self.assertEqual([each.consumer_count for each in self.network.switched], [1])
+        connect(self.near)
+        self.near.handle(binding())
+        self.assertEqual(self.hops(), 1)
+
+    def test_only_consumers_of_the_way_in_use_are_told_on(self) -> None:
+        self.near.handle(binding())
+        self.far.handle(binding(distance=1, remote_id=50))
+        self.far.handle(consumer("CREATED", distance=1))
+        self.assertEqual(self.network.sent, [])
+        self.near.handle(consumer("CREATED"))
+        self.assertEqual(len(self.network.sent), 1)
+
+    def test_the_id_stays_the_same(self) -> None:
+        self.near.handle(binding())
+        before = self.network.bound["q" + PEER].binding_id
+        self.far.handle(binding(distance=1, remote_id=50))
+        self.near.end()
+        self.assertEqual(self.network.bound["q" + PEER].binding_id, before)
+        self.assertEqual(self.network.bound["q" + PEER].remote_id, 50)
