@@ -258,6 +258,10 @@ class Broker:
         self.messaging.core.apply_settings()
         for problem in self.messaging.deploy(configuration.addresses, lambda text: log.info("{text}", text=text)):
             log.warn("{problem}", problem=problem)
+        try:
+            self.messaging.deploy_diverts(configuration.diverts, lambda text: log.info("{text}", text=text))
+        except ValueError as error:
+            raise StartError(str(error)) from error
         audit = AuditLog()
         security = self._security(audit, recovered)
         self.server = Server(configuration, self.store, self.clock, self.messaging, security, lambda: uuid.uuid4().hex[:8])
