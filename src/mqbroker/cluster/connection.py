@@ -14,6 +14,7 @@ from mqbroker.cluster.channel import ClusterCredentials
 from mqbroker.cluster.contact import Contact
 from mqbroker.cluster.flow import Flow, FlowSettings
 from mqbroker.cluster.interests import Interests
+from mqbroker.cluster.link_metrics import show
 from mqbroker.cluster.listening import NotificationRequest
 from mqbroker.cluster.member import Link, Member
 from mqbroker.cluster.scanner import Scanner
@@ -118,6 +119,8 @@ class ClusterConnection:
         """What members had told when this cluster connection was stopped."""
         self._stopping: list[Any] = []
         self._contradictions: dict[str, Cancellable] = {}
+        self._shown: dict[str, Callable[[], None]] = {}
+        """What takes the metrics of a member away."""
         self._refused_by: set[str] = set()
         self.contact = Contact(runtime, self.places, self.open_locator, self._pauses(), self._contact_made)
         self.scanner = Scanner(self, configuration.topology_scanner_attempts, configuration.retry_interval)
@@ -320,6 +323,7 @@ class ClusterConnection:
         )
         member = Member(self, announced, queue, flow, lambda owner: self._make_link(self, owner))
         self.members[announced.node_id] = member
+        self._shown[announced.node_id] = show(self.server.gauges, self.name, member)
         log.info(
             "cluster connection {name}: {node} is a member, at {place}",
             name=self.name,
@@ -342,6 +346,7 @@ class ClusterConnection:
         self._put_off_contradiction(member.node_id)
         if self.members.get(member.node_id) is member:
             del self.members[member.node_id]
+            self._shown.pop(member.node_id)()
         if self.running:
             self.scanner.look()
         else:

@@ -14,6 +14,7 @@ class LeavingTests(ClusterCase):
         await two.stop()
         await self.until(lambda: one.link_state(two) == "unknown" and len(one.cluster.topology) == 1, "it has left")
         self.assertFalse(one.knows(two, "q"))
+        self.assertEqual(list(one.broker.server.gauges), [])
         two.start()
         await self.formed([one, two])
         await self.until(lambda: one.knows(two, "q"), "the queue is known again")
@@ -25,6 +26,8 @@ class LeavingTests(ClusterCase):
         self.cut(two)
         await self.send(one, "topic", ["a", "b", "c"], MULTICAST)
         self.assertEqual(one.waiting_for(two), 3)
+        figures = {gauge.name: gauge.read() for gauge in one.broker.server.gauges}
+        self.assertEqual((figures["cluster.link.connected"], figures["cluster.link.backlog"], figures["cluster.link.bindings"]), (0, 3, 1))
         await one.stop()
         one.start()
         self.assertEqual(one.waiting_for(two), 3, "kept over a restart")
