@@ -23,6 +23,7 @@ from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.remote import RemoteBinding
 from mqbroker.server.server import Server
 from mqclient.core.runtime import Runtime, new_uuid
+from mqclient.text import nearest_name
 from mqclient.wire.primitives import TransportConfiguration
 
 STOP_SECONDS = 10.0
@@ -63,7 +64,7 @@ class Clustering:
                     send,
                 )
         for broadcast in configuration.broadcast_groups:
-            connectors = [self.connectors[name] for name in broadcast.connectors]
+            connectors = [self._connector(name, f"broadcast-group {broadcast.name}") for name in broadcast.connectors]
             located = replace(broadcast, endpoint=endpoint_in(broadcast.endpoint, self._etc))
             self.broadcast_groups.append(BroadcastGroup(located, connectors, self._runtime, server.node_id, self._unique_id, send))
 
@@ -81,18 +82,29 @@ class Clustering:
     def _cluster_connection(self, configuration: ClusterConnectionConfiguration, ways: Ways) -> ClusterConnection:
         static: list[TransportConfiguration] | None = None
         if configuration.static_connectors is not None:
-            static = [self.connectors[name] for name in configuration.static_connectors]
-        discovery = None if configuration.discovery_group is None else self.discovery_groups[configuration.discovery_group]
+            static = [self._connector(name, f"cluster-connection {configuration.name}") for name in configuration.static_connectors]
+        discovery = None
+        if configuration.discovery_group is not None:
+            discovery = self.discovery_groups.get(configuration.discovery_group)
+            if discovery is None:
+                raise ValueError(f"cluster-connection {configuration.name}: there is no discovery group {configuration.discovery_group}")
         return ClusterConnection(
             self._server,
             configuration,
-            self.connectors[configuration.connector_ref],
+            self._connector(configuration.connector_ref, f"cluster-connection {configuration.name}"),
             static,
             discovery,
             self._runtime,
             ways=ways,
             consumer_appeared=self._server.messaging.redistribution.consumer_appeared,
         )
+
+    def _connector(self, name: str, owner: str) -> TransportConfiguration:
+        connector = self.connectors.get(name)
+        if connector is None:
+            expected = nearest_name(name, self.connectors) or ", ".join(self.connectors) or "one that is configured"
+            raise ValueError(f"{owner}: there is no connector {name}; expected: {expected}")
+        return connector
 
     def start(self) -> None:
         """Join the others; the acceptors are open."""

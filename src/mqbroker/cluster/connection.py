@@ -98,7 +98,7 @@ class ClusterConnection:
         self.credentials = ClusterCredentials(options.cluster_user, options.cluster_password)
         self.topology = ClusterTopology(server.node_id, server.clock)
         self.topology.split_brain_detection = True
-        self.twins = Twins(runtime, server.node_id, self.open_separate_locator)
+        self.twins = Twins(runtime, server.node_id, self.open_separate_locator, self.topology.clear_rival)
         self.topology.on_contested = self.twins.suspect
         self.members: dict[str, Member] = {}
         self.prefix = f"{options.internal_naming_prefix}{STORE_AND_FORWARD}"

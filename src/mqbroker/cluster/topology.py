@@ -192,6 +192,10 @@ class ClusterTopology(Topology):
                         return False
         return super().up(member)
 
+    def clear_rival(self) -> None:
+        """There is no other broker with the own node id where one was announced."""
+        self.rival = None
+
     def _is_news(self, member: TopologyMember) -> bool:
         """Peers may still tell of an earlier life of this broker."""
         known = self.get(member.node_id)

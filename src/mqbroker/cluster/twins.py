@@ -28,14 +28,21 @@ PLACES_MAX = 10
 
 
 class Twins:
-    """``open_locator`` makes a locator with a topology of its own."""
+    """``open_locator`` makes a locator with a topology of its own; ``cleared`` is called when nobody is suspected any more."""
 
-    def __init__(self, runtime: Runtime, node_id: str, open_locator: Callable[[Sequence[TransportConfiguration]], Locator]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        node_id: str,
+        open_locator: Callable[[Sequence[TransportConfiguration]], Locator],
+        cleared: Callable[[], object],
+    ) -> None:
         self.places: dict[tuple[str, str], TransportConfiguration] = {}
         """Where there is one."""
         self._runtime = runtime
         self._node_id = node_id
         self._open_locator = open_locator
+        self._cleared = cleared
         self._suspected: dict[tuple[str, str], TransportConfiguration] = {}
         self._timer: Timer | None = None
         self._task: Any = None
@@ -76,6 +83,8 @@ class Twins:
             self._busy = False
         if self._suspected:
             self._timer = self._runtime.call_later(CHECK_SECONDS, self._check)
+        else:
+            self._cleared()
 
     async def _is_twin(self, connector: TransportConfiguration) -> bool:
         locator = self._open_locator([connector])

@@ -34,11 +34,17 @@ SECONDS = 10.0
 """How long a test waits for what must come."""
 
 
-def free_port() -> int:
-    """A loopback port that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+class ReservedPort:
+    """A loopback port that nobody else gets as long as this is not closed, while a broker may listen on it, stop and listen again."""
+
+    def __init__(self) -> None:
+        self._holder = socket.socket()
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind(("127.0.0.1", 0))
+        self.number = int(self._holder.getsockname()[1])
+
+    def close(self) -> None:
+        self._holder.close()
 
 
 class _Forwarded(ProxyServer):
@@ -83,7 +89,8 @@ class Node:
     def __init__(self, number: int, folder: Path, gated: bool) -> None:
         self.number = number
         self.folder = folder
-        self.port = free_port()
+        self.reserved = ReservedPort()
+        self.port = self.reserved.number
         self.gate = Gate(self.port) if gated else None
         self.announced = self.port if self.gate is None else self.gate.announced
         self.configuration: Configuration
@@ -153,6 +160,7 @@ class ClusterCase(TestCase):
                 node.gate.cut()
                 await node.gate.listening.stopListening()
             await node.stop()
+            node.reserved.close()
 
     def make(
         self,

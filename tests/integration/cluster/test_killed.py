@@ -13,7 +13,7 @@ from unittest import TestCase
 from mqclient.jms import ConnectionFactory
 from mqclient.jms.connection import Connection
 from tests.integration.brokers import Broker
-from tests.integration.cluster.nodes import free_port
+from tests.integration.cluster.nodes import ReservedPort
 
 CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
 <name>node-{own}</name>
@@ -44,7 +44,8 @@ class KilledTests(TestCase):
     def setUp(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-killed-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.ports = [free_port(), free_port()]
+        self.reserved = [ReservedPort(), ReservedPort()]
+        self.ports = [port.number for port in self.reserved]
         self.brokers = [self.start(number) for number in range(2)]
         self.connections: list[Connection] = []
 
@@ -53,6 +54,8 @@ class KilledTests(TestCase):
             connection.close()
         for broker in self.brokers:
             broker.stop()
+        for port in self.reserved:
+            port.close()
 
     def start(self, number: int) -> Broker:
         folder = self.folder / f"node-{number}"

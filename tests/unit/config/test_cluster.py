@@ -409,16 +409,16 @@ class RefusedTests(ConfigurationTestCase):
 
     def test_nothing_pretends(self) -> None:
         """A broker that does not do these things yet says so."""
-        divert = "<divert name='d'><address>a</address><forwarding-address>b</forwarding-address></divert>"
-        found = list(not_wired(self.configured(f"{connections(connection(''))}<diverts>{divert}</diverts>")))
-        self.assertEqual(len(found), 2)
+        handler = "<grouping-handler name='g'><type>LOCAL</type></grouping-handler>"
+        found = list(not_wired(self.configured(f"{connections(connection(''))}{handler}")))
+        self.assertEqual(len(found), 1)
         off = "<ha-policy><primary-only><scale-down><enabled>false</enabled></scale-down></primary-only></ha-policy>"
         self.assertEqual(list(not_wired(self.configured(BASE + off))), [])
 
     def test_a_broker_does_not_start_with_them(self) -> None:
-        configuration = Configuration(cluster_connections=[ClusterConnectionConfiguration("c", "own")])
+        configuration = Configuration(grouping_handler=GroupingHandlerConfiguration("g", True))
         broker = Broker(BrokerSettings(configuration, Path()), Clock())
-        self.assertIn("<cluster-connections> cannot be used: clusters are not there yet", str(self.assertRaises(StartError, broker.start)))
+        self.assertIn("<grouping-handler> cannot be used: clusters are not there yet", str(self.assertRaises(StartError, broker.start)))
 
 
 class WarningTests(ConfigurationTestCase):
