@@ -47,7 +47,6 @@ def not_wired(configuration: Configuration) -> Iterator[str]:
     """What a configuration asks for that can be read, but that a broker does not do yet."""
     scale_down = configuration.scale_down is not None and configuration.scale_down.enabled
     for name, asked, reason in (
-        ("bridges", configuration.bridges, "bridges are not there yet: messages would stay in the queue"),
         ("grouping-handler", configuration.grouping_handler, NO_CLUSTER),
         ("scale-down", scale_down, "scale-down is not there yet: the messages of this broker would stay on its disk"),
     ):

@@ -1,19 +1,22 @@
-"""Assembly of what a broker does with others: cluster connections, the groups by which they find each other, core bridges and diverts.
+"""Assembly of what a broker does with others: cluster connections, the groups by which they find each other, core bridges.
 
 Imported only by a broker whose configuration has any of these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
 from mqbroker.cluster.broadcast import BroadcastGroup
 from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.connectors import announced_form
+from mqbroker.cluster.core_bridge import CoreBridges
 from mqbroker.cluster.discovery import DiscoveryGroup, endpoint_in
 from mqbroker.cluster.flow import tell_consumers
 from mqbroker.cluster.manager import ClusterManager
@@ -46,6 +49,7 @@ class Clustering:
         self._etc = str(etc)
         self._unique_id = new_uuid(runtime)
         self._make_groups(configuration)
+        self.bridges = CoreBridges(server, runtime, self.connectors, self._discovered)
         if configuration.cluster_connections:
             self._make_manager(configuration)
 
@@ -99,6 +103,10 @@ class Clustering:
             consumer_appeared=self._server.messaging.redistribution.consumer_appeared,
         )
 
+    def _discovered(self, group: str) -> Callable[[], Sequence[TransportConfiguration]] | None:
+        found = self.discovery_groups.get(group)
+        return None if found is None else found.connectors
+
     def _connector(self, name: str, owner: str) -> TransportConfiguration:
         connector = self.connectors.get(name)
         if connector is None:
@@ -114,6 +122,8 @@ class Clustering:
             self.manager.start()
         for broadcast in self.broadcast_groups:
             broadcast.start()
+        self._server.bridges = self.bridges
+        self.bridges.deploy(self._server.configuration.bridges)
 
     def stop(self) -> Deferred[None]:
         """Leave the others: what is under way to them arrives first, but a peer that does not answer is not waited for long."""
@@ -121,10 +131,10 @@ class Clustering:
             broadcast.stop()
         for group in self.discovery_groups.values():
             group.stop()
+        waiting: list[Deferred[Any]] = [self.bridges.stop()]
+        if self.manager is not None:
+            waiting.append(self.manager.stop())
         left: Deferred[None] = Deferred()
-        if self.manager is None:
-            left.callback(None)
-            return left
 
         def done(result: object = None) -> None:
             if not left.called:
@@ -132,5 +142,5 @@ class Clustering:
                 left.callback(None)
 
         limit = self._server.clock.call_later(STOP_SECONDS, done)
-        self.manager.stop().addBoth(done)
+        DeferredList(waiting, consumeErrors=True).addCallback(done)
         return left

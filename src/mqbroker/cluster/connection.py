@@ -268,7 +268,14 @@ class ClusterConnection:
             self.interests.filter_string(),
         )
 
+    def met(self, factory: SessionFactory) -> None:
+        """There is a connection to a broker: it is a member, also when it was given up before and has not announced itself since."""
+        node_id = factory.node_id
+        if node_id is not None and node_id != self.server.node_id and self.topology.get(node_id) is None:
+            self.topology.found_again(TopologyMember(node_id, 0, factory.connector))
+
     def _contact_made(self, factory: SessionFactory) -> None:
+        self.met(factory)
         log.info("cluster connection {name}: connected to the cluster at {place}", name=self.name, place=_shown(factory.connector))
         self.scanner.look()
 

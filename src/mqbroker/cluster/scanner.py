@@ -14,6 +14,7 @@ from mqclient.core.runtime import Runtime, Timer
 from mqclient.errors import MQError
 
 if TYPE_CHECKING:
+    from mqclient.core.factory import SessionFactory
     from mqclient.core.locator import Locator
     from mqclient.wire.primitives import TransportConfiguration
 
@@ -27,6 +28,9 @@ class Scanned(Protocol):
     name: str
 
     def unknown_places(self) -> Sequence[TransportConfiguration]: ...
+
+    def met(self, factory: SessionFactory) -> None:
+        """Told of each connection."""
 
     def open_locator(self, places: Sequence[TransportConfiguration], *, announce: bool = True) -> Locator: ...
 
@@ -99,7 +103,7 @@ class Scanner:
     async def _visit(self, place: TransportConfiguration) -> None:
         locator = self._cluster.open_locator([place], announce=False)
         try:
-            await locator.create_session_factory()
+            self._cluster.met(await locator.create_session_factory())
         except MQError:
             pass  # nobody is there yet
         finally:

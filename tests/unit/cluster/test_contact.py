@@ -110,11 +110,15 @@ class ScannerTests(SynchronousTestCase):
         self.world = World(self.broker)
         self.runtime = self.world.runtime
         self.topology = Topology()
+        self.met_nodes: list[str | None] = []
         self.places = [connector(1)]
 
     def unknown_places(self) -> list[TransportConfiguration]:
         known = [member.primary for member in self.topology]
         return [place for place in self.places if not any(same_place(place, each) for each in known)]
+
+    def met(self, factory: SessionFactory) -> None:
+        self.met_nodes.append(factory.node_id)
 
     def open_locator(self, places: Sequence[TransportConfiguration], *, announce: bool = True) -> Locator:
         self.assertFalse(announce)
@@ -133,6 +137,7 @@ class ScannerTests(SynchronousTestCase):
         self.assertEqual(self.world.network.tried, [])
         self.world.advance(0.6)
         self.assertEqual([member.node_id for member in self.topology], [NODE_ID])
+        self.assertEqual(self.met_nodes, [NODE_ID])
         self.assertTrue(self.world.network.link.closed_by_client)
         self.world.advance(10)
         self.assertEqual(scanner.rounds, 1)
