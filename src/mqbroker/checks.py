@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mqbroker.config.problems import ConfigurationError, Problem, WrittenFilter
 from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.transformers import TransformerError, load_transformer
 from mqbroker.monitoring import bindings
 from mqbroker.server.acceptor import is_secure, speaks_core, starts_itself
 from mqbroker.server.login import LoginBrokenError, PropertiesLoginModule, TextFileCertificateLoginModule, login_steps
@@ -34,6 +35,7 @@ def check_settings(
         *_bad_filters(filters),
         *_bad_acceptors(settings, broker_xml, read_file),
         *_bad_logins(settings, login_config, read_file),
+        *_bad_diverts(settings.configuration, broker_xml),
         *(Problem(broker_xml, 0, text) for text in not_wired(settings.configuration)),
     ]
     try:
@@ -68,6 +70,16 @@ def _bad_filters(filters: Iterable[WrittenFilter]) -> Iterator[Problem]:
             parse_filter(written.text)
         except InvalidFilterExpressionError as error:
             yield Problem(written.file, written.line, f"filter: {error}")
+
+
+def _bad_diverts(configuration: Configuration, file: str) -> Iterator[Problem]:
+    """Transformers that are not there; what the names, addresses and filters are is checked where they are read."""
+    for divert in configuration.diverts:
+        try:
+            if divert.transformer is not None:
+                load_transformer(divert.transformer, f"divert {divert.name}")
+        except TransformerError as error:
+            yield Problem(file, 0, str(error))
 
 
 def _bad_acceptors(settings: BrokerSettings, file: str, read_file: ReadFile) -> Iterator[Problem]:

@@ -409,16 +409,14 @@ class RefusedTests(ConfigurationTestCase):
 
     def test_nothing_pretends(self) -> None:
         """A broker that does not do these things yet says so."""
-        handler = "<grouping-handler name='g'><type>LOCAL</type></grouping-handler>"
-        found = list(not_wired(self.configured(f"{connections(connection(''))}{handler}")))
-        self.assertEqual(len(found), 1)
+        handler = "<grouping-handler name='g'><type>LOCAL</type><address>a</address></grouping-handler>"
+        self.assertEqual(len(list(not_wired(self.configured(BASE + handler)))), 1)
         off = "<ha-policy><primary-only><scale-down><enabled>false</enabled></scale-down></primary-only></ha-policy>"
         self.assertEqual(list(not_wired(self.configured(BASE + off))), [])
 
     def test_a_broker_does_not_start_with_them(self) -> None:
-        configuration = Configuration(grouping_handler=GroupingHandlerConfiguration("g", True))
-        broker = Broker(BrokerSettings(configuration, Path()), Clock())
-        self.assertIn("<grouping-handler> cannot be used: clusters are not there yet", str(self.assertRaises(StartError, broker.start)))
+        broker = Broker(BrokerSettings(Configuration(scale_down=ScaleDownConfiguration()), Path()), Clock())
+        self.assertIn("<scale-down> cannot be used: scale-down is not there yet", str(self.assertRaises(StartError, broker.start)))
 
 
 class WarningTests(ConfigurationTestCase):
