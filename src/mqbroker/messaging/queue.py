@@ -1,4 +1,8 @@
-"""A queue: the messages that wait, those in delivery, and the consumers that share them."""
+"""A queue: the messages that wait, those in delivery, and the consumers that share them.
+
+Longer than others: what is looked at for each message and each delivery stays in one object.  Groups, pages, schedules and redistribution
+are objects of their own.
+"""
 
 from __future__ import annotations
 
