@@ -16,6 +16,7 @@ from mqclient.core.runtime import LinkHandler
 from mqclient.core.session import Session
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.protocol.connection import DisconnectReceived
+from mqclient.protocol.topology import Topology
 from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import TransportConfiguration
 from tests.unit.messaging.support import FakeClock
@@ -223,6 +224,7 @@ class Pair:
         source: World | None = None,
         target: World | None = None,
         ports: Sequence[int] = (1,),
+        topology: Topology | None = None,
     ) -> None:
         clock = FakeClock()
         self.clock = clock
@@ -245,6 +247,7 @@ class Pair:
             settings or BridgeSettings(retry_interval=1000, max_retry_interval=1000),
             self.forwarder,
             self.events,
+            topology=topology,
         )
 
     # --- time and bytes

@@ -6,8 +6,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.bridge import BridgeSettings
 from mqclient.errors import ClusterSecurityError, DisconnectedError, NotConnectedError, SessionCreationRejectedError
+from mqclient.protocol.topology import Topology, TopologyMember
 from mqclient.wire.packets import DisconnectV3
-from tests.unit.cluster.bridge_support import Pair
+from tests.unit.cluster.bridge_support import Pair, connector
 
 
 def settings(**values: object) -> BridgeSettings:
@@ -150,6 +151,26 @@ class LossTests(SynchronousTestCase):
         pair.link.cut()
         pair.advance(3)
         self.assertEqual(pair.runtime.tried, ["1", "1", "7", "1"])
+
+    def test_with_ha_the_backup_of_the_lost_broker_is_tried_too(self) -> None:
+        for ha, expected in ((True, ["1", "9"]), (False, ["1"])):
+            topology = Topology()
+            topology.up(TopologyMember("node", 1, connector(1), connector(9)))
+            pair = Pair(settings(ha=ha), topology=topology, ports=(1, 7))
+            pair.start()
+            del pair.runtime.tried[:]
+            pair.runtime.targets.clear()
+            pair.link.cut()
+            pair.advance(1)
+            self.assertEqual(pair.runtime.tried, expected)
+
+    def test_the_same_broker_is_tried_without_end_where_that_is_asked_for(self) -> None:
+        pair = Pair(settings(reconnect_attempts_same_node=-1), ports=(1, 7))
+        pair.start()
+        pair.runtime.targets.clear()
+        pair.link.cut()
+        pair.advance(20)
+        self.assertEqual(set(pair.runtime.tried), {"1"})
 
     def test_who_is_told_of_a_loss_may_stop_the_bridge(self) -> None:
         pair = Pair()
