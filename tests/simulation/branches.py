@@ -9,9 +9,9 @@ from mqclient.core.api import ClientMessage
 from mqclient.core.session import Session
 from mqclient.errors import MQError
 from mqclient.xa import XAER_NOTA, XAER_PROTO, XAError, Xid
-from tests.simulation.broker import QUEUES
 from tests.simulation.model import Outcome, Sent, Unit
 from tests.simulation.receivers import read
+from tests.simulation.settings import QUEUES
 from tests.simulation.workload import COLOR, IDENTITY, Actor, body_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
-from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
+from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
@@ -26,87 +26,17 @@ from mqbroker.server.server import Server
 from mqbroker.storage.diskwriter import Done, Step
 from mqbroker.storage.errors import JournalDamagedError, StorageError
 from mqbroker.storage.filestore import FileStore
-from mqbroker.storage.settings import StoreSettings
 from tests.simulation import damage
 from tests.simulation.damage import Damage
 from tests.simulation.disk import SimulatedCrash, SimulatedDisk
 from tests.simulation.diskwriter import SimulatedDiskWriter
 from tests.simulation.model import Ledger
 from tests.simulation.network import BrokerTransport, Network
-from tests.simulation.policies import DEAD_LETTERS, EXPIRED, OWN_QUEUES, PERISHABLES, SORTED, SORTED_QUEUE, Plan
+from tests.simulation.policies import OWN_QUEUES, Plan
+from tests.simulation.settings import DISK_SCAN_MS, DISK_SIZE, STORE, configuration
 from tests.simulation.world import Process, World
 
-ANYCAST, MULTICAST = 1, 0
-QUEUES: dict[str, tuple[str, ...]] = {
-    "orders": ("orders",),
-    "jobs": ("jobs",),
-    "shipped": ("shipped",),
-    "stock": ("stock",),
-    "news": ("news.archive", "news.mail"),
-    PERISHABLES: (PERISHABLES,),
-    SORTED: (SORTED_QUEUE,),
-    DEAD_LETTERS: (DEAD_LETTERS,),
-    EXPIRED: (EXPIRED,),
-}
-"""The queues of each address; those that get messages of others come last, as they are drained in this order."""
-MULTICAST_ADDRESSES = ("news",)
-
-STORE = StoreSettings(
-    "/data/journal",
-    "/data/bindings",
-    "/data/large-messages",
-    "/data/paging",
-    journal_file_size=4 * 1024,
-    bindings_file_size=2 * 1024,
-    journal_compact_min_files=2,
-    journal_compact_percentage=70,
-)
-"""Small files, so that a short run begins many and compacts them."""
-
-
-DISK_SIZE = 64 * 1024 * 1024
-"""Bytes of the disk that the broker's guard looks at."""
-DISK_SCAN_MS = 150
 GUARD_SECONDS = 3 * DISK_SCAN_MS / 1000
-
-
-def configuration(plan: Plan) -> Configuration:
-    addresses = []
-    for address, queues in QUEUES.items():
-        kind = MULTICAST if address in MULTICAST_ADDRESSES else ANYCAST
-        selector = "color = 'red'" if address == SORTED else None
-        entries = [QueueConfiguration(name, address, kind, filter_string=selector, configuration_managed=True) for name in queues]
-        addresses.append(AddressConfiguration(address, frozenset((kind,)), entries))
-    return Configuration(
-        security_enabled=False,
-        addresses=addresses,
-        address_settings={
-            "#": {"max_delivery_attempts": -1, "expiry_address": EXPIRED},
-            "jobs": {
-                "max_delivery_attempts": 3,
-                "dead_letter_address": DEAD_LETTERS,
-                "redelivery_delay": plan.redelivery_delay,
-                "address_full_policy": "PAGE",
-                "max_size_bytes": plan.paging,
-                "page_size_bytes": 1500,
-            },
-            "admin.#": {
-                "max_delivery_attempts": 2,
-                "id_cache_size": 8,
-                "expiry_address": "admin.other",
-                "address_full_policy": "PAGE",
-                "max_size_bytes": plan.paging,
-                "page_size_bytes": 1000,
-            },
-            "news": {"address_full_policy": "PAGE", "max_size_bytes": plan.paging, "page_size_bytes": 1000},
-            **plan.settings(),
-        },
-        message_expiry_scan_period=500,
-        address_queue_scan_period=1000,
-        transaction_timeout_scan_period=300,
-        persist_delivery_count_before_delivery=plan.count_before_delivery,
-        disk_scan_period=DISK_SCAN_MS,
-    )
 
 
 class _Writer(SimulatedDiskWriter):

@@ -12,10 +12,10 @@ from mqclient.errors import MQError, QueueDoesNotExistError, QueueExistsError
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import TYPE_TEXT
 from mqclient.wire.properties import BYTE, FLOAT, LONG, SHORT
-from tests.simulation.broker import ANYCAST, MULTICAST
 from tests.simulation.model import Subscription
 from tests.simulation.policies import DEAD_LETTERS
 from tests.simulation.receivers import AcknowledgingReceiver
+from tests.simulation.settings import ANYCAST, MULTICAST
 from tests.simulation.workload import COLOR, Actor
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from mqclient.core.consumers import Consumer
 from mqclient.core.session import Session
 from mqclient.errors import MQError, QueueDoesNotExistError, TransactionRolledBackError
 from mqclient.wire.message import KEY_ORIGINAL_QUEUE
-from tests.simulation.broker import QUEUES
 from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent, Unit
 from tests.simulation.policies import OWN_QUEUES, PERISHABLES
+from tests.simulation.settings import QUEUES
 from tests.simulation.workload import COLOR, IDENTITY, Actor, Sender, body_of
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from mqclient.core.api import QueueConfiguration
 from mqclient.core.consumers import Consumer
 from mqclient.core.session import Session
 from mqclient.errors import InvalidFilterExpressionError
-from tests.simulation.broker import ANYCAST
 from tests.simulation.filters import FILTERS, NO_FILTERS, Letter, draw
 from tests.simulation.others import TemporaryUser
+from tests.simulation.settings import ANYCAST
 
 
 class FilterUser(TemporaryUser):

@@ -26,11 +26,11 @@ from mqclient.errors import (
 )
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import BYTE, LONG
-from tests.simulation.broker import ANYCAST, QUEUES
 from tests.simulation.client import CONNECTOR, SimulatedRuntime
 from tests.simulation.model import Outcome, Sent, Unit
 from tests.simulation.network import Network
 from tests.simulation.policies import PARCELS, PERISHABLES, queues_of
+from tests.simulation.settings import ANYCAST, QUEUES
 from tests.simulation.world import Process
 
 if TYPE_CHECKING:
