@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase
@@ -15,7 +16,7 @@ import mqclient.twisted
 from mqbroker.cluster.broadcast import BroadcastGroup
 from mqbroker.cluster.discovery import DiscoveryGroup
 from mqbroker.config.cluster import BroadcastGroupConfiguration, DiscoveryGroupConfiguration
-from mqclient.blocking import get_runner
+from mqclient.blocking import Runner
 from mqclient.core.api import TransportConfiguration
 from mqclient.core.configuration import NETTY_CONNECTOR
 from mqclient.errors import ConnectionTimedOutError
@@ -33,6 +34,7 @@ class ClientTests(TestCase):
 
     def setUp(self) -> Any:
         self.broker = SocketBroker()
+        self.runner = Runner(reactor)  # not the process's, which other tests have without a reactor that runs
         self.group_port = free_port()
         return Deferred.fromCoroutine(self.broker.listen())
 
@@ -86,7 +88,7 @@ class ClientTests(TestCase):
         self.announce()
 
         def main() -> None:
-            with ConnectionFactory(self.url()) as factory, factory.create_connection() as connection:
+            with ConnectionFactory(self.url(), runner=self.runner) as factory, factory.create_connection() as connection:
                 session = connection.create_session()
                 session.create_producer(session.create_queue("q")).send(session.create_text_message("found"))
 
@@ -98,7 +100,7 @@ class ClientTests(TestCase):
         group = discovery.DiscoveryGroupConfiguration(self.endpoint)
 
         def main() -> bool:
-            with ConnectionFactory.with_ha(group, discovery_initial_wait_timeout=5000) as factory:
+            with ConnectionFactory.with_ha(group, discovery_initial_wait_timeout=5000, runner=self.runner) as factory:
                 factory.create_connection().close()
                 return factory.settings.ha
 
@@ -117,7 +119,7 @@ class ClientTests(TestCase):
         await locator.close()
 
         def main() -> str:
-            with ConnectionFactory(self.url("&discoveryInitialWaitTimeout=50")) as factory:
+            with ConnectionFactory(self.url("&discoveryInitialWaitTimeout=50"), runner=self.runner) as factory:
                 try:
                     factory.create_connection()
                 except JMSException as error:
@@ -138,5 +140,5 @@ class ClientTests(TestCase):
         await until(lambda: not group.contested)
 
     def test_the_runner_takes_a_group(self) -> None:
-        locator = get_runner().locator(discovery.DiscoveryGroupConfiguration(self.endpoint))
+        locator = self.runner.locator(discovery.DiscoveryGroupConfiguration(self.endpoint))
         self.assertEqual(list(locator.connectors), [])
