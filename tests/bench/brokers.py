@@ -106,10 +106,14 @@ def start_peer(peer: Peer) -> Started:
 
 
 def new_broker(name: str, folder: Path, additions: Additions = AS_CREATED) -> Peer:
-    """A broker that is not started; `additions` are for the broker.xml of mqbroker."""
+    """A broker that is not started; `additions` are for the broker.xml of mqbroker.
+
+    The modules of mqbroker are compiled once and kept beside its folder, as an installation has them.
+    """
     if name == "artemis":
         return ArtemisBroker(folder, as_created=True)
-    return MqbrokerProcess(folder, additions)
+    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled")}
+    return MqbrokerProcess(folder, additions, environment=compiled)
 
 
 def start(name: str, folder: Path) -> Started:

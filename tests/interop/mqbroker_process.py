@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,10 +21,17 @@ class MqbrokerProcess:
 
     name: ClassVar[str] = "mqbroker"
 
-    def __init__(self, folder: Path, additions: instance.Additions = instance.NOTHING, port: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        additions: instance.Additions = instance.NOTHING,
+        port: int = 0,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         self.tls_port = additions.tls_port
         self._additions = additions
+        self._environment = environment or {}
         instance.write_instance(folder, port, additions)
         self._port = port
         self._process: ManagedProcess | None = None
@@ -54,7 +62,7 @@ class MqbrokerProcess:
         command = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()"]
         command += ["-n", "--pidfile=", "mqbroker", "--instance", str(self.folder)]
         path = ":".join(str(ROOT / part) for part in ("src", "clients/mqclient/src", "plugins"))
-        self._process = ManagedProcess(command, self.folder, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"})
+        self._process = ManagedProcess(command, self.folder, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **self._environment})
         line = self._process.wait_for_line("listening on tcp://", START_SECONDS)
         found = LISTENING.search(line)
         if found is None:

@@ -29,7 +29,7 @@ from mqclient.wire.primitives import TransportConfiguration
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ClusterConnect(Packet):
     TYPE: ClassVar[int] = 125
     NAME: ClassVar[str] = "CLUSTER_CONNECT"
@@ -40,7 +40,7 @@ class ClusterConnect(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ClusterConnectReply(Packet):
     TYPE: ClassVar[int] = 126
     NAME: ClassVar[str] = "CLUSTER_CONNECT_REPLY"
@@ -51,7 +51,7 @@ class ClusterConnectReply(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class NodeAnnounce(Packet):
     TYPE: ClassVar[int] = 111
     NAME: ClassVar[str] = "NODE_ANNOUNCE"
@@ -75,7 +75,7 @@ class NodeAnnounce(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BackupRegistration(Packet):
     TYPE: ClassVar[int] = 115
     NAME: ClassVar[str] = "BACKUP_REGISTRATION"
@@ -93,7 +93,7 @@ class BackupRegistration(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BackupRegistrationFailed(Packet):
     TYPE: ClassVar[int] = 116
     NAME: ClassVar[str] = "BACKUP_REGISTRATION_FAILED"
@@ -103,7 +103,7 @@ class BackupRegistrationFailed(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BackupRequest(Packet):
     TYPE: ClassVar[int] = 127
     NAME: ClassVar[str] = "BACKUP_REQUEST"
@@ -125,7 +125,7 @@ class BackupRequest(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BackupRequestResponse(Packet):
     TYPE: ClassVar[int] = -1
     NAME: ClassVar[str] = "BACKUP_REQUEST_RESPONSE"
@@ -136,7 +136,7 @@ class BackupRequestResponse(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class QuorumVote(Packet):
     TYPE: ClassVar[int] = -2
     NAME: ClassVar[str] = "QUORUM_VOTE"
@@ -147,7 +147,7 @@ class QuorumVote(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class QuorumVoteReply(Packet):
     TYPE: ClassVar[int] = -3
     NAME: ClassVar[str] = "QUORUM_VOTE_REPLY"
@@ -159,7 +159,7 @@ class QuorumVoteReply(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ScaleDownAnnouncement(Packet):
     TYPE: ClassVar[int] = -6
     NAME: ClassVar[str] = "SCALEDOWN_ANNOUNCEMENT"

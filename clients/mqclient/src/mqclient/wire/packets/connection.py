@@ -29,7 +29,7 @@ from mqclient.wire.primitives import TransportConfiguration
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Ping(Packet):
     """Keep-alive; the broker takes ``connection_ttl`` (ms, -1 = never) for the connection and echoes the packet."""
 
@@ -41,7 +41,7 @@ class Ping(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Disconnect(Packet):
     TYPE: ClassVar[int] = 11
     NAME: ClassVar[str] = "DISCONNECT"
@@ -51,7 +51,7 @@ class Disconnect(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DisconnectV2(Packet):
     TYPE: ClassVar[int] = 124
     NAME: ClassVar[str] = "DISCONNECT_V2"
@@ -68,7 +68,7 @@ REASON_SHUT_DOWN = 4
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DisconnectV3(Packet):
     TYPE: ClassVar[int] = -19
     NAME: ClassVar[str] = "DISCONNECT_V3"
@@ -87,7 +87,7 @@ class DisconnectV3(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DisconnectConsumer(Packet):
     TYPE: ClassVar[int] = 12
     NAME: ClassVar[str] = "DISCONNECT_CONSUMER"
@@ -97,7 +97,7 @@ class DisconnectConsumer(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DisconnectConsumerKill(Packet):
     TYPE: ClassVar[int] = 13
     NAME: ClassVar[str] = "DISCONNECT_CONSUMER_KILL"
@@ -108,7 +108,7 @@ class DisconnectConsumerKill(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SubscribeTopology(Packet):
     TYPE: ClassVar[int] = 112
     NAME: ClassVar[str] = "SUBSCRIBE_TOPOLOGY"
@@ -118,7 +118,7 @@ class SubscribeTopology(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SubscribeTopologyV2(Packet):
     TYPE: ClassVar[int] = 113
     NAME: ClassVar[str] = "SUBSCRIBE_TOPOLOGY_V2"
@@ -128,7 +128,7 @@ class SubscribeTopologyV2(Packet):
     client_version: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Topology(Packet):
     """A member of the cluster appeared or changed, or left (``exit``)."""
 
@@ -195,7 +195,7 @@ _CREATE_SESSION: tuple[Field, ...] = (
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateSession(Packet):
     """Open a session on ``session_channel_id``; ``window_size`` (bytes, -1 = none) is the confirmation window."""
 
@@ -228,7 +228,7 @@ class CreateSessionV2(CreateSession):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateSessionResponse(Packet):
     TYPE: ClassVar[int] = 31
     NAME: ClassVar[str] = "CREATESESSION_RESP"
@@ -239,7 +239,7 @@ class CreateSessionResponse(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ReattachSession(Packet):
     TYPE: ClassVar[int] = 32
     NAME: ClassVar[str] = "REATTACH_SESSION"
@@ -250,7 +250,7 @@ class ReattachSession(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ReattachSessionResponse(Packet):
     TYPE: ClassVar[int] = 33
     NAME: ClassVar[str] = "REATTACH_SESSION_RESP"
@@ -262,7 +262,7 @@ class ReattachSessionResponse(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CheckForFailover(Packet):
     TYPE: ClassVar[int] = -4
     NAME: ClassVar[str] = "CHECK_FOR_FAILOVER"
@@ -272,7 +272,7 @@ class CheckForFailover(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CheckForFailoverReply(Packet):
     TYPE: ClassVar[int] = -5
     NAME: ClassVar[str] = "CHECK_FOR_FAILOVER_REPLY"
@@ -286,7 +286,7 @@ class CheckForFailoverReply(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ExceptionResponse(Packet):
     """A request failed with an error ``code``.  ``correlation_id`` is None in the short form."""
 
@@ -299,7 +299,7 @@ class ExceptionResponse(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class NullResponse(Packet):
     """A request without a result succeeded.  ``correlation_id`` is the request's, or -1; None means the empty form before 130."""
 
@@ -310,7 +310,7 @@ class NullResponse(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class PacketsConfirmed(Packet):
     TYPE: ClassVar[int] = 22
     NAME: ClassVar[str] = "PACKETS_CONFIRMED"

@@ -23,7 +23,7 @@ from mqclient.wire.packets.base import (
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateConsumer(Packet):
     TYPE: ClassVar[int] = 40
     NAME: ClassVar[str] = "SESS_CREATECONSUMER"
@@ -36,7 +36,7 @@ class CreateConsumer(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FlowToken(Packet):
     """Consumer credits in bytes of frames: -1 unlimited, 0 sets the balance to 0, n adds n."""
 
@@ -47,7 +47,7 @@ class FlowToken(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ForceConsumerDelivery(Packet):
     TYPE: ClassVar[int] = 78
     NAME: ClassVar[str] = "SESS_FORCE_CONSUMER_DELIVERY"
@@ -57,7 +57,7 @@ class ForceConsumerDelivery(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerClose(Packet):
     TYPE: ClassVar[int] = 74
     NAME: ClassVar[str] = "SESS_CONSUMER_CLOSE"
@@ -66,7 +66,7 @@ class ConsumerClose(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Acknowledge(Packet):
     """Everything delivered to the consumer up to and including ``message_id`` is done with."""
 
@@ -78,7 +78,7 @@ class Acknowledge(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class IndividualAcknowledge(Packet):
     TYPE: ClassVar[int] = 81
     NAME: ClassVar[str] = "SESS_INDIVIDUAL_ACKNOWLEDGE"
@@ -88,7 +88,7 @@ class IndividualAcknowledge(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Expired(Packet):
     TYPE: ClassVar[int] = 42
     NAME: ClassVar[str] = "SESS_EXPIRED"
@@ -101,7 +101,7 @@ class Expired(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateProducer(Packet):
     TYPE: ClassVar[int] = -20
     NAME: ClassVar[str] = "CREATE_PRODUCER"
@@ -112,7 +112,7 @@ class CreateProducer(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RemoveProducer(Packet):
     TYPE: ClassVar[int] = -21
     NAME: ClassVar[str] = "REMOVE_PRODUCER"
@@ -122,7 +122,7 @@ class RemoveProducer(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionSend(Packet):
     """A regular message.  ``message`` is its buffer in the layout of version 129 and later, whatever the version on the wire.
 
@@ -139,7 +139,7 @@ class SessionSend(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionSendLarge(Packet):
     """Opens a large message; ``headers`` is the headers-and-properties block."""
 
@@ -150,7 +150,7 @@ class SessionSendLarge(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionSendContinuation(Packet):
     """A chunk of a large message; ``message_body_size`` travels only with the last one (``continues`` false)."""
 
@@ -165,7 +165,7 @@ class SessionSendContinuation(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ProducerRequestCredits(Packet):
     TYPE: ClassVar[int] = 79
     NAME: ClassVar[str] = "SESS_PRODUCER_REQUEST_CREDITS"
@@ -174,7 +174,7 @@ class ProducerRequestCredits(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ProducerCredits(Packet):
     TYPE: ClassVar[int] = 80
     NAME: ClassVar[str] = "SESS_PRODUCER_CREDITS"
@@ -183,7 +183,7 @@ class ProducerCredits(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ProducerFailCredits(Packet):
     TYPE: ClassVar[int] = 82
     NAME: ClassVar[str] = "SESS_PRODUCER_FAIL_CREDITS"
@@ -196,7 +196,7 @@ class ProducerFailCredits(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionReceive(Packet):
     """A message for a consumer; ``message`` as in :class:`SessionSend`."""
 
@@ -208,7 +208,7 @@ class SessionReceive(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionReceiveLarge(Packet):
     TYPE: ClassVar[int] = 76
     NAME: ClassVar[str] = "SESS_RECEIVE_LARGE_MSG"
@@ -225,7 +225,7 @@ class SessionReceiveLarge(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionReceiveContinuation(Packet):
     TYPE: ClassVar[int] = 77
     NAME: ClassVar[str] = "SESS_RECEIVE_CONTINUATION"

@@ -33,7 +33,7 @@ from mqclient.wire.packets.base import (
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateAddress(Packet):
     TYPE: ClassVar[int] = -11
     NAME: ClassVar[str] = "CREATE_ADDRESS"
@@ -83,7 +83,7 @@ _QUEUE_TAIL: FieldTable = (
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateQueue(Packet):
     TYPE: ClassVar[int] = 34
     NAME: ClassVar[str] = "CREATE_QUEUE"
@@ -97,7 +97,7 @@ class CreateQueue(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateQueueV2(Packet):
     """Create a queue; an attribute that is None takes the default of the matching address settings."""
 
@@ -146,7 +146,7 @@ class CreateQueueV2(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateSharedQueue(Packet):
     TYPE: ClassVar[int] = 36
     NAME: ClassVar[str] = "CREATE_SHARED_QUEUE"
@@ -165,7 +165,7 @@ class CreateSharedQueue(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateSharedQueueV2(Packet):
     TYPE: ClassVar[int] = -13
     NAME: ClassVar[str] = "CREATE_SHARED_QUEUE_V2"
@@ -213,7 +213,7 @@ class CreateSharedQueueV2(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteQueue(Packet):
     TYPE: ClassVar[int] = 35
     NAME: ClassVar[str] = "DELETE_QUEUE"
@@ -222,7 +222,7 @@ class DeleteQueue(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class QueueQuery(Packet):
     TYPE: ClassVar[int] = 45
     NAME: ClassVar[str] = "SESS_QUEUEQUERY"
@@ -242,7 +242,7 @@ _QUEUE_QUERY: tuple[Field, ...] = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _QueueQueryResponse(Packet):
     """What the broker knows of a queue; for a missing one the defaults that it would get."""
 
@@ -324,7 +324,7 @@ class QueueQueryResponseV3(_QueueQueryResponse):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BindingQuery(Packet):
     TYPE: ClassVar[int] = 49
     NAME: ClassVar[str] = "SESS_BINDINGQUERY"
@@ -350,7 +350,7 @@ _BINDING_QUERY_V4: FieldTable = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _BindingQueryResponse(Packet):
     """What the broker knows of an address and of the queues bound to it."""
 

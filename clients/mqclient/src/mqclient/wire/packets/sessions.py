@@ -27,28 +27,28 @@ from mqclient.wire.primitives import Xid
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionStart(Packet):
     TYPE: ClassVar[int] = 67
     NAME: ClassVar[str] = "SESS_START"
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionStop(Packet):
     TYPE: ClassVar[int] = 68
     NAME: ClassVar[str] = "SESS_STOP"
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionClose(Packet):
     TYPE: ClassVar[int] = 69
     NAME: ClassVar[str] = "SESS_CLOSE"
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Commit(Packet):
     """``correlation_id`` is None in the empty form (before 132, or when the client does not wait)."""
 
@@ -58,7 +58,7 @@ class Commit(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Rollback(Packet):
     TYPE: ClassVar[int] = 44
     NAME: ClassVar[str] = "SESS_ROLLBACK"
@@ -67,7 +67,7 @@ class Rollback(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AddMetadata(Packet):
     TYPE: ClassVar[int] = 104
     NAME: ClassVar[str] = "SESS_ADD_METADATA"
@@ -78,7 +78,7 @@ class AddMetadata(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AddMetadataV2(Packet):
     """Counted for the confirmation window only when ``requires_confirmation`` is true."""
 
@@ -91,7 +91,7 @@ class AddMetadataV2(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UniqueAddMetadata(Packet):
     TYPE: ClassVar[int] = 106
     NAME: ClassVar[str] = "SESS_UNIQUE_ADD_METADATA"
@@ -104,7 +104,7 @@ class UniqueAddMetadata(Packet):
 # --- XA ---------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _XaRequest(Packet):
     FIELDS: ClassVar[FieldTable] = (("xid", XID),)
     xid: Xid
@@ -125,7 +125,7 @@ class XaStart(_XaRequest):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaEnd(Packet):
     TYPE: ClassVar[int] = 52
     NAME: ClassVar[str] = "SESS_XA_END"
@@ -135,7 +135,7 @@ class XaEnd(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaCommit(Packet):
     TYPE: ClassVar[int] = 53
     NAME: ClassVar[str] = "SESS_XA_COMMIT"
@@ -152,7 +152,7 @@ class XaPrepare(_XaRequest):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaResponse(Packet):
     TYPE: ClassVar[int] = 55
     NAME: ClassVar[str] = "SESS_XA_RESP"
@@ -186,7 +186,7 @@ class XaJoin(_XaRequest):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaSuspend(Packet):
     TYPE: ClassVar[int] = 58
     NAME: ClassVar[str] = "SESS_XA_SUSPEND"
@@ -207,14 +207,14 @@ class XaForget(_XaRequest):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaInDoubtXids(Packet):
     TYPE: ClassVar[int] = 61
     NAME: ClassVar[str] = "SESS_XA_INDOUBT_XIDS"
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaInDoubtXidsResponse(Packet):
     TYPE: ClassVar[int] = 62
     NAME: ClassVar[str] = "SESS_XA_INDOUBT_XIDS_RESP"
@@ -224,7 +224,7 @@ class XaInDoubtXidsResponse(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaSetTimeout(Packet):
     TYPE: ClassVar[int] = 63
     NAME: ClassVar[str] = "SESS_XA_SET_TIMEOUT"
@@ -233,7 +233,7 @@ class XaSetTimeout(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaSetTimeoutResponse(Packet):
     TYPE: ClassVar[int] = 64
     NAME: ClassVar[str] = "SESS_XA_SET_TIMEOUT_RESP"
@@ -243,14 +243,14 @@ class XaSetTimeoutResponse(Packet):
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaGetTimeout(Packet):
     TYPE: ClassVar[int] = 65
     NAME: ClassVar[str] = "SESS_XA_GET_TIMEOUT"
 
 
 @register
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class XaGetTimeoutResponse(Packet):
     TYPE: ClassVar[int] = 66
     NAME: ClassVar[str] = "SESS_XA_GET_TIMEOUT_RESP"
