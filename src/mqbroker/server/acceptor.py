@@ -87,10 +87,14 @@ class DirectTransport:
             transport.writeSequence(data)
             return
         whole = data[0] if len(data) == 1 else b"".join(data)
-        sent = transport.writeSomeData(whole)
-        if sent.__class__ is not int:
+        try:
+            sent = transport.socket.send(whole)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
             transport.write(whole)  # the socket is broken: the reactor finds the same when it writes, and tells everybody
-        elif sent < len(whole):
+            return
+        if sent < len(whole):
             transport.write(whole[sent:])
 
 

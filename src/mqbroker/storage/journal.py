@@ -277,6 +277,13 @@ class Journal:
         self._sealed.append(group)
 
     def _steps(self, groups: list[Group]) -> list[Step]:
+        if len(groups) == 1 and self.observer is None:
+            group = groups[0]
+            segment = group.segment
+            more = not group.parts or group.bindings or group.bodies or group.pages
+            if segment.begun and not more and (self.pager is None or self.pager.nothing_to_write):
+                # What nearly every write is, while few messages are on their way.
+                return [partial(segment.write_frame, group.offset, group.parts, segment.synced, self._datasync)]
         bindings = [(group.binding_segment, group.binding_offset, group.bindings) for group in groups if group.binding_segment is not None]
         steps = self._write_steps(self.bindings, bindings, sync=True)
         bodies = {body.body_id: body for group in groups for body in group.bodies}

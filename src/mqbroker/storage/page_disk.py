@@ -51,6 +51,11 @@ class PageDisk:
         """Nothing is appended to the page any more: its file is closed after what it has still to get."""
         self._left.append(page)
 
+    @property
+    def idle(self) -> bool:
+        """No file waits to be closed."""
+        return not self._left
+
     def write_steps(self, writes: Iterable[tuple[Page, PageWrite]], sync: bool, observer: WriteObserver | None) -> list[Step]:
         """Write what groups of the journal have for pages."""
         frames: dict[Page, list[tuple[int, list[bytes]]]] = {}

@@ -225,6 +225,11 @@ class FilePager:
         packed = encode_page_compressed(len(whole), compress(whole))
         return [packed] if len(packed) < len(whole) else parts
 
+    @property
+    def nothing_to_write(self) -> bool:
+        """Is there nothing to do for pages but what groups of the journal have for them?"""
+        return self._disk.idle
+
     def write_steps(self, groups: Iterable[Group], sync: bool) -> list[Step]:
         """What the disk writer has to do before the journal of messages may name what is in these groups."""
         writes = [entry for group in groups for entry in (group.pages or {}).items()]

@@ -98,9 +98,11 @@ class Segment:
                 self.file.write(end, _ZEROS if left >= len(_ZEROS) else bytes(left))
                 self.filled = min(end + len(_ZEROS), self.fill_end)
 
-    def write_frame(self, offset: int, parts: Sequence[bytes], durable: int) -> None:
+    def write_frame(self, offset: int, parts: Sequence[bytes], durable: int, sync: bool = False) -> None:
         """Write the frame that ``parts`` are the content of; ``durable`` is how far the file was on the disk when it was closed."""
         self.write(offset, encode_frame(parts, self.seed, offset, durable))
+        if sync:
+            self.sync()
 
     def sync(self) -> None:
         assert self.file is not None

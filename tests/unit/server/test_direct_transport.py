@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from twisted.internet.main import CONNECTION_LOST
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.server.acceptor import DirectTransport
@@ -20,10 +19,16 @@ class Socket:
         self.connected = True
         self.broken = False
 
-    def writeSomeData(self, data: bytes) -> object:
+    @property
+    def socket(self) -> Socket:
+        return self
+
+    def send(self, data: bytes) -> int:
         if self.broken:
-            return CONNECTION_LOST
+            raise ConnectionResetError
         taken = data[: self.room]
+        if not taken:
+            raise BlockingIOError
         self.room -= len(taken)
         self.sent += taken
         return len(taken)
