@@ -29,6 +29,8 @@ log = Logger(namespace="mqbroker")
 MARKER_CHECK_SECONDS = 0.5
 """How often an instance folder is looked at for STOP_ME and KILL_ME, as the Artemis commands expect."""
 
+COLLECTION_THRESHOLDS = 10_000, 10, 50
+"""For the garbage collector: messages that wait in queues are many objects, which it would otherwise look at again and again."""
 
 _FOLDERS = {
     "journal": "journal_directory",
@@ -104,6 +106,7 @@ class BrokerService(Service):
                 raise SystemExit(1) from error
             # What is there now stays: a full collection need not look at it again each time.
             gc.freeze()
+        gc.set_threshold(*COLLECTION_THRESHOLDS)
         self._announce(self.broker)
         if self._etc is not None:
             for name in ("STOP_ME", "KILL_ME"):
