@@ -362,7 +362,7 @@ class Broker:
     def _clients_gone(self) -> Deferred[None]:
         """Waits, where that is configured, until the last client has left by itself, or the time for it is over."""
         configuration, server = self.configuration, self.server
-        if not configuration.graceful_shutdown_enabled or not server.connections:
+        if not configuration.graceful_shutdown_enabled or not server.has_clients():
             return succeed(None)
         log.info("waiting for {count} connections to end", count=len(server.connections))
         gone: Deferred[None] = Deferred()

@@ -90,7 +90,7 @@ class Server:
         self.loop_lag_ms: Callable[[], float] | None = None
         """How long the event loop lets others wait, in ms; None where nobody measures it."""
         self.on_empty: Callable[[], object] | None = None
-        """Called when the last connection has gone."""
+        """Called when the last client has gone."""
         self._new_id = new_id
         self._checker: Cancellable | None = None
         self._blocked_addresses: set[str] = set()
@@ -177,10 +177,14 @@ class Server:
         self.total_connections += 1
         return connection
 
+    def has_clients(self) -> bool:
+        """Is anybody connected but other brokers, which stay as long as they can?"""
+        return any(connection.logged_in and not connection.cluster_authorized for connection in self.connections.values())
+
     def connection_ended(self, connection: ServerConnection) -> None:
         """Its sessions are closed; what belonged to the connection goes too."""
         self.connections.pop(connection.connection_id, None)
-        if not self.connections and self.on_empty is not None:
+        if self.on_empty is not None and not self.has_clients():
             self.on_empty()
         for queue in connection.temporary_queues:
             if not queue.deleted:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
+
 from mqclient.wire.properties import BYTE, STRING
-from tests.integration.cluster.nodes import MULTICAST, ClusterCase, Node
+from tests.integration.cluster.nodes import MULTICAST, ClusterCase, Node, reactor
 
 
 class LeavingTests(ClusterCase):
@@ -107,6 +110,19 @@ class CutTests(ClusterCase):
 
 
 class StopTests(ClusterCase):
+    async def test_a_graceful_shutdown_waits_for_clients_but_not_for_members(self) -> None:
+        one, two = self.make(2)
+        one.configuration.graceful_shutdown_enabled = True
+        for node in (one, two):
+            node.start()
+        await self.formed([one, two])
+        session = await self.session(one)
+        task = Deferred.fromCoroutine(one.stop())
+        await deferLater(reactor, 0.05)
+        self.assertFalse(task.called)
+        await session.factory.close()
+        await task
+
     async def test_a_stop_ends_links_without_a_crash_for_the_others(self) -> None:
         one, two, three = await self.cluster(3)
         await two.stop()
