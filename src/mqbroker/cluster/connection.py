@@ -46,6 +46,9 @@ log = Logger(namespace="mqbroker.cluster")
 STORE_AND_FORWARD = "sf."
 """After the prefix of internal names: the beginning of every store-and-forward queue's name."""
 
+REFUSERS_MAX = 100
+"""Brokers of which the log says that they refuse the password."""
+
 CONTRADICTION_SECONDS = 2.0
 """How long the link to a member must outlive the news that it has left before others are told that it is there."""
 
@@ -241,7 +244,7 @@ class ClusterConnection:
         if reply.authorized:
             return
         place = _shown(connection.connector)
-        if place not in self._refused_by:
+        if place not in self._refused_by and len(self._refused_by) < REFUSERS_MAX:
             self._refused_by.add(place)
             log.error(
                 "cluster connection {name}: the broker at {place} refuses the cluster user and password; they must be the same everywhere",
