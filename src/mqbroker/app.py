@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from mqbroker.checks import not_wired
+from mqbroker.checks import idle_parts, not_wired
 from mqbroker.clocks import ReactorClock
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.config.problems import ConfigurationError
@@ -144,9 +144,10 @@ class Broker:
             self._stop_disk_writer()
             raise StartError(str(error)) from error
         try:
+            kept = dict(recovered.settings)
             self._assemble(recovered)
             self.listeners.open(configuration.acceptors)
-            self._join_others()
+            self._join_others(kept)
             self._watch_loop()
             self.listeners.monitor(self.settings.web, self._disk_usage)
         except BaseException:
@@ -161,8 +162,10 @@ class Broker:
             node=self.node_id,
         )
 
-    def _join_others(self) -> None:
+    def _join_others(self, kept: dict[tuple[str, str], str]) -> None:
         """Cluster connections, groups and bridges; their parts are imported only where there are any."""
+        for text in idle_parts(self.configuration):
+            log.warn("{text}", text=text)
         if not self.configuration.joins_others:
             return
         from mqbroker.clustering import Clustering
@@ -170,7 +173,7 @@ class Broker:
 
         settings = self.settings
         try:
-            self.clustering = Clustering(self.server, TwistedRuntime(self._reactor), settings.etc or settings.base)
+            self.clustering = Clustering(self.server, TwistedRuntime(self._reactor), settings.etc or settings.base, kept)
             self.clustering.start()
         except ValueError as error:
             raise StartError(str(error)) from error

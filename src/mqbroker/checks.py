@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 ReadFile = Callable[[str], bytes]
 
-NO_CLUSTER = "clusters are not there yet: this broker would stay alone and forward nothing"
-
 
 def check_settings(
     settings: BrokerSettings, filters: Iterable[WrittenFilter], broker_xml: str, login_config: str, read_file: ReadFile
@@ -48,17 +46,21 @@ def check_settings(
 def not_wired(configuration: Configuration) -> Iterator[str]:
     """What a configuration asks for that can be read, but that a broker does not do yet."""
     scale_down = configuration.scale_down is not None and configuration.scale_down.enabled
-    for name, asked, reason in (
-        ("grouping-handler", configuration.grouping_handler, NO_CLUSTER),
-        ("scale-down", scale_down, "scale-down is not there yet: the messages of this broker would stay on its disk"),
-    ):
-        if asked:
-            yield f"<{name}> cannot be used: {reason}"
+    if scale_down:
+        yield "<scale-down> cannot be used: scale-down is not there yet: the messages of this broker would stay on its disk"
+
+
+def idle_parts(configuration: Configuration) -> Iterator[str]:
+    """What is configured and has no effect."""
+    if configuration.grouping_handler is not None and not configuration.cluster_connections:
+        yield "the grouping-handler has no effect without a cluster connection: within one broker queues keep groups together"
 
 
 def odd_settings(settings: BrokerSettings, read_file: ReadFile) -> list[str]:
     """What parts of a broker warn of when they start with these ``settings``, beside the warnings in them."""
-    told = bindings(settings.configuration.metrics, settings.web)[1]
+    configuration = settings.configuration
+    told = bindings(configuration.metrics, settings.web)[1]
+    told.extend(idle_parts(configuration))
     for modules in settings.login_domains.values():
         told += login_steps(modules, "", read_file)[1]
     return told

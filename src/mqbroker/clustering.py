@@ -5,7 +5,7 @@ Imported only by a broker whose configuration has any of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,12 @@ from mqbroker.cluster.connectors import announced_form
 from mqbroker.cluster.core_bridge import CoreBridges
 from mqbroker.cluster.discovery import DiscoveryGroup, endpoint_in
 from mqbroker.cluster.flow import tell_consumers
+from mqbroker.cluster.grouping import GroupingHandler, Place
+from mqbroker.cluster.local_grouping import KEPT_KIND, LocalGrouping
 from mqbroker.cluster.manager import ClusterManager
+from mqbroker.cluster.remote_grouping import RemoteGrouping
 from mqbroker.cluster.ways import Ways
-from mqbroker.config.cluster import ClusterConnectionConfiguration
+from mqbroker.config.cluster import ClusterConnectionConfiguration, GroupingHandlerConfiguration
 from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.remote import RemoteBinding
 from mqbroker.server.server import Server
@@ -36,12 +39,13 @@ log = Logger(namespace="mqbroker.cluster")
 
 
 class Clustering:
-    """``etc`` is where the stack files of JGroups are."""
+    """``etc`` is where the stack files of JGroups are, ``kept`` what the store has kept of management and of grouping handlers."""
 
-    def __init__(self, server: Server, runtime: Runtime, etc: Path) -> None:
+    def __init__(self, server: Server, runtime: Runtime, etc: Path, kept: Mapping[tuple[str, str], str]) -> None:
         configuration = server.configuration
         self.connectors = {name: announced_form(uri) for name, uri in configuration.connectors.items()}
         self.manager: ClusterManager | None = None
+        self.grouping: GroupingHandler | None = None
         self.discovery_groups: dict[str, DiscoveryGroup] = {}
         self.broadcast_groups: list[BroadcastGroup] = []
         self._server = server
@@ -51,6 +55,7 @@ class Clustering:
         self._make_groups(configuration)
         self.bridges = CoreBridges(server, runtime, self.connectors, self._discovered)
         if configuration.cluster_connections:
+            self._make_grouping(configuration.grouping_handler, kept)
             self._make_manager(configuration)
 
     def _make_groups(self, configuration: Configuration) -> None:
@@ -71,6 +76,32 @@ class Clustering:
             connectors = [self._connector(name, f"broadcast-group {broadcast.name}") for name in broadcast.connectors]
             located = replace(broadcast, endpoint=endpoint_in(broadcast.endpoint, self._etc))
             self.broadcast_groups.append(BroadcastGroup(located, connectors, self._runtime, server.node_id, self._unique_id, send))
+
+    def _make_grouping(self, configuration: GroupingHandlerConfiguration | None, kept: Mapping[tuple[str, str], str]) -> None:
+        if configuration is None:
+            return
+        server = self._server
+        place = Place(
+            server.messaging.core,
+            server.node_id,
+            server.notifications.send,
+            lambda text: server.reasons.warn("grouping:", f"grouping-handler {configuration.name}: {text}"),
+        )
+        handler: GroupingHandler
+        if configuration.local:
+            handler = LocalGrouping(configuration, place, {key: text for (kind, key), text in kept.items() if kind == KEPT_KIND})
+        else:
+            handler = RemoteGrouping(configuration, place)
+        self.grouping = server.messaging.core.routing.grouping = handler
+        server.notifications.observers.append(handler.notified)
+        server.notifications.queue_info.on_sent.append(handler.repeat)
+        labels = {"handler": configuration.name, "type": "LOCAL" if configuration.local else "REMOTE"}
+        for name, explanation, read in (
+            ("grouping.decisions", "Groups whose queue is decided, as far as known here", lambda: handler.decisions),
+            ("grouping.waiting", "Groups whose messages wait for a decision or its queue", lambda: handler.waiting),
+            ("grouping.messages.ungrouped", "Messages that were routed without a decision", lambda: handler.messages_ungrouped),
+        ):
+            server.gauges.register(name, explanation, labels, read)
 
     def _make_manager(self, configuration: Configuration) -> None:
         messaging, send = self._server.messaging, self._server.notifications.send
@@ -101,6 +132,7 @@ class Clustering:
             self._runtime,
             ways=ways,
             consumer_appeared=self._server.messaging.redistribution.consumer_appeared,
+            grouping=self.grouping,
         )
 
     def _discovered(self, group: str) -> Callable[[], Sequence[TransportConfiguration]] | None:
@@ -118,6 +150,8 @@ class Clustering:
         """Join the others; the acceptors are open."""
         for group in self.discovery_groups.values():
             group.start()
+        if self.grouping is not None:
+            self.grouping.start()
         if self.manager is not None:
             self.manager.start()
         for broadcast in self.broadcast_groups:
@@ -131,6 +165,8 @@ class Clustering:
             broadcast.stop()
         for group in self.discovery_groups.values():
             group.stop()
+        if self.grouping is not None:
+            self.grouping.stop()
         waiting: list[Deferred[Any]] = [self.bridges.stop()]
         if self.manager is not None:
             waiting.append(self.manager.stop())

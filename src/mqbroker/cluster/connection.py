@@ -13,6 +13,7 @@ from twisted.logger import Logger
 from mqbroker.cluster.channel import ClusterCredentials
 from mqbroker.cluster.contact import Contact
 from mqbroker.cluster.flow import Flow, FlowSettings
+from mqbroker.cluster.grouping import GroupingHandler, GroupingLink
 from mqbroker.cluster.interests import Interests
 from mqbroker.cluster.link_metrics import show
 from mqbroker.cluster.listening import NotificationRequest
@@ -90,6 +91,7 @@ class ClusterConnection:
         ways: Ways,
         consumer_appeared: Callable[[RemoteBinding], object],
         make_link: MakeLink = store_and_forward_bridge,
+        grouping: GroupingHandler | None = None,
     ) -> None:
         options = server.configuration
         self.configuration = configuration
@@ -116,6 +118,7 @@ class ClusterConnection:
         self._discovery = discovery
         self._ways = ways
         self._make_link = make_link
+        self._grouping = grouping
         self._consumer_appeared = consumer_appeared
         self._flow_settings = FlowSettings(server.node_id, self.interests, LoadBalancing(configuration.message_load_balancing))
         self._left_over: dict[str, Flow] = {}
@@ -330,6 +333,7 @@ class ClusterConnection:
             self.server.notifications.send,
             self._consumer_appeared,
             lambda text: self.server.reasons.warn(f"{announced.node_id}:", f"cluster connection {self.name}: {text}"),
+            None if self._grouping is None else GroupingLink(self._grouping, announced.node_id),
         )
         member = Member(self, announced, queue, flow, lambda owner: self._make_link(self, owner))
         self.members[announced.node_id] = member

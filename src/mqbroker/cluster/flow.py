@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from mqbroker.cluster.grouping import KINDS, GroupingLink
 from mqbroker.cluster.interests import Interests
 from mqbroker.cluster.ways import Ways, binding_id
 from mqbroker.messaging.filter import parse_filter
@@ -50,7 +51,7 @@ class FlowSettings:
 class Flow:
     """``tell(kind, headers)`` sends a notification of this broker; ``consumer_appeared`` starts redistribution to a remote binding.
 
-    ``refused(text)`` is told what could not be followed.
+    ``refused(text)`` is told what could not be followed.  ``grouping`` takes what is told about message groups.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Flow:
         tell: Callable[[str, Mapping[str, TypedValue]], object],
         consumer_appeared: Callable[[RemoteBinding], object],
         refused: Callable[[str], object],
+        grouping: GroupingLink | None = None,
     ) -> None:
         self.bindings: dict[str, RemoteBinding] = {}
         self.received = 0
@@ -72,6 +74,7 @@ class Flow:
         self._tell = tell
         self._consumer_appeared = consumer_appeared
         self._refused = refused
+        self._grouping = grouping
         self._accepting = False
         self._filters = 0
         self._reactions: dict[str, Callable[[Properties], None]] = {
@@ -113,12 +116,14 @@ class Flow:
         self.received += 1
         try:
             self._handle(properties)
-        except (FlowError, MQError) as error:
+        except (ValueError, MQError) as error:
             self._refused(f"a notification is not followed: {error}")
 
     def _handle(self, properties: Properties) -> None:
         if _flag(properties, "_AMQ_RESET_QUEUE_DATA"):
             self._accepting = True
+            if self._grouping is not None:
+                self._grouping.linked()
             return
         if not self._accepting:
             return
@@ -130,6 +135,11 @@ class Flow:
             return
         kind = _text(properties, "_AMQ_NotifType")
         reaction = self._reactions.get(kind)
+        if reaction is None and kind in KINDS:
+            if self._grouping is None:
+                raise FlowError(f"{kind} needs a grouping-handler, which this broker does not have; all brokers of a cluster need one")
+            self._grouping.told(kind, properties)
+            return
         if reaction is None:
             raise FlowError(f"{kind} has no meaning here")
         reaction(properties)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from mqbroker.messaging.bindings_group import accepts
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.duplicates import remembered
+from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.remote import RemoteBinding
 from mqclient.wire.message import KEY_ACK_ROUTE_TO, KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO, KEY_SCALEDOWN_TO
@@ -53,24 +54,24 @@ class Arrival:
         self.acknowledged: list[Queue] = []
         self.ids_stated = 0
 
-    def choose(self, core: MessagingCore, message: Message, route: Route) -> Sequence[Binding]:
+    def choose(self, core: MessagingCore, message: Message, route: Route, may_wait: bool = False) -> Sequence[Binding]:
         """Who gets the message.  It goes on to say who has redistributed it, unless somebody here waits for it.
 
         An exclusive divert of this broker comes first.  A message none of whose queues is there any more goes to another anycast queue
         of its address, as if it had been sent here: a queue that was removed meanwhile does not take it along.  Multicast queues
         get what was sent while they were there, and nothing else.
         """
-        chosen = self._choose(core, message, route)
+        chosen = self._choose(core, message, route, may_wait)
         if self._moved_by and not all(isinstance(each, Queue) and each.has_matching_consumer(message) for each in chosen):
             message.append_bytes_property(MOVED_BY, self._moved_by)
         return chosen
 
-    def _choose(self, core: MessagingCore, message: Message, route: Route) -> Sequence[Binding]:
+    def _choose(self, core: MessagingCore, message: Message, route: Route, may_wait: bool) -> Sequence[Binding]:
         diverts = route.exclusive(message)
         if diverts:
             return diverts
         if self.bindings is None:
-            return route.select(message)
+            return core.routing.select(route, message, may_wait)
         if self.bindings or self.acknowledged or not self.ids_stated or self.routing_type == MULTICAST:
             return self.bindings
         chosen = _instead(core, message, route)
@@ -84,6 +85,9 @@ class Arrival:
 
 def _instead(core: MessagingCore, message: Message, route: Route) -> list[Queue | RemoteBinding]:
     """The anycast queue that gets a message whose own is gone: one of this broker if there is one, best with a consumer for it."""
+    if core.routing.grouping is not None and has_group(message):
+        # The group may have gone somewhere else meanwhile.
+        return [each for each in core.routing.select(route, message) if isinstance(each, (Queue, RemoteBinding)) and _is_anycast(each)]
     name, _, queue_name = message.address.partition("::")
     queues = [
         queue
@@ -92,7 +96,13 @@ def _instead(core: MessagingCore, message: Message, route: Route) -> list[Queue 
     ]
     if queues:
         return [next((queue for queue in queues if queue.has_matching_consumer(message)), queues[0])]
-    return [binding for binding in route.select(message) if isinstance(binding, RemoteBinding) and binding.routing_name == binding.address]
+    return [binding for binding in route.select(message) if isinstance(binding, RemoteBinding) and _is_anycast(binding)]
+
+
+def _is_anycast(binding: Queue | RemoteBinding) -> bool:
+    if isinstance(binding, Queue):
+        return binding.definition.routing_type == ANYCAST
+    return binding.routing_name == binding.address
 
 
 def straight_to(queue: Queue) -> Arrival:

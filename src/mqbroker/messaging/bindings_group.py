@@ -36,7 +36,7 @@ class BindingsGroup:
     ``balancing`` holds for the address; ``multicast``: the messages say that they are, and so go to remote queues even with OFF.
     """
 
-    __slots__ = ("_balancing", "_multicast", "_shared", "bindings", "position")
+    __slots__ = ("_balancing", "_multicast", "_shared", "bindings", "name", "position")
 
     def __init__(
         self,
@@ -44,8 +44,10 @@ class BindingsGroup:
         position: Position,
         balancing: LoadBalancing = LoadBalancing.OFF,
         multicast: bool = False,
+        name: str = "",
     ) -> None:
         self.bindings = bindings
+        self.name = name
         self.position = position
         self._shared = any(isinstance(each, RemoteBinding) for each in bindings)
         # What was said for remote queues does not change the choice among queues of this broker.

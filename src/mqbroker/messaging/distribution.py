@@ -107,7 +107,7 @@ class Distribution:
         """Route a copy that the broker has made, by the routing type of nobody (as dead letters are)."""
         core = self._core
         others: list[Send] = []
-        bindings = core.routing.route(address_name, None, queue_name).select(copy)
+        bindings = core.routing.select(core.routing.route(address_name, None, queue_name), copy)
         references = self.distribute(copy, bindings, core.addresses.get(address_name), others)
         if references:
             others.insert(0, (copy, references))
@@ -173,7 +173,7 @@ class Distribution:
             copy.set_expiration(expiration)
         if address is not None and address.memory.full and not self._may_store(address):
             return []
-        bindings = core.routing.route(name, routing_type, queue_name).select(copy)
+        bindings = core.routing.select(core.routing.route(name, routing_type, queue_name), copy)
         diverts = [binding for binding in bindings if not isinstance(binding, (Queue, RemoteBinding))]
         rest = [binding for binding in bindings if isinstance(binding, (Queue, RemoteBinding))]
         # What is diverted on is copied as it is now: it may be written for other brokers next.

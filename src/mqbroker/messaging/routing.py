@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from mqbroker.config.matching import Wildcards, is_wildcard, matches_binding
 from mqbroker.messaging.bindings_group import BindingsGroup, Position, Rotation, accepts
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
+from mqbroker.messaging.grouping import Grouping
+from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
@@ -46,7 +48,7 @@ class Route:
             if name[0] == MULTICAST and len(group) == 1 and isinstance(group[0], Queue):
                 self._multicast.append(group[0])
             else:
-                self._groups.append(BindingsGroup(group, position(name[1]), balancing, routing_type == MULTICAST))
+                self._groups.append(BindingsGroup(group, position(name[1]), balancing, routing_type == MULTICAST, name[1]))
         self.fixed: tuple[Queue, ...] | None = None
         """The queues, when they are the same for every message, and queues of this broker alone."""
         self.fixed_remote: RemoteBinding | None = None
@@ -78,6 +80,10 @@ class Route:
     def exclusive(self, message: Message) -> Sequence[Divert]:
         """The exclusive diverts that take ``message`` away from everybody else."""
         return [divert for divert in self._exclusive if divert.matches(message)]
+
+    def groups(self) -> list[BindingsGroup]:
+        """The groups of bindings of which each gets a message, those with a single queue among them."""
+        return [*(BindingsGroup([queue], Position(), name=queue.name) for queue in self._multicast), *self._groups]
 
     def select(self, message: Message) -> Sequence[Binding]:
         """Who gets ``message``: queues, remote queues, diverts."""
@@ -136,6 +142,8 @@ class RoutingTable:
         """Told of remote queues that come (True) and go."""
         self.on_connected: Callable[[RemoteBinding], object] = lambda binding: None
         """Told of remote queues that have a link again."""
+        self.grouping: Grouping | None = None
+        """Decides for messages with a group id, if the configuration has a grouping handler."""
         self.version = 0
         """Rises at every change of a binding, an address or their settings."""
 
@@ -246,6 +254,12 @@ class RoutingTable:
             bindings = [each for each in self._bindings(address) if _reachable(each, routing_type, queue_name)]
             route = self._routes[key] = Route(bindings, lambda name: self._position(address, name), self.balancing(address), routing_type)
         return route
+
+    def select(self, route: Route, message: Message, may_wait: bool = False) -> Sequence[Binding]:
+        """Who of ``route`` gets ``message``.  Raises Undecided where the sender ``may_wait`` for the decision about its group."""
+        if self.grouping is None or not has_group(message):
+            return route.select(message)
+        return self.grouping.select(route, message, may_wait)
 
     def _position(self, address: str, routing_name: str) -> Position:
         key = (address, routing_name)

@@ -13,6 +13,7 @@ from mqbroker.messaging.core import BRIDGE_CACHE, MessagingCore
 from mqbroker.messaging.distribution import Distribution, May, Send, everything
 from mqbroker.messaging.duplicates import DuplicateIdCache, remembered
 from mqbroker.messaging.expiration import expiration_at_routing
+from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.references import Reference
@@ -50,13 +51,14 @@ class Sending:
         transaction: Transaction | None = None,
         arrival: Arrival | None = None,
         may: May = everything,
+        may_wait: bool = False,
     ) -> int:
         """Send ``message`` to an address, or with ``queue_name`` to that queue of it, or to exactly what ``arrival`` states of it.
 
         Returns the ticket after which the sender may be told of success; the message reaches its queues then, in the order of ``context``.
         In a transaction nothing is visible before its commit.  A message that no queue takes is dropped, one with a known duplicate id too.
         ``may`` is asked where a divert needs an address that is not there.  Raises AddressFullError where the policy of the full address
-        is FAIL.
+        is FAIL, and with ``may_wait`` Undecided: the message is to be sent again, made anew, when a decision about its group is there.
         """
         core = self._core
         address = core.addresses.get(address_name)
@@ -75,7 +77,10 @@ class Sending:
         if full and address is not None and not self._may_store(address, message):
             return core.store.ticket() if transaction is None else 0
         others: list[Send] = []
-        references = self._route(message, address, address_name, queue_name, routing_type, others, arrival, may)
+        references = self._route(message, address, address_name, queue_name, routing_type, others, arrival, may, may_wait)
+        grouping = core.routing.grouping
+        if grouping is not None and grouping.ticket > core.store.synced:
+            context.run(grouping.ticket, _nothing)
         if transaction is not None:
             transaction.add_send(message, references)
             transaction.sends.extend(others)
@@ -191,6 +196,7 @@ class Sending:
         others: list[Send],
         arrival: Arrival | None,
         may: May,
+        may_wait: bool,
     ) -> list[Reference]:
         core = self._core
         settings = core.settings_of(address_name) if address is None else address.settings
@@ -200,7 +206,9 @@ class Sending:
                 message.set_expiration(expiration)
         route = core.routing.route(address_name, routing_type, queue_name)
         if arrival is not None:
-            bindings = arrival.choose(core, message, route)
+            bindings = arrival.choose(core, message, route, may_wait)
+        elif core.routing.grouping is not None and has_group(message):
+            bindings = core.routing.grouping.select(route, message, may_wait)
         else:
             fixed = route.fixed
             if fixed:
@@ -230,7 +238,7 @@ class Sending:
         if not core.routing.reaches(target) or target == address_name:
             return []
         make_copy(message, message.message_id, target, original_address=address_name, original_queue=None).replace_in(message)
-        bindings = core.routing.route(target, None).select(message)
+        bindings = core.routing.select(core.routing.route(target, None), message)
         return self.distribution.distribute(message, bindings, core.addresses.get(target), others)
 
     def _may_store(self, address: Address, message: Message) -> bool:

@@ -127,6 +127,7 @@ class ServerConnection:
         self._preamble: Preamble | None = Preamble()
         self._waiting_frames: list[bytes] = []
         self._busy = False
+        self._again = False
         self._reading = True
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -210,7 +211,9 @@ class ServerConnection:
             if self.closed:
                 return
             if self._busy or not self.writable or self.held_back:
-                self._waiting_frames = [*frames[index + 1 :], *self._waiting_frames]
+                following = index if self._again else index + 1
+                self._again = False
+                self._waiting_frames = [*frames[following:], *self._waiting_frames]
                 return
             index += 1
 
@@ -300,6 +303,12 @@ class ServerConnection:
     def hear_again(self) -> None:
         self.held_back -= 1
         self.server.turn.run(self._handle_waiting)
+
+    def put_off(self) -> Callable[[], None]:
+        """Handle the current frame again, and nothing else before it, once the returned function is called.  The peer lives meanwhile."""
+        self._again = True
+        self.hold_back()
+        return self.hear_again
 
     def yield_turn(self) -> None:
         """A costly request: everybody else comes first before this peer's next one."""

@@ -6,7 +6,7 @@ in the order of notifications: those that come meanwhile are held back from all 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.definitions import ANYCAST
@@ -41,6 +41,8 @@ class QueueInfo:
         self._notifications = notifications
         self._consumers: dict[str, dict[str | None, int]] = {}
         """Consumers by their filter, of queues by their cluster name."""
+        self.on_sent: list[Callable[[], object]] = []
+        """Called when somebody has got a snapshot, who may have missed earlier notifications."""
 
     def learn(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
         """A notification is sent to its listeners now."""
@@ -83,6 +85,8 @@ class QueueInfo:
             self._mark(queue, RESET_COMPLETE)
         finally:
             notifications.release()
+        for function in self.on_sent:
+            function()
 
     def _mark(self, queue: Queue, marker: str) -> None:
         notifications = self._notifications

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.arriving import has_marks, take_arrival
 from mqbroker.messaging.definitions import ANYCAST
+from mqbroker.messaging.grouping import Undecided
 from mqbroker.messaging.memory import AddressMemory
 from mqbroker.messaging.message import PROPERTIES_CHECKED_FROM, Message, check_properties
 from mqbroker.messaging.ports import LargeBody
@@ -37,7 +38,7 @@ _TRAILER_130 = struct.Struct(">Bq")
 class _LargeUpload:
     """A large message whose body is still coming.  One that is ``refused`` has no body: what comes is thrown away."""
 
-    __slots__ = ("address", "body", "content", "refused")
+    __slots__ = ("address", "body", "complete", "content", "refused")
 
     def __init__(
         self, content: CoreMessage, body: LargeBody | None, refused: MQError | None = None, address: Address | None = None
@@ -46,6 +47,8 @@ class _LargeUpload:
         self.content = content
         self.body = body
         self.refused = refused
+        self.complete = False
+        """Is the last piece there, too?"""
 
     def append(self, chunk: bytes) -> None:
         if self.body is not None and chunk:
@@ -113,6 +116,9 @@ class SessionSends:
         except MQError as error:
             self._failed(error, bool(flag), correlation_id)
             return
+        except Undecided as undecided:
+            session.put_off(undecided)
+            return
         if flag:
             session.reply_null(correlation_id, ticket)
 
@@ -161,7 +167,13 @@ class SessionSends:
         known = core.addresses.get(address)
         if known is not None and known.memory.full:
             self._overdraft.charge(known, message.encode_size)
-        return server.messaging.sending.send(message, address, queue, routing_type, session.context, transaction, arrival, permission)
+        try:
+            return server.messaging.sending.send(
+                message, address, queue, routing_type, session.context, transaction, arrival, permission, may_wait=True
+            )
+        except Undecided:
+            self.messages_sent -= 1
+            raise
 
     def _check_permission(self, address: str, queue: str | None) -> None:
         if not address:
@@ -224,17 +236,18 @@ class SessionSends:
         session = self._session
         upload = self._upload
         correlation_id = packet.correlation_id if session.version >= VERSION_CORRELATION else None
-        if upload is not None and upload.address is not None and upload.address.memory.full:
+        if upload is not None and not upload.complete and upload.address is not None and upload.address.memory.full:
             self._overdraft.charge(upload.address, len(packet.chunk))
         try:
             if upload is None:
                 raise IllegalStateError("SESS_SEND_CONTINUATION without an open large message")
-            if upload.body is not None:
+            if upload.body is not None and not upload.complete:
                 try:
                     self._server.connection_limits.check_upload_bodies(session.connection, len(packet.chunk))
                 except MQError as error:
                     upload.refuse(error)
-            upload.append(packet.chunk)
+            if not upload.complete:
+                upload.append(packet.chunk)
             if packet.continues:
                 if packet.requires_response:
                     session.reply_null(correlation_id)
@@ -244,6 +257,12 @@ class SessionSends:
             ticket = self._complete(upload, packet.message_body_size)
         except MQError as error:
             self._failed(error, packet.requires_response, correlation_id)
+            return
+        except Undecided as undecided:
+            assert upload is not None
+            upload.complete = True
+            self._upload = upload
+            session.put_off(undecided)
             return
         if packet.requires_response:
             session.reply_null(correlation_id, ticket)

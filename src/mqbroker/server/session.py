@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.context import OperationContext
+from mqbroker.messaging.grouping import Undecided
 from mqbroker.messaging.transaction import Transaction
 from mqbroker.server.acknowledgements import SessionAcknowledgements
 from mqbroker.server.control import SessionControl
@@ -160,6 +161,11 @@ class ServerSession:
                 self.connection.report(f"{packet.NAME} failed: {error}")
         if counted:
             self._count_handled()
+
+    def put_off(self, undecided: Undecided) -> None:
+        """Handle the frame in hand again when the group of its message is decided; what follows it stays behind it."""
+        self._counted_size = 0
+        undecided.when_known(self.connection.put_off())
 
     def transaction_failed(self, error: MQError) -> None:
         """A failed request makes an open transaction rollback-only."""

@@ -296,7 +296,77 @@ def later(nodes: Nodes, java: Puppet) -> None:
     assert time.monotonic() - began > 1.4
 
 
+GROUPS = 6
+_PER_GROUP = 100
+
+
+def _send_groups(java: Puppet, first: int, *connections: str) -> None:
+    """Two messages of each group from each connection in turn; the hundreds of a number are its group."""
+    for group, (turn, on) in itertools.product(range(GROUPS), enumerate(connections)):
+        java.send(on, "queue://orders", 2, first=_PER_GROUP * group + first + 2 * turn, group=f"group-{group}")
+
+
+def _take_groups(java: Puppet, count: int, *consumers: str) -> dict[int, str]:
+    """Who has which group; each has one consumer, which gets everything, from each sender in order."""
+    found = {consumer: java.take(consumer, count, NOTHING_MS) for consumer in consumers}
+    owners: dict[int, str] = {}
+    for consumer, numbers in found.items():
+        for group in {number // _PER_GROUP for number in numbers}:
+            assert group not in owners, f"group {group} has two consumers: {found}"
+            owners[group] = consumer
+    assert sum(map(len, found.values())) == count, found
+    for numbers in found.values():
+        pairs = [(numbers.index(number), numbers.index(number + 1)) for number in numbers if number % 2 == 0]
+        assert all(earlier < later for earlier, later in pairs), found
+    return owners
+
+
+def groups(nodes: Nodes, java: Puppet) -> None:
+    """The messages of a group go to one consumer of the whole cluster, wherever they are sent."""
+    stage = _begin(nodes, java)
+    java.consume("c0", "n0", "queue://orders")
+    java.consume("c1", "n1", "queue://orders")
+    stage.all_known()
+    _send_groups(java, 0, "n1", "n0")
+    owners = _take_groups(java, 4 * GROUPS, "c0", "c1")
+    assert len(owners) == GROUPS and len(set(owners.values())) == 2, owners
+    _send_groups(java, 10, "n0", "n1")
+    assert _take_groups(java, 4 * GROUPS, "c0", "c1") == owners
+
+
+def groups_after_restart(nodes: Nodes, java: Puppet) -> None:
+    """The broker with the LOCAL handler is killed and started again: each group stays where it was."""
+    stage = _begin(nodes, java)
+    java.consume("c0", "n0", "queue://orders")
+    java.consume("c1", "n1", "queue://orders")
+    stage.all_known()
+    _send_groups(java, 0, "n1", "n0")
+    owners = _take_groups(java, 4 * GROUPS, "c0", "c1")
+    nodes[0].kill()
+    nodes[0].start()
+    java.connect("m0", nodes[0].url)
+    java.consume("d0", "m0", "queue://orders")
+    name = f"probe-{next(_probes)}"
+    for source, at in (("n1", "m0"), ("m0", "n1")):
+        java.consume(name + at, at, f"topic://{name}")
+        deadline = time.monotonic() + KNOWN_SECONDS
+        while not java.take(name + at, 1, 200):
+            assert time.monotonic() < deadline, f"{source} does not learn of {at} again"
+            java.send(source, f"topic://{name}", persistent=False)
+    _send_groups(java, 10, "m0", "n1")
+    again = _take_groups(java, 4 * GROUPS, "d0", "c1")
+    assert again == {group: "d0" if owner == "c0" else owner for group, owner in owners.items()}, (owners, again)
+
+
 SYMMETRIC = Shape()
+
+_HANDLER = """
+      <grouping-handler name="interop-groups">
+         <type>{}</type>
+         <address></address>
+         <timeout>5000</timeout>
+      </grouping-handler>"""
+GROUPED = Shape(core={0: _HANDLER.format("LOCAL"), 1: _HANDLER.format("REMOTE")})
 
 
 @dataclass(frozen=True)
@@ -331,4 +401,6 @@ SCENARIOS: dict[str, Scenario] = {
     "killed-and-started": Scenario(killed_and_started),
     "cut-links": Scenario(cut_links, Shape(proxied=True, options=_QUICK)),
     "later": Scenario(later),
+    "groups": Scenario(groups, GROUPED),
+    "groups-after-restart": Scenario(groups_after_restart, GROUPED),
 }
