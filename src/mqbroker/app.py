@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from mqbroker.checks import idle_parts, not_wired
+from mqbroker.checks import idle_parts
 from mqbroker.clocks import ReactorClock
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.config.problems import ConfigurationError
@@ -46,6 +46,7 @@ from mqbroker.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
     from mqbroker.clustering import Clustering
+    from mqbroker.ha.scale_down import ScaleDown
     from mqbroker.messaging.message import Message
     from mqbroker.server.session import ServerSession
 
@@ -135,9 +136,6 @@ class Broker:
         configuration = self.configuration
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))
-        missing = "; ".join(not_wired(configuration))
-        if missing:
-            raise StartError(missing)
         try:
             recovered = self._open_store()
         except (StorageError, OSError) as error:
@@ -360,7 +358,29 @@ class Broker:
         self._running = False
         self._stop_watch()
         closing = self.listeners.close()
-        return self._clients_gone().addCallback(lambda _: self._leave_others()).addBoth(lambda _: self._stop_now(closing))
+        return self._clients_gone().addCallback(lambda _: self._leave()).addBoth(lambda _: self._stop_now(closing))
+
+    def cut_short(self) -> None:
+        """While the broker stops: move no more messages to another one, but leave them on the disk."""
+        if self.clustering is not None and self.clustering.scale_down is not None:
+            self.clustering.scale_down.cut_short()
+
+    def _leave(self) -> Deferred[Any]:
+        """Leave the cluster; with scale-down configured the messages go to another broker."""
+        scale_down = None if self.clustering is None else self.clustering.scale_down
+        return self._leave_others() if scale_down is None else Deferred.fromCoroutine(self._scale_down(scale_down))
+
+    async def _scale_down(self, scale_down: ScaleDown) -> None:
+        target = await scale_down.find()
+        await self._leave_others()
+        if target is None:
+            return
+        frozen: Deferred[None] = Deferred()
+        self.server.freeze(lambda: frozen.callback(None))
+        await frozen
+        self.server.stop(target)
+        self.messaging.stop()
+        await scale_down.run()
 
     def _clients_gone(self) -> Deferred[None]:
         """Waits, where that is configured, until the last client has left by itself, or the time for it is over."""

@@ -34,20 +34,12 @@ def check_settings(
         *_bad_acceptors(settings, broker_xml, read_file),
         *_bad_logins(settings, login_config, read_file),
         *_bad_diverts(settings.configuration, broker_xml),
-        *(Problem(broker_xml, 0, text) for text in not_wired(settings.configuration)),
     ]
     try:
         bindings(settings.configuration.metrics, settings.web)
     except ValueError as error:
         problems.append(Problem(broker_xml, 0, str(error)))
     return problems
-
-
-def not_wired(configuration: Configuration) -> Iterator[str]:
-    """What a configuration asks for that can be read, but that a broker does not do yet."""
-    scale_down = configuration.scale_down is not None and configuration.scale_down.enabled
-    if scale_down:
-        yield "<scale-down> cannot be used: scale-down is not there yet: the messages of this broker would stay on its disk"
 
 
 def idle_parts(configuration: Configuration) -> Iterator[str]:

@@ -24,16 +24,23 @@ from mqbroker.cluster.local_grouping import KEPT_KIND, LocalGrouping
 from mqbroker.cluster.manager import ClusterManager
 from mqbroker.cluster.remote_grouping import RemoteGrouping
 from mqbroker.cluster.ways import Ways
-from mqbroker.config.cluster import ClusterConnectionConfiguration, GroupingHandlerConfiguration
+from mqbroker.config.cluster import ClusterConnectionConfiguration, GroupingHandlerConfiguration, ScaleDownConfiguration
 from mqbroker.config.configuration import Configuration
+from mqbroker.ha.places import members_after
+from mqbroker.ha.scale_down import ScaleDown
 from mqbroker.messaging.remote import RemoteBinding
 from mqbroker.server.server import Server
+from mqclient.core.api import LocatorSettings
+from mqclient.core.reconnect import same_place
 from mqclient.core.runtime import Runtime, new_uuid
 from mqclient.text import nearest_name
 from mqclient.wire.primitives import TransportConfiguration
 
 STOP_SECONDS = 10.0
 """How long a stop waits for answers of other brokers; messages without one are kept, and go again after the next start."""
+
+_LINK = LocatorSettings(ha=True, use_topology_for_load_balancing=False, confirmation_window_size=10485760, producer_window_size=1048576)
+"""The connection to the target of a broker that is in no cluster itself."""
 
 log = Logger(namespace="mqbroker.cluster")
 
@@ -57,11 +64,16 @@ class Clustering:
         if configuration.cluster_connections:
             self._make_grouping(configuration.grouping_handler, kept)
             self._make_manager(configuration)
+        self.scale_down: ScaleDown | None = None
+        if configuration.scale_down is not None and configuration.scale_down.enabled:
+            self.scale_down = self.make_scale_down(configuration.scale_down)
 
     def _make_groups(self, configuration: Configuration) -> None:
         server, send = self._server, self._server.notifications.send
         wanted = {each.discovery_group for each in configuration.cluster_connections}
         wanted |= {each.discovery_group for each in configuration.bridges}
+        if configuration.scale_down is not None and configuration.scale_down.enabled:
+            wanted.add(configuration.scale_down.discovery_group)
         for name, group in configuration.discovery_groups.items():
             if name in wanted:
                 self.discovery_groups[name] = DiscoveryGroup(
@@ -134,6 +146,33 @@ class Clustering:
             consumer_appeared=self._server.messaging.redistribution.consumer_appeared,
             grouping=self.grouping,
         )
+
+    def make_scale_down(self, configuration: ScaleDownConfiguration) -> ScaleDown:
+        """What gives the messages to another broker.  Raises ValueError for names that are not there."""
+        cluster: ClusterConnection | None = None
+        if self.manager is not None:
+            name = configuration.cluster_name
+            found = self.manager.default if name is None else self.manager.connections.get(name)
+            if found is None:
+                raise ValueError(f"scale-down: there is no cluster connection {name}")
+            cluster = found
+        static = [self._connector(name, "scale-down") for name in configuration.connectors]
+        group = configuration.discovery_group
+        if group is not None and group not in self.discovery_groups:
+            raise ValueError(f"scale-down: there is no discovery group {group}")
+
+        def places() -> list[TransportConfiguration]:
+            if static:
+                found: Sequence[TransportConfiguration] = static
+            elif group is not None:
+                found = self.discovery_groups[group].connectors()
+            else:
+                found = [] if cluster is None else members_after(cluster.topology, self._server.node_id, configuration.group_name)
+            own = None if cluster is None else cluster.own_connector
+            return [place for place in found if not same_place(place, own)]
+
+        settings = _LINK if cluster is None else cluster.settings()
+        return ScaleDown(self._server, self._runtime, configuration, settings, places)
 
     def _discovered(self, group: str) -> Callable[[], Sequence[TransportConfiguration]] | None:
         found = self.discovery_groups.get(group)

@@ -18,6 +18,7 @@ from mqbroker.cluster.interests import Interests
 from mqbroker.cluster.link_metrics import show
 from mqbroker.cluster.listening import NotificationRequest
 from mqbroker.cluster.member import Link, Member
+from mqbroker.cluster.rerouting import Rerouting, old_places
 from mqbroker.cluster.scanner import Scanner
 from mqbroker.cluster.store_and_forward import store_and_forward_bridge
 from mqbroker.cluster.topology import ClusterTopology
@@ -101,6 +102,8 @@ class ClusterConnection:
         self.turn = server.turn
         self.own_connector = own_connector
         self.credentials = ClusterCredentials(options.cluster_user, options.cluster_password)
+        self.scale_down_group = None if options.scale_down is None else options.scale_down.group_name
+        """Brokers of the same group give each other their messages when they leave."""
         self.topology = ClusterTopology(server.node_id, server.clock)
         self.topology.split_brain_detection = True
         self.twins = Twins(runtime, server.node_id, self.open_separate_locator, self.topology.clear_rival)
@@ -128,6 +131,8 @@ class ClusterConnection:
         self._shown: dict[str, Callable[[], None]] = {}
         """What takes the metrics of a member away."""
         self._refused_by: set[str] = set()
+        self._reroutings: dict[str, Rerouting] = {}
+        """What is done with the messages for members that have scaled down, by their node ids."""
         self.contact = Contact(runtime, self.places, self.open_locator, self._pauses(), self._contact_made)
         self.scanner = Scanner(self, configuration.topology_scanner_attempts, configuration.retry_interval)
 
@@ -137,7 +142,12 @@ class ClusterConnection:
         """Announce this broker, and look for the others."""
         configuration = self.configuration
         self.running = True
-        self.topology.own(self.own_connector, attempts=configuration.notification_attempts, interval_ms=configuration.notification_interval)
+        self.topology.own(
+            self.own_connector,
+            scale_down_group_name=self.scale_down_group,
+            attempts=configuration.notification_attempts,
+            interval_ms=configuration.notification_interval,
+        )
         self.topology.add_listener(self._topology_changed)
         if self._opens_links:
             if self._discovery is not None:
@@ -156,6 +166,8 @@ class ClusterConnection:
         if self._discovery is not None and self._discovered in self._discovery.listeners:
             self._discovery.listeners.remove(self._discovered)
         self.contact.stop()
+        for rerouting in self._reroutings.values():
+            rerouting.stop()
         for node_id in list(self._contradictions):
             self._put_off_contradiction(node_id)
         for member in list(self.members.values()):
@@ -236,7 +248,15 @@ class ClusterConnection:
         own = self.topology.get(self.server.node_id)
         if own is not None:
             connection.cluster_channel.send(
-                NodeAnnounce(own.node_id, own.backup_group_name, False, own.unique_event_id, self.own_connector, own.backup)
+                NodeAnnounce(
+                    own.node_id,
+                    own.backup_group_name,
+                    False,
+                    own.unique_event_id,
+                    self.own_connector,
+                    own.backup,
+                    own.scale_down_group_name,
+                )
             )
 
     async def authenticate(self, connection: Connection) -> None:
@@ -380,6 +400,14 @@ class ClusterConnection:
             node=member.node_id,
             target=target_node_id,
         )
+        queue = member.store_and_forward
+
+        def gone() -> bool:
+            return self.running and all(each.store_and_forward is not queue for each in self.members.values())
+
+        places = old_places(member.flow.bindings.values())
+        rerouting = self._reroutings[member.node_id] = Rerouting(self.server.messaging, queue, places, target_node_id, gone)
+        self.server.clock.call_later(0, rerouting.start)
 
     @property
     def bindings(self) -> Mapping[str, RemoteBinding]:

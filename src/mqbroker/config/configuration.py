@@ -269,7 +269,8 @@ class Configuration:
     @property
     def joins_others(self) -> bool:
         """Does this broker look for others, or let itself be found?"""
-        return bool(self.cluster_connections or self.broadcast_groups or self.bridges)
+        scale_down = self.scale_down is not None and self.scale_down.enabled
+        return bool(self.cluster_connections or self.broadcast_groups or self.bridges or scale_down)
 
     def address_settings_repository(self) -> AddressSettingsRepository:
         """The address settings, ready to be asked."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from mqbroker.messaging.bindings_group import accepts
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.duplicates import remembered
 from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.remote import RemoteBinding
+from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.message import KEY_ACK_ROUTE_TO, KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO, KEY_SCALEDOWN_TO
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _BRIDGED = "E_".encode("utf-16-le")
 """Part of ``ROUTE_TO`` and ``BRIDGE_DUP``, and of no other name that clients put into every message."""
 _SCALED_DOWN = "N_TO".encode("utf-16-le")
+
+KEY_SCALEDOWN_NODE: Final = f"{KEY_ACK_ROUTE_TO}.for"
+"""Which node gave the queues of ``_AMQ_SCALEDOWN_TO`` their ids, 16 bytes: ids of different brokers may be the same."""
 
 KEY_MOVED_BY: Final = f"{KEY_ACK_ROUTE_TO}.moved"
 """The nodes that have redistributed the message, 16 bytes each, the latest last.  A real Artemis takes properties of such names out."""
@@ -138,7 +142,8 @@ def take_arrival(
     )
     if scaled_down is not None:
         arrival.ids_stated = 1
-        arrival.bindings = list(_of_remote_ids(core, address, _ids(scaled_down)))
+        node = removed.get(KEY_SCALEDOWN_NODE, (0, None))[1]
+        arrival.bindings = list(_of_remote_ids(core, address, _ids(scaled_down), node if isinstance(node, bytes) else None))
         return arrival
     if stated is None:
         return arrival
@@ -169,10 +174,25 @@ def take_arrival(
     return arrival
 
 
-def _of_remote_ids(core: MessagingCore, address: str, ids: Iterable[int]) -> Iterable[RemoteBinding]:
-    """Remote queues by the ids that they have on their own brokers."""
-    wanted = set(ids)
-    return (binding for binding in core.routing.remote_bound(address) if binding.remote_id in wanted)
+def _of_remote_ids(core: MessagingCore, address: str, ids: Iterable[int], node: bytes | None) -> Iterable[RemoteBinding]:
+    """Remote queues by the ids that they have on their own brokers, or on ``node`` alone.
+
+    What is known of a node by its store-and-forward queue only waits there: the link has not come up yet, or the node is down.
+    """
+    wanted = dict.fromkeys(ids)
+    ending = "" if node is None or len(node) != 16 else str(UUID(bytes=node))
+    for binding in core.routing.remote_bound(address):
+        if binding.remote_id in wanted and binding.store_and_forward.name.endswith(ending):
+            if ending:
+                del wanted[binding.remote_id]
+            yield binding
+    if not ending or not wanted:
+        return
+    prefix = f"{core.options.internal_naming_prefix}sf."
+    waiting = next((queue for queue in core.queues.values() if queue.name.startswith(prefix) and queue.name.endswith(ending)), None)
+    if waiting is not None:
+        for remote_id in wanted:
+            yield RemoteBinding(address, address, f"?{ending}", 0, remote_id, 1, LoadBalancing.OFF, waiting)
 
 
 def _ids(stated: TypedValue | None) -> list[int]:

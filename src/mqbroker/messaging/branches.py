@@ -217,6 +217,11 @@ class Branches:
         batch.end_branch(record.branch_id, False)
         return self._core.store.commit(batch)
 
+    def moved(self, branch: Branch) -> int:
+        """A prepared branch is prepared on another broker now, with all its work.  Returns the ticket after which it is gone from here."""
+        self._remove(branch)
+        return self._settlement.give_away(branch.transaction)
+
     def in_doubt(self) -> list[Xid]:
         """What a transaction manager has to deal with: prepared branches, and those that were decided without it."""
         decided = self.decided(BranchState.COMMITTED) + self.decided(BranchState.ROLLED_BACK)

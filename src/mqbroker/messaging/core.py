@@ -185,6 +185,10 @@ class MessagingCore:
         """The cache if there is one already."""
         return self._caches.get(name)
 
+    def duplicate_id_caches(self) -> list[DuplicateIdCache]:
+        """All that there are."""
+        return list(self._caches.values())
+
     def forget_duplicate_ids(self, name: str) -> None:
         """Drop the cache of an address whose last binding is gone.
 

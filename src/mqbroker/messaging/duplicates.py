@@ -38,6 +38,10 @@ class DuplicateIdCache:
     def __contains__(self, duplicate_id: bytes) -> bool:
         return duplicate_id in self._ids
 
+    def ids(self) -> list[bytes]:
+        """All ids, oldest first."""
+        return list(self._ids)
+
     def restore(self, duplicate_id: bytes, record_id: int) -> None:
         """An id that the store has kept; called oldest first."""
         self._ids[duplicate_id] = record_id

@@ -171,19 +171,15 @@ class Sending:
         return ticket if core.options.journal_sync_non_transactional else 0
 
     def _route_acknowledged(self, message: Message, arrival: Arrival, transaction: Transaction) -> None:
-        """What a branch on another broker has acknowledged: it is here at once, with nobody, and settled by the same branch here."""
+        """What a branch on another broker has acknowledged: it is held by the same branch here, which settles it."""
         core = self._core
         copy = message.duplicate(core.store.next_id())
         account = core.addresses.get(message.address.partition("::")[0]) or arrival.acknowledged[0].address
         references = self.distribution.references_for(copy, arrival.acknowledged, account)
-        batch = core.store.begin()
-        durable = [queue.queue_id for queue in arrival.acknowledged if queue.definition.durable] if copy.durable else []
-        if durable:
-            batch.add_message(copy, durable)
-            core.store.commit(batch)
         self.deliver(references)
         for reference in references:
             reference.queue.take(reference)
+        transaction.brought.append((copy, references))
         transaction.acknowledged.extend(references)
 
     def _route(

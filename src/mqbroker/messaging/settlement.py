@@ -114,14 +114,32 @@ class Settlement:
         """
         core = self._core
         ticket = transaction.take_back(core)
+        self._undo_sends(transaction)
+        # What another broker has brought for a transaction that was never prepared is still there.
+        brought = {reference for _, references in transaction.brought for reference in references}
+        for reference in brought:
+            reference.queue.leave_delivery(reference)
+            core.let_go(reference)
+        self.redeliver([reference for reference in transaction.acknowledged if reference not in brought])
+        return ticket if core.options.journal_sync_transactional else 0
+
+    def give_away(self, transaction: Transaction) -> int:
+        """A prepared transaction is another broker's now: forget what it has sent and acknowledged.  Returns the ticket."""
+        core = self._core
+        ticket = transaction.give_away(core)
+        self._undo_sends(transaction)
+        for reference in transaction.acknowledged:
+            reference.queue.leave_delivery(reference)
+            core.let_go(reference)
+        return ticket
+
+    def _undo_sends(self, transaction: Transaction) -> None:
         for message, references in transaction.sends:
             for reference in references:
                 reference.queue.arriving -= 1
-                core.let_go(reference)
+                self._core.let_go(reference)
             if not references and message.large is not None:
                 message.large.release()
-        self.redeliver(transaction.acknowledged)
-        return ticket if core.options.journal_sync_transactional else 0
 
     # --- return
 

@@ -17,14 +17,16 @@ class Transaction:
     """What has been done since the last commit or rollback.
 
     ``failure`` is set when the transaction can only be rolled back; a commit then raises it.  ``prepared`` is what the store knows it by
-    once it has been prepared; with ``heuristic`` the store is also to remember how it ended.
+    once it has been prepared; with ``heuristic`` the store is also to remember how it ended.  ``brought`` are messages that another broker
+    has handed over together with their acknowledgement: nobody knows them before the transaction is prepared.
     """
 
-    __slots__ = ("acknowledged", "duplicate_ids", "failure", "heuristic", "prepared", "sends")
+    __slots__ = ("acknowledged", "brought", "duplicate_ids", "failure", "heuristic", "prepared", "sends")
 
     def __init__(self) -> None:
         self.sends: list[tuple[Message, list[Reference]]] = []
         self.acknowledged: list[Reference] = []
+        self.brought: list[tuple[Message, list[Reference]]] = []
         self.duplicate_ids: list[tuple[DuplicateIdCache, bytes]] = []
         self.failure: MQError | None = None
         self.prepared: BranchRecord | None = None
@@ -32,7 +34,7 @@ class Transaction:
 
     @property
     def empty(self) -> bool:
-        return not (self.sends or self.acknowledged or self.duplicate_ids or self.failure)
+        return not (self.sends or self.acknowledged or self.brought or self.duplicate_ids or self.failure)
 
     def add_send(self, message: Message, references: list[Reference]) -> None:
         self.sends.append((message, references))
@@ -47,6 +49,7 @@ class Transaction:
         work = Transaction()
         work.sends, self.sends = self.sends, work.sends
         work.acknowledged, self.acknowledged = self.acknowledged, work.acknowledged
+        work.brought, self.brought = self.brought, work.brought
         work.duplicate_ids, self.duplicate_ids = self.duplicate_ids, work.duplicate_ids
         work.failure, self.failure = self.failure, None
         work.prepared, self.prepared = self.prepared, None
@@ -79,9 +82,13 @@ class Transaction:
             for cache, duplicate_id in self.duplicate_ids:
                 cache.add(duplicate_id, batch)
                 stored = True
+        unknown = {reference for _, references in self.brought for reference in references}
         for reference in self._stored_acknowledged():
+            if reference in unknown:
+                continue
             batch.acknowledge(reference.queue.queue_id, reference.message)
             stored = True
+        self.brought.clear()
         return core.store.commit(batch) if stored else 0
 
     def prepare(self, core: MessagingCore, xid: Xid, time_ms: int) -> int:
@@ -91,6 +98,9 @@ class Transaction:
         for cache, duplicate_id in self.duplicate_ids:
             cache.add(duplicate_id, batch)
         acknowledged = self._stored_acknowledged()
+        for message, durable in self._stored(self.brought):
+            batch.add_message(message, [reference.queue.queue_id for reference in durable])
+        self.brought.clear()
         self.prepared = BranchRecord(
             branch_id,
             xid,
@@ -100,7 +110,7 @@ class Transaction:
             tuple(record_id for cache, duplicate_id in self.duplicate_ids if (record_id := cache.record_id(duplicate_id))),
         )
         batch.put_branch(self.prepared)
-        for message, durable in self._stored_sends():
+        for message, durable in self._stored(self.sends):
             batch.add_prepared(branch_id, message, [reference.queue.queue_id for reference in durable])
             _schedule(batch, message, durable)
         for reference in acknowledged:
@@ -116,6 +126,16 @@ class Transaction:
         self._end_branch(batch, commit=False)
         for cache, duplicate_id in self.duplicate_ids:
             cache.discard(duplicate_id, batch)
+        return core.store.commit(batch)
+
+    def give_away(self, core: MessagingCore) -> int:
+        """Another broker has all of this, prepared: make the store forget it; returns the ticket."""
+        batch = core.store.begin()
+        self._end_branch(batch, commit=False)
+        for cache, duplicate_id in self.duplicate_ids:
+            cache.discard(duplicate_id, batch)
+        for reference in self._stored_acknowledged():
+            batch.acknowledge(reference.queue.queue_id, reference.message)
         return core.store.commit(batch)
 
     def _end_branch(self, batch: StoreBatch, *, commit: bool) -> None:
@@ -136,9 +156,10 @@ class Transaction:
                 batch.acknowledge(reference.queue.queue_id, message)
         return []
 
-    def _stored_sends(self) -> Iterator[tuple[Message, list[Reference]]]:
+    @staticmethod
+    def _stored(sends: list[tuple[Message, list[Reference]]]) -> Iterator[tuple[Message, list[Reference]]]:
         """The messages that the store is to keep, with their references there."""
-        for message, references in self.sends:
+        for message, references in sends:
             if message.durable:
                 durable = [reference for reference in references if reference.queue.definition.durable and not reference.queue.deleted]
                 if durable:

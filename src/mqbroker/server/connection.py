@@ -107,6 +107,7 @@ class ServerConnection:
         self.security_domain = security_domain
         self.cluster_connection = cluster_connection
         self.cluster_authorized = False
+        self.frozen = False
         self.subscription: TopologySubscription | None = None
         self.version = 0
         self.client_id: str | None = None
@@ -369,13 +370,18 @@ class ServerConnection:
         self._handle_waiting()
 
     def _update_reading(self) -> None:
-        wanted = self.writable and not self._busy and not self.held_back and not self._waiting_frames
+        wanted = self.writable and not self.frozen and not self._busy and not self.held_back and not self._waiting_frames
         if wanted != self._reading and not self.transport_lost:
             self._reading = wanted
             if wanted:
                 self._transport.resumeProducing()
             else:
                 self._transport.pauseProducing()
+
+    def freeze(self) -> None:
+        """Read nothing more; what was read already is dealt with."""
+        self.frozen = True
+        self._update_reading()
 
     # --- liveness
 

@@ -113,13 +113,19 @@ class Server:
         self.messaging.core.observers.append(self.notifications)
         self._schedule_check()
 
-    def stop(self) -> None:
-        """Send every client away, and end all sessions."""
+    def freeze(self, frozen: Callable[[], object]) -> None:
+        """Read nothing more from anybody; ``frozen`` is called when everything that was asked before has been answered."""
+        for connection in list(self.connections.values()):
+            connection.freeze()
+        self.turn.run(lambda: self.store.when_synced(self.store.ticket(), frozen))
+
+    def stop(self, target_node_id: str | None = None) -> None:
+        """Send every client away, and end all sessions.  ``target_node_id`` is the broker that gets the messages."""
         self.started = False
         if self._checker is not None:
             self._checker.cancel()
             self._checker = None
-        notice = DisconnectV3(self.node_id, REASON_SCALE_DOWN)
+        notice = DisconnectV3(self.node_id, REASON_SCALE_DOWN, target_node_id)
         for connection in list(self.connections.values()):
             self.turn.run(connection.disconnect, notice)
         self.reasons.stop()

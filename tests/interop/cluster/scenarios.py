@@ -358,6 +358,34 @@ def groups_after_restart(nodes: Nodes, java: Puppet) -> None:
     assert again == {group: "d0" if owner == "c0" else owner for group, owner in owners.items()}, (owners, again)
 
 
+def scale_down(nodes: Nodes, java: Puppet) -> None:
+    """A broker that is stopped gives its messages to the other one, behind those that are there, in order and only once."""
+    stage = _begin(nodes, java)
+    due = 6.0
+    for name in ("d", "e"):
+        java.consume(f"{name}0", "n0", f"topic://{name}-news", subscription=name, shared=True)
+        java.close(f"{name}0")
+    java.send("n1", "queue://orders", 5)
+    java.send("n0", "queue://orders", 300, first=5)
+    java.send("n0", "queue://orders", 2, first=305, size=300_000)
+    java.send("n0", "queue://light", 20, persistent=False)
+    java.send("n0", "topic://d-news", 30)
+    began = time.monotonic()
+    java.send("n0", "queue://timed", 1, delay=int(due * 1000))
+    stage.forget(0)
+    nodes[0].stop()
+    java.consume("orders", "n1", "queue://orders")
+    assert java.take("orders", 307) == list(range(307))
+    java.consume("light", "n1", "queue://light")
+    assert java.take("light", 21, NOTHING_MS) == list(range(20))
+    java.consume("d1", "n1", "topic://d-news", subscription="d", shared=True)
+    assert java.take("d1", 31, NOTHING_MS) == list(range(30))
+    java.consume("timed", "n1", "queue://timed")
+    assert java.take("timed", 1, 15_000) == [0]
+    assert time.monotonic() - began > due - 0.2
+    assert java.take("orders", 1, NOTHING_MS) == []
+
+
 SYMMETRIC = Shape()
 
 _HANDLER = """
@@ -382,6 +410,12 @@ class Scenario:
     not_for: str = ""
 
 
+_SCALE_DOWN = """
+      <ha-policy><primary-only><scale-down>
+         <enabled>true</enabled>
+         <connectors><connector-ref>node-1</connector-ref></connectors>
+      </scale-down></primary-only></ha-policy>
+"""
 _QUICK = "            <call-timeout>3000</call-timeout>"
 
 SCENARIOS: dict[str, Scenario] = {
@@ -403,4 +437,5 @@ SCENARIOS: dict[str, Scenario] = {
     "later": Scenario(later),
     "groups": Scenario(groups, GROUPED),
     "groups-after-restart": Scenario(groups_after_restart, GROUPED),
+    "scale-down": Scenario(scale_down, Shape(core={0: _SCALE_DOWN})),
 }

@@ -9,10 +9,8 @@ from xml.sax.saxutils import quoteattr
 
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.internet.task import Clock
 
-from mqbroker.app import Broker, BrokerSettings, StartError
-from mqbroker.checks import idle_parts, not_wired
+from mqbroker.checks import idle_parts
 from mqbroker.config.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
@@ -407,23 +405,10 @@ class RefusedTests(ConfigurationTestCase):
             with self.subTest(core=core):
                 self.assertIn(expected, self.errors(core)[0])
 
-    def test_nothing_pretends(self) -> None:
-        """A broker that does not do these things yet says so."""
-        scale_down = "<ha-policy><primary-only><scale-down/></primary-only></ha-policy>"
-        self.assertEqual(len(list(not_wired(self.configured(BASE + scale_down)))), 1)
-        off = "<ha-policy><primary-only><scale-down><enabled>false</enabled></scale-down></primary-only></ha-policy>"
-        self.assertEqual(list(not_wired(self.configured(BASE + off))), [])
-
     def test_a_grouping_handler_without_a_cluster_is_told(self) -> None:
         handler = "<grouping-handler name='g'><type>LOCAL</type><address>a</address></grouping-handler>"
-        found = self.configured(handler)
-        self.assertEqual(list(not_wired(found)), [])
-        self.assertIn("no effect without a cluster connection", next(idle_parts(found)))
+        self.assertIn("no effect without a cluster connection", next(idle_parts(self.configured(handler))))
         self.assertEqual(list(idle_parts(self.configured(BASE))), [])
-
-    def test_a_broker_does_not_start_with_them(self) -> None:
-        broker = Broker(BrokerSettings(Configuration(scale_down=ScaleDownConfiguration()), Path()), Clock())
-        self.assertIn("<scale-down> cannot be used: scale-down is not there yet", str(self.assertRaises(StartError, broker.start)))
 
 
 class WarningTests(ConfigurationTestCase):

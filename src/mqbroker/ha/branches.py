@@ -1,0 +1,69 @@
+"""Moves a prepared branch of an XA transaction to another broker, where its transaction manager finds it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mqbroker.cluster.outgoing import Outgoing
+from mqbroker.ha.moving import QueueMessages, send_over
+from mqbroker.messaging.branches import Branch
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.references import Reference
+from mqclient.errors import MQError
+from mqclient.xa import Xid
+
+if TYPE_CHECKING:
+    from mqbroker.ha.target import Target
+    from mqclient.core.session import Session
+
+
+async def move_branch(target: Target, session: Session, branch: Branch, min_large_message_size: int) -> None:
+    """Do the work of ``branch`` again at ``target``, and prepare it there.  Raises MQError or XAError; it is not prepared there then."""
+    work = [(reference, False) for _, references in branch.transaction.sends for reference in references]
+    work += [(reference, True) for reference in branch.transaction.acknowledged]
+    encoders: dict[tuple[Queue, bool], QueueMessages] = {}
+    for reference, acknowledged in work:
+        queue = reference.queue
+        if (queue, acknowledged) not in encoders:
+            number = await target.queue_id(queue.definition)
+            encoders[queue, acknowledged] = QueueMessages(queue, number, None, min_large_message_size, acknowledged=acknowledged)
+    resource = session.xa_resource
+    xid = Xid.from_wire(branch.xid)
+    await resource.start(xid)
+    try:
+        await _send_all(session, _encoded(work, encoders))
+    except MQError:
+        if not session.closed:
+            await resource.end(xid)
+            await resource.rollback(xid)
+        raise
+    await resource.end(xid)
+    await resource.prepare(xid)
+
+
+def _encoded(work: list[tuple[Reference, bool]], encoders: dict[tuple[Queue, bool], QueueMessages]) -> Iterator[Outgoing]:
+    for reference, acknowledged in work:
+        if not reference.queue.deleted:
+            yield encoders[reference.queue, acknowledged](reference)
+
+
+async def _send_all(session: Session, messages: Iterator[Outgoing]) -> None:
+    """One after the other: a branch is small, and its order is to be kept."""
+    runtime = session.runtime
+    for outgoing in messages:
+        answered = runtime.create_future()
+        room = runtime.create_future()
+
+        def done(error: MQError | None, answered: object = answered) -> None:
+            if error is None:
+                runtime.resolve(answered, None)
+            else:
+                runtime.reject(answered, error)
+
+        sends = session.open_encoded_sends()
+        sends.on_room = lambda room=room: runtime.resolve(room, None)  # type: ignore[misc]
+        if send_over(session, outgoing, done):
+            runtime.resolve(room, None)
+        await answered
+        await room

@@ -1,0 +1,356 @@
+"""Scale-down: a broker that leaves gives everything that it has kept to another one (Artemis manual, "High Availability and Failover").
+
+Nothing is lost where that is not possible, or is interrupted: what the other broker does not have stays on the disk, and goes with the next
+orderly stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from mqbroker.cluster.channel import ClusterCredentials
+from mqbroker.cluster.outgoing import StoreAndForward, node_id_bytes
+from mqbroker.config.cluster import ScaleDownConfiguration
+from mqbroker.ha.branches import move_branch
+from mqbroker.ha.moving import IN_FLIGHT_MESSAGES_MAX, Encode, ForwardedMessages, QueueMessages, QueueMove
+from mqbroker.ha.target import RefusedError, Target, first_reachable
+from mqbroker.messaging.branches import xid_text
+from mqbroker.messaging.ports import Cancellable
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.remote import NODE_ID_LENGTH
+from mqclient.core.api import LocatorSettings
+from mqclient.core.connection import describe
+from mqclient.core.runtime import Runtime, sleep
+from mqclient.errors import MQError, NotConnectedError
+from mqclient.wire.primitives import TransportConfiguration
+from mqclient.xa import XAError
+
+if TYPE_CHECKING:
+    from mqbroker.server.server import Server
+
+FIND_TIMEOUT_MS = 10_000
+"""How long one broker may take to answer before another one is asked."""
+RECONNECT_ATTEMPTS = 30
+"""Attempts to reach a target that was lost on the way, without a message moved in between."""
+RECONNECT_SECONDS = 1.0
+PROGRESS_SECONDS = 5.0
+ROUNDS_MAX = 10
+"""How often all queues are looked at: messages may come to a queue that was moved already, as dead letters do."""
+DUPLICATE_IDS_AT_ONCE = 1_000
+
+log = Logger(namespace="mqbroker.ha")
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has been moved up to now; ``queues`` are messages by the name of their queue."""
+
+    queues: dict[str, int] = field(default_factory=dict)
+    branches: int = 0
+    duplicate_ids: int = 0
+
+    @property
+    def messages(self) -> int:
+        return sum(self.queues.values())
+
+
+class ScaleDown:
+    """``places()`` are where the target may be, the best first; asked while the broker still is a member of its cluster.
+
+    ``settings`` are those of the connection to the target, which ends when it fails.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        runtime: Runtime,
+        configuration: ScaleDownConfiguration,
+        settings: LocatorSettings,
+        places: Callable[[], Sequence[TransportConfiguration]],
+    ) -> None:
+        options = server.configuration
+        self.progress = Progress()
+        self.target: Target | None = None
+        self._server = server
+        self._runtime = runtime
+        self._configuration = configuration
+        self._settings = replace(settings, call_timeout=min(settings.call_timeout, FIND_TIMEOUT_MS), reconnect_attempts=0)
+        self._places = places
+        self._credentials = ClusterCredentials(options.cluster_user, options.cluster_password)
+        self._node_id = node_id_bytes(server.node_id)
+        self._window = configuration.commit_interval if configuration.commit_interval > 0 else IN_FLIGHT_MESSAGES_MAX
+        self._window = min(self._window, IN_FLIGHT_MESSAGES_MAX)
+        self._prefix = f"{options.internal_naming_prefix}sf."
+        self._move: QueueMove | None = None
+        self._left: dict[str, str] = {}
+        """Queues that stay here, and why."""
+        self._branches_left = 0
+        self._cut = False
+        self._report: Cancellable | None = None
+
+    # --- the target
+
+    async def find(self) -> str | None:
+        """Connect to a target.  Returns its node id; None when there is none, of which the log tells then."""
+        places = self._places()
+        failures: list[str] = []
+        self.target = await first_reachable(places, self._connect, lambda place, error: failures.append(f"{describe(place)}: {error}"))
+        if self.target is None:
+            reason = "; ".join(failures) or "no other broker is known that may take them"
+            log.error(
+                "AMQ222181: scale-down is not possible, messages stay on the disk of this broker: {reason}",
+                reason=reason,
+            )
+            return None
+        log.info("scale-down: messages go to {node} at {place}", node=self.target.node_id, place=describe(self.target.connector))
+        return self.target.node_id
+
+    async def _connect(self, place: TransportConfiguration) -> Target:
+        return await Target.connect(self._runtime, place, self._settings, self._credentials, self._may_take)
+
+    def _may_take(self, node_id: str, group: str | None) -> str | None:
+        if node_id == self._server.node_id:
+            return "it is this broker itself"
+        wanted = self._configuration.group_name
+        if wanted is not None and group != wanted:
+            return f"its scale-down group is {group}, not {wanted}"
+        if self.target is not None and node_id != self.target.node_id:
+            return f"another broker is there now, {node_id}"
+        return None
+
+    def cut_short(self) -> None:
+        """Send nothing more; what has not been moved stays on the disk."""
+        if self._cut:
+            return
+        self._cut = True
+        log.warn("scale-down is cut short: what is not moved yet stays on the disk of this broker")
+        self._interrupt(NotConnectedError("scale-down was cut short"))
+
+    def _interrupt(self, error: MQError) -> None:
+        if self._move is not None:
+            self._move.stop(error)
+        elif self._cut and self.target is not None:
+            self.target.leave()
+
+    # --- the whole
+
+    def run(self) -> Deferred[None]:
+        """Move everything; no client is served any more.  Completes, and never fails, when nothing more can be moved."""
+        return Deferred.fromCoroutine(self._run())
+
+    async def _run(self) -> None:
+        clock = self._server.clock
+        began = clock.monotonic()
+        self._report = clock.call_later(PROGRESS_SECONDS, self._tell_progress)
+        try:
+            complete = await self._insist()
+        except Exception:
+            log.failure("scale-down failed; what is not moved yet stays on the disk of this broker")
+            complete = False
+        finally:
+            self._report.cancel()
+        if self.target is not None:
+            self.target.leave()
+        self._tell_end(complete, clock.monotonic() - began)
+
+    async def _insist(self) -> bool:
+        """Go on with the same target, as long as it comes back in time."""
+        failures = 0
+        while not self._cut:
+            before = self.progress.messages
+            target = self.target
+            assert target is not None
+            try:
+                if not target.usable:
+                    target = self.target = await self._connect(target.connector)
+                await self._move_everything(target)
+                await target.close()
+                return True
+            except MQError as error:
+                target.leave()
+                if self._cut:
+                    break
+                failures = 1 if self.progress.messages > before else failures + 1
+                if failures > RECONNECT_ATTEMPTS:
+                    log.error("AMQ222181: scale-down ends before everything is moved: {error}", error=str(error))
+                    break
+                log.warn("scale-down is interrupted: {error}; the target is tried again", error=str(error))
+                await sleep(self._runtime, RECONNECT_SECONDS)
+        return False
+
+    async def _move_everything(self, target: Target) -> None:
+        target.on_lost(self._interrupt)
+        await self._make_queues(target)
+        for _ in range(ROUNDS_MAX):
+            before = self.progress.messages
+            for queue in self._queues():
+                await self._move_queue(target, queue)
+            if self.progress.messages == before:
+                break
+        await self._move_branches(target)
+        await self._move_duplicate_ids(target)
+        target.announce(self._server.node_id)
+
+    # --- queues
+
+    async def _make_queues(self, target: Target) -> None:
+        """Subscriptions go on at the target, also those without messages: other brokers may have some for them."""
+        for queue in sorted(self._server.messaging.core.queues.values(), key=lambda each: each.queue_id):
+            definition = queue.definition
+            if queue.deleted or definition.internal or not definition.durable or queue.name in self._left:
+                continue
+            self._check_cut()
+            try:
+                await target.make_queue(definition)
+            except MQError as error:
+                if not target.usable:
+                    raise
+                self._left[queue.name] = str(error)
+
+    def _queues(self) -> Iterator[Queue]:
+        """Those with messages that go, in an order that is always the same."""
+        queues = self._server.messaging.core.queues.values()
+        for queue in sorted(queues, key=lambda each: (each.definition.address, each.queue_id)):
+            if queue.definition.temporary or queue.name in self._left or queue.deleted:
+                continue
+            if queue.references.count or queue.scheduled.count or queue.paged:
+                yield queue
+
+    async def _move_queue(self, target: Target, queue: Queue) -> None:
+        try:
+            encode = await self._encoder(target, queue)
+        except MQError as error:
+            if not target.usable:
+                raise
+            self._left[queue.name] = str(error)
+            return
+        self._check_cut()
+        move = self._move = QueueMove(self._server.messaging, queue, encode, target.session, self._window)
+        moved = self.progress.queues.get(queue.name, 0)
+        try:
+            await move.run()
+        finally:
+            self._move = None
+            self.progress.queues[queue.name] = moved + move.moved
+        if move.kept:
+            self._left[queue.name] = f"the target refuses {move.kept} messages"
+        elif queue.paged:
+            self._left[queue.name] = "its pages cannot be read"
+
+    async def _encoder(self, target: Target, queue: Queue) -> Encode:
+        size = self._settings.min_large_message_size
+        if not queue.name.startswith(self._prefix):
+            return QueueMessages(queue, await target.queue_id(queue.definition), self._node_id, size)
+        third = queue.name[-NODE_ID_LENGTH:]
+        if third == target.node_id:
+            # With the duplicate ids of the bridge: it may have sent some of them already.
+            bridged = StoreAndForward(queue.name, self._node_id, size)
+            return lambda reference: bridged(reference.message)
+        try:
+            return ForwardedMessages(queue, node_id_bytes(third), self._node_id, size)
+        except ValueError as error:
+            raise NotConnectedError(str(error)) from error
+
+    def _check_cut(self) -> None:
+        if self._cut:
+            raise NotConnectedError("scale-down was cut short")
+
+    # --- branches and duplicate ids
+
+    async def _move_branches(self, target: Target) -> None:
+        branches = self._server.messaging.branches
+        prepared = branches.prepared()
+        if not prepared:
+            return
+        session = await target.open_branch_session(self._credentials)
+        known = {xid.to_wire() for xid in await session.xa_resource.recover()}
+        self._branches_left = 0
+        for branch in prepared:
+            self._check_cut()
+            try:
+                if branch.xid not in known:
+                    await move_branch(target, session, branch, self._settings.min_large_message_size)
+            except (MQError, XAError) as error:
+                if not target.usable or isinstance(error, MQError):
+                    raise
+                self._branches_left += 1
+                log.warn("XA branch {xid} cannot be moved: {error}", xid=xid_text(branch.xid), error=str(error))
+                continue
+            self._server.turn.run(branches.moved, branch)
+            self.progress.branches += 1
+
+    async def _move_duplicate_ids(self, target: Target) -> None:
+        moved = 0
+        takes_bytes = True
+        for cache in self._server.messaging.core.duplicate_id_caches():
+            ids = cache.ids()
+            texts = [_as_text(each) for each in ids]
+            for start in range(0, len(ids), DUPLICATE_IDS_AT_ONCE):
+                self._check_cut()
+                some = texts[start : start + DUPLICATE_IDS_AT_ONCE]
+                plain = [text for text in some if text is not None]
+                others = [list(ids[start + index]) for index, text in enumerate(some) if text is None]
+                try:
+                    if plain:
+                        await target.remember(cache.name, plain)
+                        moved += len(plain)
+                    if others and takes_bytes:
+                        # A real Artemis knows duplicate ids as texts alone.
+                        takes_bytes = False
+                        await target.remember(cache.name, others)
+                        takes_bytes = True
+                        moved += len(others)
+                except RefusedError as error:
+                    log.warn("duplicate ids of {name} are not taken by the target: {error}", name=cache.name, error=str(error))
+        self.progress.duplicate_ids = moved
+
+    # --- the log
+
+    def _tell_progress(self) -> None:
+        self._report = self._server.clock.call_later(PROGRESS_SECONDS, self._tell_progress)
+        move = self._move
+        moved = self.progress.messages
+        if move is not None:
+            moved += move.moved
+        log.info("scale-down: {count} messages are moved, {left} wait", count=moved, left=self._waiting())
+
+    def _waiting(self) -> int:
+        return sum(queue.message_count for queue in self._server.messaging.core.queues.values() if not queue.definition.temporary)
+
+    def _tell_end(self, complete: bool, seconds: float) -> None:
+        progress = self.progress
+        for name, count in progress.queues.items():
+            log.info("scale-down: {count} messages of queue {queue}", count=count, queue=name)
+        core = self._server.messaging.core
+        lost = sum(queue.message_count for queue in core.queues.values() if queue.definition.temporary)
+        if lost:
+            log.warn("scale-down: {count} messages of temporary queues end with this broker", count=lost)
+        for name, reason in self._left.items():
+            count = core.queues[name].message_count if name in core.queues else 0
+            log.warn("scale-down: queue {queue} stays here with {count} messages: {reason}", queue=name, count=count, reason=reason)
+        left = self._waiting()
+        outcome = "complete" if complete and not left else f"not complete, {left} messages stay on the disk of this broker"
+        log.info(
+            "scale-down to {node}: {count} messages of {queues} queues, {branches} XA branches and {ids} duplicate ids "
+            "in {seconds:.1f} s; {outcome}",
+            node="nobody" if self.target is None else self.target.node_id,
+            count=progress.messages,
+            queues=len(progress.queues),
+            branches=progress.branches,
+            ids=progress.duplicate_ids,
+            seconds=seconds,
+            outcome=outcome,
+        )
+
+
+def _as_text(duplicate_id: bytes) -> str | None:
+    """The text whose UTF-8 form it is; None when it is no such text."""
+    try:
+        return duplicate_id.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,233 @@
+"""The broker that takes over the messages of one that leaves: the connection to it, and what is asked of it.
+
+Source: the Artemis manual, chapter "High Availability and Failover"; ``protocol-spec/``, chapters "Cluster packets" and "Management".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.cluster.channel import ClusterCredentials
+from mqbroker.messaging.definitions import QueueDefinition
+from mqclient.core.api import LocatorSettings, QueueConfiguration
+from mqclient.core.connection import Connection, describe
+from mqclient.core.locator import Locator
+from mqclient.core.runtime import Runtime, new_uuid
+from mqclient.errors import ClusterSecurityError, ConnectionTimedOutError, IllegalStateError, MQError, NotConnectedError
+from mqclient.wire.bodies import decode_text, encode_text
+from mqclient.wire.packets import ClusterConnect, ClusterConnectReply, ScaleDownAnnouncement
+from mqclient.wire.primitives import TransportConfiguration
+from mqclient.wire.properties import STRING
+
+if TYPE_CHECKING:
+    from mqclient.core.consumers import Consumer
+    from mqclient.core.factory import SessionFactory
+    from mqclient.core.producers import Producer
+    from mqclient.core.session import Session
+
+ROUTING_MULTICAST = 0
+
+
+class RefusedError(IllegalStateError):
+    """The target has answered a management request with a refusal."""
+
+
+class Target:
+    """A connection to the broker that takes the messages over; what fails raises MQError."""
+
+    def __init__(self, locator: Locator, factory: SessionFactory, node_id: str, session: Session) -> None:
+        self.node_id = node_id
+        self.connector = factory.connector
+        self.session = session
+        """For the messages; it ends with its connection."""
+        self._locator = locator
+        self._factory = factory
+        self._management: _Management | None = None
+
+    @classmethod
+    async def connect(
+        cls,
+        runtime: Runtime,
+        connector: TransportConfiguration,
+        settings: LocatorSettings,
+        credentials: ClusterCredentials,
+        may_take: Callable[[str, str | None], str | None],
+    ) -> Target:
+        """Connect, and show the cluster's password.
+
+        ``may_take(node id, scale-down group)`` says why a broker is no target, None when it is one.
+        """
+
+        async def authenticate(connection: Connection) -> None:
+            request = ClusterConnect(credentials.user, credentials.password)
+            reply: ClusterConnectReply = await connection.cluster_channel.call(request, ClusterConnectReply)
+            if not reply.authorized:
+                raise ClusterSecurityError(f"the broker at {describe(connector)} refuses the cluster user and password")
+
+        locator = Locator(runtime, [connector], settings, greet=authenticate, follow=False)
+        try:
+            factory = await locator.create_session_factory()
+            node_id = factory.node_id
+            if node_id is None:
+                raise NotConnectedError(f"the broker at {describe(connector)} does not say who it is")
+            member = locator.topology.get(node_id)
+            reason = may_take(node_id, None if member is None else member.scale_down_group_name)
+            if reason is not None:
+                raise NotConnectedError(f"the broker at {describe(connector)} is no target: {reason}")
+            session = await factory.create_session(credentials.user, credentials.password, pre_acknowledge=True)
+            session.open_encoded_sends()
+        except BaseException:
+            locator.leave()
+            raise
+        return cls(locator, factory, node_id, session)
+
+    @property
+    def usable(self) -> bool:
+        return not (self.session.closed or self._factory.closed)
+
+    def on_lost(self, lost: Callable[[MQError], object]) -> None:
+        """``lost`` is called when the connection fails."""
+        self._factory.add_failure_listener(_Loss(lost))
+
+    async def open_branch_session(self, credentials: ClusterCredentials) -> Session:
+        """A session for branches of XA transactions."""
+        session = await self._factory.create_session(credentials.user, credentials.password, xa=True)
+        session.open_encoded_sends()
+        return session
+
+    async def make_queue(self, definition: QueueDefinition) -> None:
+        """Make the queue if there is none of its name.  Raises IllegalStateError when that is another one."""
+        session = self.session
+        found = await session.queue_query(definition.name)
+        if not found.exists:
+            await session.create_queue(queue_configuration(definition))
+        elif (found.address, found.routing_type) != (definition.address, definition.routing_type):
+            raise IllegalStateError(
+                f"its queue {definition.name} is another one: on address {found.address}, with routing type {found.routing_type}"
+            )
+
+    async def queue_id(self, definition: QueueDefinition) -> int:
+        """The number of the queue of this name there; it is made if there is none.  Raises IllegalStateError when that is another one."""
+        await self.make_queue(definition)
+        number = await (await self._managed()).ask({"_AMQ_ResourceName": f"queue.{definition.name}", "_AMQ_Attribute": "ID"})
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise IllegalStateError(f"it gives {number!r} as the number of its queue {definition.name}")
+        return number
+
+    async def remember(self, cache: str, duplicate_ids: Sequence[str | list[int]]) -> None:
+        """Have the target know these duplicate ids.  Raises RefusedError when it does not take them."""
+        properties = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": "updateDuplicateIdCache"}
+        await (await self._managed()).ask(properties, [cache, list(duplicate_ids)])
+
+    def announce(self, node_id: str) -> None:
+        """The target has everything: clients of ``node_id`` may fail over to it."""
+        connection = self._factory.connection
+        if connection is not None:
+            connection.cluster_channel.send(ScaleDownAnnouncement(self.node_id, node_id))
+
+    async def close(self) -> None:
+        """Close in order: what was sent has arrived then."""
+        await self._locator.close()
+
+    def leave(self) -> None:
+        """Close at once."""
+        self._locator.leave()
+
+    async def _managed(self) -> _Management:
+        if self._management is None:
+            self._management = await _Management.open(self.session, self.session.runtime)
+        return self._management
+
+
+class _Management:
+    """Requests to the management address, one after the other."""
+
+    def __init__(self, session: Session, producer: Producer, replies: Consumer, reply_to: str) -> None:
+        self._session = session
+        self._producer = producer
+        self._replies = replies
+        self._reply_to = reply_to
+        self._number = 0
+
+    @classmethod
+    async def open(cls, session: Session, runtime: Runtime) -> _Management:
+        name = f"activemq.management.{new_uuid(runtime)}"
+        await session.create_queue(
+            QueueConfiguration(name=name, address=name, routing_type=ROUTING_MULTICAST, durable=False, temporary=True)
+        )
+        replies = await session.create_consumer(name)
+        await session.start()
+        return cls(session, await session.create_producer("activemq.management"), replies, name)
+
+    async def ask(self, properties: dict[str, str], parameters: list[Any] | None = None) -> Any:
+        """The result.  Raises RefusedError with what the target says."""
+        self._number += 1
+        correlation = str(self._number)
+        message = self._session.create_message(durable=False)
+        texts = {**properties, "JMSReplyTo": self._reply_to, "JMSCorrelationID": correlation}
+        message.properties = {key: (STRING, value) for key, value in texts.items()}
+        message.body = encode_text(None if parameters is None else json.dumps(parameters, separators=(",", ":")))
+        await self._producer.send(message)
+        while True:
+            reply = await self._replies.receive(self._session.settings.call_timeout)
+            if reply is None:
+                raise ConnectionTimedOutError("the target does not answer a management request")
+            if reply.properties.get("JMSCorrelationID") == (STRING, correlation):
+                break
+        text = decode_text(reply.body)
+        result = json.loads(text)[0] if text else None
+        if reply.properties.get("_AMQ_OperationSucceeded", (0, False))[1] is not True:
+            raise RefusedError(str(result) if result is not None else "the target gives no reason")
+        return result
+
+
+class _Loss:
+    """Listens for the end of the connection."""
+
+    def __init__(self, lost: Callable[[MQError], object]) -> None:
+        self._lost = lost
+
+    def before_reconnect(self, error: MQError) -> None: ...
+
+    def connection_failed(self, error: MQError, failed_over: bool) -> None:
+        self._lost(error)
+
+
+def queue_configuration(definition: QueueDefinition) -> QueueConfiguration:
+    """How the queue is made elsewhere."""
+    return QueueConfiguration(
+        name=definition.name,
+        address=definition.address,
+        routing_type=definition.routing_type,
+        filter_string=definition.filter_string,
+        durable=definition.durable,
+        auto_created=definition.auto_created,
+        max_consumers=definition.max_consumers,
+        purge_on_no_consumers=definition.purge_on_no_consumers,
+        exclusive=definition.exclusive,
+        consumers_before_dispatch=definition.consumers_before_dispatch,
+        delay_before_dispatch=definition.delay_before_dispatch,
+        group_rebalance=definition.group_rebalance,
+        group_rebalance_pause_dispatch=definition.group_rebalance_pause_dispatch,
+        group_buckets=definition.group_buckets,
+        group_first_key=definition.group_first_key,
+        auto_delete=definition.auto_delete,
+        auto_delete_delay=definition.auto_delete_delay,
+        auto_delete_message_count=definition.auto_delete_message_count,
+    )
+
+
+async def first_reachable(
+    connectors: Sequence[TransportConfiguration],
+    connect: Callable[[TransportConfiguration], Awaitable[Target]],
+    failed: Callable[[TransportConfiguration, MQError], object],
+) -> Target | None:
+    """The first of ``connectors`` that leads to a target; ``failed`` is told about those before it."""
+    for connector in connectors:
+        try:
+            return await connect(connector)
+        except MQError as error:
+            failed(connector, error)
+    return None
