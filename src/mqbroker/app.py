@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,6 +32,7 @@ from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Recovered, Store
 from mqbroker.server.acceptor import Acceptor
 from mqbroker.server.audit import AuditLog
+from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.login import LoginStep
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.security import SecurityManager
@@ -105,6 +106,7 @@ class Broker:
         self._disk_writer: ThreadedDiskWriter | None = None
         self._watch: WatchThread | None = None
         self.clustering: Clustering | None = None
+        """Those that management has made, as the store keeps them."""
         self._running = False
 
     @property
@@ -164,17 +166,21 @@ class Broker:
         """Cluster connections, groups and bridges; their parts are imported only where there are any."""
         for text in idle_parts(self.configuration):
             log.warn("{text}", text=text)
-        if not self.configuration.joins_others:
-            return
+        self.server.open_bridges = lambda: self._open_clustering(kept).bridges
+        if self.configuration.joins_others or any(kind == KEPT_BRIDGE_KIND for kind, _ in kept):
+            try:
+                self._open_clustering(kept)
+            except ValueError as error:
+                raise StartError(str(error)) from error
+
+    def _open_clustering(self, kept: Mapping[tuple[str, str], str]) -> Clustering:
         from mqbroker.clustering import Clustering
         from mqclient.twisted import TwistedRuntime
 
         settings = self.settings
-        try:
-            self.clustering = Clustering(self.server, TwistedRuntime(self._reactor), settings.etc or settings.base, kept)
-            self.clustering.start()
-        except ValueError as error:
-            raise StartError(str(error)) from error
+        self.clustering = Clustering(self.server, TwistedRuntime(self._reactor), settings.etc or settings.base, kept)
+        self.clustering.start()
+        return self.clustering
 
     def _leave_others(self) -> Deferred[Any]:
         return succeed(None) if self.clustering is None else self.clustering.stop()
@@ -333,6 +339,7 @@ class Broker:
         from mqbroker.server.management.address_control import AddressControl
         from mqbroker.server.management.bridge_control import find_bridge
         from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
+        from mqbroker.server.management.cluster_control import find_broadcast_group, find_cluster_connection
         from mqbroker.server.management.divert_control import DivertControl
         from mqbroker.server.management.queue_control import QueueControl
 
@@ -344,6 +351,8 @@ class Broker:
         self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
         self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
         self.registry.find_by("bridge", lambda name: find_bridge(server, name))
+        self.registry.find_by("clusterconnection", lambda name: find_cluster_connection(server, name))
+        self.registry.find_by("broadcastgroup", lambda name: find_broadcast_group(server, name))
 
     def accept_in_process(self, number: int | None = None) -> int:
         """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""

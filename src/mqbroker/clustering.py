@@ -24,11 +24,17 @@ from mqbroker.cluster.local_grouping import KEPT_KIND, LocalGrouping
 from mqbroker.cluster.manager import ClusterManager
 from mqbroker.cluster.remote_grouping import RemoteGrouping
 from mqbroker.cluster.ways import Ways
-from mqbroker.config.cluster import ClusterConnectionConfiguration, GroupingHandlerConfiguration, ScaleDownConfiguration
+from mqbroker.config.cluster import (
+    ClusterConnectionConfiguration,
+    DiscoveryGroupConfiguration,
+    GroupingHandlerConfiguration,
+    ScaleDownConfiguration,
+)
 from mqbroker.config.configuration import Configuration
 from mqbroker.ha.places import members_after
 from mqbroker.ha.scale_down import ScaleDown
 from mqbroker.messaging.remote import RemoteBinding
+from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.server import Server
 from mqclient.core.api import LocatorSettings
 from mqclient.core.reconnect import same_place
@@ -54,10 +60,13 @@ class Clustering:
         self.manager: ClusterManager | None = None
         self.grouping: GroupingHandler | None = None
         self.discovery_groups: dict[str, DiscoveryGroup] = {}
-        self.broadcast_groups: list[BroadcastGroup] = []
+        self.broadcast_groups: dict[str, BroadcastGroup] = {}
         self._server = server
         self._runtime = runtime
         self._etc = str(etc)
+        self._kept_bridges = {name: text for (kind, name), text in kept.items() if kind == KEPT_BRIDGE_KIND}
+        self._shown: list[Callable[[], object]] = []
+        """What takes the metrics of groups away."""
         self._unique_id = new_uuid(runtime)
         self._make_groups(configuration)
         self.bridges = CoreBridges(server, runtime, self.connectors, self._discovered)
@@ -76,18 +85,23 @@ class Clustering:
             wanted.add(configuration.scale_down.discovery_group)
         for name, group in configuration.discovery_groups.items():
             if name in wanted:
-                self.discovery_groups[name] = DiscoveryGroup(
-                    name,
-                    replace(group, endpoint=endpoint_in(group.endpoint, self._etc)),
-                    self._runtime,
-                    server.node_id,
-                    self._unique_id,
-                    send,
-                )
+                self.discovery_groups[name] = self._discovery_group(name, group)
         for broadcast in configuration.broadcast_groups:
             connectors = [self._connector(name, f"broadcast-group {broadcast.name}") for name in broadcast.connectors]
             located = replace(broadcast, endpoint=endpoint_in(broadcast.endpoint, self._etc))
-            self.broadcast_groups.append(BroadcastGroup(located, connectors, self._runtime, server.node_id, self._unique_id, send))
+            self.broadcast_groups[broadcast.name] = BroadcastGroup(
+                located, connectors, self._runtime, server.node_id, self._unique_id, send
+            )
+
+    def _discovery_group(self, name: str, group: DiscoveryGroupConfiguration) -> DiscoveryGroup:
+        return DiscoveryGroup(
+            name,
+            replace(group, endpoint=endpoint_in(group.endpoint, self._etc)),
+            self._runtime,
+            self._server.node_id,
+            self._unique_id,
+            self._server.notifications.send,
+        )
 
     def _make_grouping(self, configuration: GroupingHandlerConfiguration | None, kept: Mapping[tuple[str, str], str]) -> None:
         if configuration is None:
@@ -176,7 +190,15 @@ class Clustering:
 
     def _discovered(self, group: str) -> Callable[[], Sequence[TransportConfiguration]] | None:
         found = self.discovery_groups.get(group)
+        configured = self._server.configuration.discovery_groups.get(group)
+        if found is None and configured is not None:  # for a bridge of management
+            found = self.discovery_groups[group] = self._discovery_group(group, configured)
+            self._start_group(found)
         return None if found is None else found.connectors
+
+    def _start_group(self, group: DiscoveryGroup | BroadcastGroup) -> None:
+        group.start()
+        self._shown.append(group.register(self._server.gauges))
 
     def _connector(self, name: str, owner: str) -> TransportConfiguration:
         connector = self.connectors.get(name)
@@ -188,19 +210,24 @@ class Clustering:
     def start(self) -> None:
         """Join the others; the acceptors are open."""
         for group in self.discovery_groups.values():
-            group.start()
+            self._start_group(group)
         if self.grouping is not None:
             self.grouping.start()
         if self.manager is not None:
             self.manager.start()
-        for broadcast in self.broadcast_groups:
-            broadcast.start()
+        for broadcast in self.broadcast_groups.values():
+            self._start_group(broadcast)
+        self._server.broadcast_groups = self.broadcast_groups
         self._server.bridges = self.bridges
+        self.bridges.restore(self._kept_bridges)
         self.bridges.deploy(self._server.configuration.bridges)
 
     def stop(self) -> Deferred[None]:
         """Leave the others: what is under way to them arrives first, but a peer that does not answer is not waited for long."""
-        for broadcast in self.broadcast_groups:
+        for hide in self._shown:
+            hide()
+        self._shown.clear()
+        for broadcast in self.broadcast_groups.values():
             broadcast.stop()
         for group in self.discovery_groups.values():
             group.stop()

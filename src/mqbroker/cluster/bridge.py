@@ -174,6 +174,24 @@ class Bridge:
         """The node id that the target has announced."""
         return self._factory.node_id if self._factory is not None else None
 
+    def figures(self) -> dict[str, Any]:
+        """What management shows of the link; ``credits`` are the bytes that the target still lets be sent to an address."""
+        forwarder, session = self.forwarder, self._session
+        sends = None if session is None else session.encoded_sends
+        return {
+            "link": self.state,
+            "target": describe(self._factory.connector) if self._factory is not None else None,
+            "retries": self._failures,
+            "messagesForwarded": forwarder.messages_acknowledged + forwarder.pending,
+            "messagesAcknowledged": forwarder.messages_acknowledged,
+            "messagesPending": forwarder.pending,
+            "messagesRefused": forwarder.messages_refused,
+            "bytesAcknowledged": forwarder.bytes_acknowledged,
+            "bytesPending": forwarder.pending_bytes,
+            "credits": {} if sends is None else sends.credits(),
+            "waitsForRoom": sends is not None and not sends.room,
+        }
+
     # --- what the machine does
 
     def begin_attempt(self) -> None:

@@ -5,7 +5,7 @@ Source: the Artemis manual, chapter "Clusters"; ``protocol-spec/``, chapter "Clu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.logger import Logger
@@ -97,6 +97,7 @@ class ClusterConnection:
         options = server.configuration
         self.configuration = configuration
         self.name = configuration.name
+        self.node_id = server.node_id
         self.runtime = runtime
         self.server = server
         self.turn = server.turn
@@ -139,7 +140,9 @@ class ClusterConnection:
     # --- life
 
     def start(self) -> None:
-        """Announce this broker, and look for the others."""
+        """Announce this broker, and look for the others; nothing happens while it runs."""
+        if self.running:
+            return
         configuration = self.configuration
         self.running = True
         self.topology.own(
@@ -153,11 +156,15 @@ class ClusterConnection:
             if self._discovery is not None:
                 self._discovery.listeners.append(self._discovered)
             self.contact.start()
+        for member in list(self.topology):
+            self._topology_changed(member, True)  # those from before it was stopped
+        self.server.notifications.part_changed("CLUSTER_CONNECTION_STARTED", self.name)
 
     def stop(self) -> list[Any]:
         """Close the links.  Gives what has to be waited for: bridges let messages that are under way arrive first."""
         if not self.running:
             return []
+        self.server.notifications.part_changed("CLUSTER_CONNECTION_STOPPED", self.name)
         self.running = False
         self.topology.remove_listener(self._topology_changed)
         self.topology.stop()
@@ -366,6 +373,9 @@ class ClusterConnection:
         )
         member.start()
 
+    def wall_ms(self) -> int:
+        return self.server.clock.wall_ms()
+
     def topology_member(self, node_id: str) -> TopologyMember | None:
         return self.topology.get(node_id)
 
@@ -413,6 +423,18 @@ class ClusterConnection:
     def bindings(self) -> Mapping[str, RemoteBinding]:
         """The remote bindings that the members have told of, by cluster name."""
         return {name: binding for member in self.members.values() for name, binding in member.flow.bindings.items()}
+
+    # --- for management
+
+    def links(self) -> list[dict[str, Any]]:
+        """What there is to say of the link to each other member."""
+        return [member.describe() for member in self.members.values()]
+
+    def remote_bindings(self) -> Iterator[dict[str, Any]]:
+        """The queues that other members have made known."""
+        for member in self.members.values():
+            for row in member.flow.describe():
+                yield {**row, "link": member.node_id}
 
 
 def _comparable(connector: TransportConfiguration, left_out: frozenset[str] = frozenset()) -> tuple[str, dict[str, str]]:

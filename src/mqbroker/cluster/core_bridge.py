@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList, succeed
 from twisted.logger import Logger
@@ -10,11 +13,12 @@ from twisted.logger import Logger
 from mqbroker.cluster.bridge import Bridge, BridgeSettings
 from mqbroker.cluster.forwarder import Forwarder, ForwardingSettings
 from mqbroker.cluster.outgoing import CoreBridgeMessages, node_id_bytes
-from mqbroker.config.cluster import BridgeConfiguration
+from mqbroker.config.cluster import BridgeConfiguration, TransformerConfiguration
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.transformers import load_transformer
+from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.server import Server
 from mqclient.core.factory import SessionFactory
 from mqclient.core.runtime import Runtime
@@ -205,14 +209,39 @@ class CoreBridges:
         self._discovery = discovery
         self._bridges: dict[str, CoreBridge] = {}
         self._stopping: list[Deferred[None]] = []
+        self._kept: set[str] = set()
+        """Configured names of those that the store keeps."""
 
     def deploy(self, configurations: Iterable[BridgeConfiguration]) -> None:
-        """Make and start the bridges of broker.xml.  One that cannot be made is left out, with a line in the log that says why."""
+        """Make and start the bridges of broker.xml, except those that management has made.
+
+        One that cannot be made is left out, with a line in the log that says why.
+        """
         for configuration in configurations:
+            if configuration.name in self._kept:
+                log.info("bridge {name} stays as management has made it; broker.xml says something about it, too", name=configuration.name)
+                continue
             try:
                 self.create(configuration)
             except ValueError as error:
                 log.error("{error}; the bridge is not deployed", error=str(error))
+
+    def create_kept(self, configuration: BridgeConfiguration) -> None:
+        """As :meth:`create`, and keep it: it is there again after a restart."""
+        self.create(configuration)
+        self._kept.add(configuration.name)
+        batch = self._server.store.begin()
+        batch.put_setting(KEPT_BRIDGE_KIND, configuration.name, json.dumps(asdict(configuration), sort_keys=True))
+        self._server.store.commit(batch)
+
+    def restore(self, kept: Mapping[str, str]) -> None:
+        """Make and start what :meth:`create_kept` has kept, by name.  What cannot be any more is told and left out."""
+        for name, text in kept.items():
+            self._kept.add(name)
+            try:
+                self.create(_decoded(json.loads(text)))
+            except (ValueError, TypeError, KeyError) as error:
+                log.error("bridge {name}, which management has made, is not in force: {error}", name=name, error=str(error))
 
     def create(self, configuration: BridgeConfiguration) -> None:
         """Make and start a bridge.  Raises ValueError with the reason when that cannot be."""
@@ -236,7 +265,13 @@ class CoreBridges:
         for bridge in found:
             del self._bridges[bridge.name]
             self._stop(bridge)
-        return bool(found)
+        kept = self._kept.intersection({name}, {bridge.configuration.name for bridge in found})
+        for each in kept:
+            self._kept.discard(each)
+            batch = self._server.store.begin()
+            batch.delete_setting(KEPT_BRIDGE_KIND, each)
+            self._server.store.commit(batch)
+        return bool(found or kept)
 
     def _stop(self, bridge: CoreBridge) -> None:
         stopping = bridge.stop()
@@ -275,3 +310,10 @@ class CoreBridges:
         if found is None:
             raise ValueError(f"bridge {name}: there is no discovery group {group}")
         return found
+
+
+def _decoded(values: dict[str, Any]) -> BridgeConfiguration:
+    transformer = values["transformer"]
+    values["static_connectors"] = tuple(values["static_connectors"])
+    values["transformer"] = None if transformer is None else TransformerConfiguration(**transformer)
+    return BridgeConfiguration(**values)

@@ -7,8 +7,9 @@ for members further away.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mqbroker.cluster.grouping import KINDS, GroupingLink
 from mqbroker.cluster.interests import Interests
@@ -236,6 +237,23 @@ class Flow:
             value = _optional_text(properties, key)
             headers[key] = (NULL, None) if value is None else (STRING, value)
         self._tell("SESSION_CREATED", headers)
+
+    # --- for management
+
+    def describe(self) -> Iterator[dict[str, Any]]:
+        """The bindings, each with whether messages go this way (``inUse``)."""
+        for binding in self.bindings.values():
+            yield {
+                "name": binding.queue_name,
+                "address": binding.address,
+                "routingName": binding.routing_name,
+                "nodeID": binding.node_id,
+                "distance": binding.distance,
+                "filter": None if binding.filter is None else binding.filter.text,
+                "consumerCount": binding.consumer_count,
+                "connected": binding.connected,
+                "inUse": self._ways.uses(binding),
+            }
 
     # --- inside
 

@@ -54,15 +54,11 @@ class ClusterManager:
         self._server.health_checks.append(self._problem)
         for connection in self.connections.values():
             connection.start()
-            self._server.notifications.part_changed("CLUSTER_CONNECTION_STARTED", connection.name)
 
     def stop(self) -> Deferred[Any]:
         """Leave them: messages that are under way arrive first."""
         if self._problem in self._server.health_checks:
             self._server.health_checks.remove(self._problem)
-        for connection in self.connections.values():
-            if connection.running:
-                self._server.notifications.part_changed("CLUSTER_CONNECTION_STOPPED", connection.name)
         waiting = [each for connection in self.connections.values() for each in connection.stop()]
         return DeferredList(waiting, consumeErrors=True)
 

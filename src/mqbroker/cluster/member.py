@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.logger import Logger
 
@@ -33,11 +33,17 @@ class Link(Protocol):
 
     def stop(self) -> object: ...
 
+    def figures(self) -> dict[str, Any]:
+        """What management shows of it."""
+
 
 class MemberOwner(Protocol):
     """The cluster connection, as its members see it."""
 
     turn: Turn
+
+    def wall_ms(self) -> int:
+        """The time, in ms since 1970."""
 
     def topology_member(self, node_id: str) -> TopologyMember | None: ...
 
@@ -79,6 +85,8 @@ class Member:
         """How often the link has come up."""
         self.last_error: str | None = None
         """Why it was lost, or did not come up, the last time."""
+        self.last_error_ms: int | None = None
+        """Since when, if it has not come up again: the time of the first failure."""
         self._owner = owner
         self._announced = announced
         self._reported_down = False
@@ -112,12 +120,12 @@ class Member:
 
     def attempt_failed(self, error: MQError) -> None:
         """The link did not come up this time."""
-        self.last_error = str(error)
+        self._failed(error)
         self._run(self._machine.connection_lost)
 
     def lost(self, reason: MQError, disconnect: DisconnectReceived | None) -> None:
         """The link failed; the bridge tries again unless it is stopped."""
-        self.last_error = str(reason)
+        self._failed(reason)
         if disconnect is None:
             log.warn("the link to {node} was lost: {reason}", node=self.node_id, reason=str(reason))
             self._run(self._machine.connection_lost)
@@ -142,6 +150,7 @@ class Member:
 
     def member_up(self) -> None:
         self.state = "connected"
+        self.last_error_ms = None
         self.connections += 1
         if self._reported_down:
             self._reported_down = False
@@ -165,7 +174,30 @@ class Member:
         self.state = "gone"
         self._owner.member_gone(self)
 
+    # --- for management
+
+    def describe(self) -> dict[str, Any]:
+        """The link in figures; times are ms since 1970, ``since`` is null while the link is up."""
+        queue = self.store_and_forward
+        return {
+            "nodeID": self.node_id,
+            "state": self.state,
+            "queue": queue.name,
+            "backlog": queue.message_count,
+            "remoteBindings": len(self.flow.bindings),
+            "notificationsReceived": self.flow.received,
+            "connections": self.connections,
+            "lastError": self.last_error,
+            "since": self.last_error_ms,
+            **self.link.figures(),
+        }
+
     # --- inside
+
+    def _failed(self, error: MQError) -> None:
+        self.last_error = str(error)
+        if self.last_error_ms is None:
+            self.last_error_ms = self._owner.wall_ms()
 
     def _check_identity(self, factory: SessionFactory) -> None:
         """The place of a member may be taken by another broker, whose queues have other ids."""

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from mqbroker.config.cluster import BridgeConfiguration
 
 
+KEPT_BRIDGE_KIND = "bridge"
+"""The kind under which the store keeps the bridges of management."""
+
+
 class ManagedBridge(Protocol):
     """One core bridge."""
 
@@ -49,8 +53,8 @@ class BridgePort(Protocol):
 
     def find(self, name: str) -> ManagedBridge | None: ...
 
-    def create(self, configuration: BridgeConfiguration) -> None:
-        """Make and start a bridge.  Raises ValueError with the reason when that cannot be."""
+    def create_kept(self, configuration: BridgeConfiguration) -> None:
+        """Make and start a bridge, also after each restart.  Raises ValueError with the reason when that cannot be."""
 
     def destroy(self, name: str) -> bool:
         """Stop a bridge for good, with those beside it when several work under one configured name; False when there is none."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from mqbroker.config.cluster import BroadcastGroupConfiguration, ClusterConnectionConfiguration
     from mqbroker.server.connection import ServerConnection
+    from mqclient.protocol.topology import TopologyMember
     from mqclient.wire.packets import Packet
 
 
@@ -19,8 +22,67 @@ class TopologySubscription(Protocol):
         """The connection has gone."""
 
 
+class ManagedClusterConnection(Protocol):
+    """One cluster connection, as management sees it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def node_id(self) -> str:
+        """That of this broker."""
+
+    @property
+    def configuration(self) -> ClusterConnectionConfiguration: ...
+
+    @property
+    def running(self) -> bool: ...
+
+    @property
+    def topology(self) -> Iterable[TopologyMember]: ...
+
+    @property
+    def contested_by(self) -> Sequence[str]:
+        """Where other brokers with the node id of this one are."""
+
+    def links(self) -> list[dict[str, Any]]:
+        """What there is to say of the link to each other member; see ``docs/clusters.md``."""
+
+    def remote_bindings(self) -> Iterable[dict[str, Any]]:
+        """The queues that other members have made known."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> object: ...
+
+
+class ManagedBroadcastGroup(Protocol):
+    """One broadcast group."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def configuration(self) -> BroadcastGroupConfiguration: ...
+
+    @property
+    def started(self) -> bool: ...
+
+    @property
+    def sent(self) -> int:
+        """Announcements that were sent."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class ClusterPort(Protocol):
     """The cluster connections of this broker; all calls come inside a turn."""
+
+    @property
+    def connections(self) -> Mapping[str, ManagedClusterConnection]:
+        """By name, the default one first."""
 
     def subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
         """Send the whole topology now, and each change from now on, until the connection ends.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -13,7 +13,7 @@ from mqbroker.messaging.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Cancellable, Clock, Store
 from mqbroker.server.bridge_port import BridgePort
-from mqbroker.server.cluster_port import ClusterPort
+from mqbroker.server.cluster_port import ClusterPort, ManagedBroadcastGroup
 from mqbroker.server.connection import HANDSHAKE_TIMEOUT_SECONDS, ConnectionTransport, ServerConnection
 from mqbroker.server.gauges import Gauges
 from mqbroker.server.limits import ConnectionLimits, ResourceLimits
@@ -83,8 +83,12 @@ class Server:
         security.on_denied = self.notifications.permission_denied
         self.management: ManagementHandler | None = None
         self.cluster: ClusterPort | None = None
-        self.bridges: BridgePort | None = None
         """None: this broker is in no cluster."""
+        self.broadcast_groups: Mapping[str, ManagedBroadcastGroup] = {}
+        self.bridges: BridgePort | None = None
+        """None: there were never any."""
+        self.open_bridges: Callable[[], BridgePort] | None = None
+        """Makes ``bridges`` when management wants the first one."""
         self.members: Callable[[], Iterable[TopologyMember]] | None = None
         """The members of the cluster, this broker among them, for management; None: this broker is alone."""
         self.loop_lag_ms: Callable[[], float] | None = None

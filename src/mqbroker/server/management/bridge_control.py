@@ -189,23 +189,25 @@ def find_bridge(server: Server, name: str) -> BridgeControl | None:
 
 
 def _bridges(server: Server) -> BridgePort:
-    if server.bridges is None:
+    if server.bridges is not None:
+        return server.bridges
+    if server.open_bridges is None:
         raise ManagementError("this broker makes no bridges")
-    return server.bridges
+    return server.open_bridges()
 
 
 def create_bridge(server: Server, *parameters: Any) -> None:
     """Raises ManagementError."""
     configuration = parse_bridge(parameters)
     try:
-        _bridges(server).create(configuration)
+        _bridges(server).create_kept(configuration)
     except ValueError as error:
         raise ManagementError(str(error)) from error
 
 
 def destroy_bridge(server: Server, name: Any) -> None:
     """Raises ManagementError."""
-    if not _bridges(server).destroy(as_text(name)):
+    if server.bridges is None or not server.bridges.destroy(as_text(name)):
         raise ManagementError(f"there is no bridge {as_text(name)}")
 
 

@@ -14,6 +14,7 @@ from mqbroker.server.management import definitions, views
 from mqbroker.server.management.address_control import roles_as_json
 from mqbroker.server.management.bridge_control import BRIDGE_OPERATIONS, bridge_names
 from mqbroker.server.management.broker_connections import BrokerConnections
+from mqbroker.server.management.cluster_control import cluster_connection_names
 from mqbroker.server.management.divert_control import DIVERT_OPERATIONS
 from mqbroker.server.management.registry import ManagementError, Operation, as_bool, as_text
 from mqbroker.server.management.transactions import TRANSACTION_OPERATIONS
@@ -268,6 +269,8 @@ BrokerControl.ATTRIBUTES = {
     "HAPolicy": lambda control: "Primary Only",
     "DivertNames": lambda control: control.server.messaging.diverts.names(),
     "BridgeNames": lambda control: bridge_names(control.server),
+    "ClusterConnectionNames": lambda control: cluster_connection_names(control.server),
+    "BroadcastGroupNames": lambda control: list(control.server.broadcast_groups),
     "Acceptors": BrokerControl.acceptor_names,
     "AcceptorsAsJSON": lambda control: json.dumps([{"name": name} for name in control.acceptor_names()]),
     "SecurityEnabled": _configured("security_enabled"),

@@ -135,6 +135,10 @@ class EncodedSends:
 
     # --- credits
 
+    def credits(self) -> dict[str, int]:
+        """Bytes that may still be sent, by address; those of the addresses that were used last."""
+        return {address: credits.balance for address, credits in self._credits.items()}
+
     def _charge(self, address: str, size: int) -> None:
         if self._window < 0:
             return
