@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mqbroker.cli.cluster_nodes import topology
 from mqbroker.cli.connection import connected, reason
-from mqbroker.cli.management import JmsManagement, Management, ManagementError, json_object
+from mqbroker.cli.management import JmsManagement, Management, ManagementError
 from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, without_effect
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import CommandError
@@ -150,19 +151,14 @@ def _memory_usage(broker: Management, limit: int) -> None:
         raise CheckFailed(f"The memory usage {used} is not less than {limit}")
 
 
-def _topology(broker: Management) -> list[dict[str, Any]]:
-    found = json_object(broker.invoke("broker", "listNetworkTopology"))
-    return found if isinstance(found, list) else []
-
-
 def _in_topology(broker: Management, role: str) -> None:
     node_id = broker.attribute("broker", "NodeID")
-    if not any(member.get("nodeID") == node_id and member.get(role) for member in _topology(broker)):
+    if not any(member.get("nodeID") == node_id and member.get(role) for member in topology(broker)):
         raise CheckFailed(f"No {role} of the node {node_id} in the topology")
 
 
 def _peers(broker: Management, wanted: int) -> None:
-    found = sum(1 for member in _topology(broker) if member.get("primary"))
+    found = sum(1 for member in topology(broker) if member.get("primary"))
     if found < wanted:
         raise CheckFailed(f"Insufficient peers: {found}")
 

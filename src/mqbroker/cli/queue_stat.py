@@ -11,6 +11,7 @@ import click
 from mqbroker.cli.management import Management, json_object, management
 from mqbroker.cli.options import JSON, ConnectionOptions, connection_options
 from mqbroker.cli.output import print_json, table
+from mqbroker.cli.queue_sums import MANAGEMENT_QUEUES, clustered_queues
 from mqbroker.cli.status import BadUsage
 
 _COLUMNS: Final[dict[str, str]] = {
@@ -26,7 +27,6 @@ _COLUMNS: Final[dict[str, str]] = {
     "INTERNAL": "internalQueue",
 }
 _OPERATIONS: Final = ("CONTAINS", "NOT_CONTAINS", "EQUALS", "NOT_EQUALS", "GREATER_THAN", "LESS_THAN")
-_MANAGEMENT_QUEUES: Final = "activemq.management."
 
 
 @click.command(epilog="Example: mqbroker queue stat --field MESSAGE_COUNT --operation GREATER_THAN --value 0 --json")
@@ -48,7 +48,8 @@ _MANAGEMENT_QUEUES: Final = "activemq.management."
 @click.option("--maxColumnSize", "max_width", type=int, default=25, show_default=True, help="Widest column, in characters; -1 is no limit.")
 @click.option("--single-line-header", "one_line", is_flag=True, help="Titles in one line, everything flush left.")
 @click.option("--include-management", is_flag=True, help="Show the reply queues of management clients too.")
-@click.option("--clustered", is_flag=True, help="Accepted; this version asks the one broker that it is connected to.")
+@click.option("--clustered", is_flag=True, help="Sums over all members of the cluster.")
+@click.option("--per-node", is_flag=True, help="With --clustered: a column for each node, with the messages that it has.")
 @click.option("--loop", is_flag=True, help="Print again and again, until Ctrl-C.")
 @click.option("--sleep", type=click.IntRange(1), default=60_000, show_default=True, help="Milliseconds between two rounds of --loop.")
 @JSON
@@ -64,6 +65,7 @@ def stat(
     one_line: bool,
     include_management: bool,
     clustered: bool,
+    per_node: bool,
     loop: bool,
     sleep: int,
     as_json: bool,
@@ -76,16 +78,28 @@ def stat(
     """
     wanted = _filter(queue_name, field, operation, value)
     connection.quiet = as_json
-    if clustered:
-        click.echo("--clustered: only the broker of this connection is asked", err=True)
+    if per_node and not clustered:
+        raise BadUsage("--per-node goes with --clustered")
     with management(connection) as broker:
         while True:
-            found = _queues(broker, wanted, max_rows, include_management)
+            nodes: dict[str, str] = {}
+            if clustered:
+                found = clustered_queues(connection, broker, management, json.loads(wanted), max_rows, include_management)
+                nodes = {each["nodeID"]: each["name"] for each in found["nodes"]} if per_node else {}
+                for each in found["nodes"]:
+                    if "error" in each:
+                        click.echo(f"WARNING: {each['nodeID']} at {each['primary']} is not counted: {each['error']}", err=True)
+            else:
+                found = _queues(broker, wanted, max_rows, include_management)
             if as_json:
                 print_json(found)
             else:
-                rows = [[str(entry.get(key, "")) for key in _COLUMNS.values()] for entry in found["data"]]
-                click.echo(table([*_COLUMNS], rows, max_width=max_width, one_line_header=one_line))
+                rows = [
+                    [*(str(entry.get(key, "")) for key in _COLUMNS.values()), *(str(entry["nodes"].get(node, "")) for node in nodes)]
+                    for entry in found["data"]
+                ]
+                titles = [*_COLUMNS, *(name.upper() for name in nodes.values())]
+                click.echo(table(titles, rows, max_width=max_width, one_line_header=one_line))
                 if found["count"] > len(rows):
                     click.echo(f"WARNING: the displayed queues are {len(rows)}/{found['count']}, set maxRows to display more queues.")
             if not loop:
@@ -114,7 +128,7 @@ def _queues(broker: Management, wanted: str, max_rows: int, include_management: 
     shown = [
         entry
         for entry in everything
-        if entry.get("name") != broker.reply_queue and (include_management or not str(entry.get("name")).startswith(_MANAGEMENT_QUEUES))
+        if entry.get("name") != broker.reply_queue and (include_management or not str(entry.get("name")).startswith(MANAGEMENT_QUEUES))
     ]
     count = int(found.get("count", len(shown))) - (len(everything) - len(shown))
     return {"data": shown[:max_rows], "count": count}

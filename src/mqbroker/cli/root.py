@@ -29,6 +29,8 @@ _EPILOG = "Example: mqbroker create /var/lib/mybroker --user admin --password se
         "browser": ("mqbroker.cli.consumer:browser", "Look at messages without taking them."),
         "queue": ("mqbroker.cli.root:queue", "Create, change, delete, purge and list queues."),
         "address": ("mqbroker.cli.root:address", "Create, change, delete and list addresses."),
+        "cluster": ("mqbroker.cli.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
+        "demo": ("mqbroker.cli.root:demo", "Show what a cluster does, on this machine."),
         "check": ("mqbroker.cli.root:check", "Check a node, a queue or a configuration file."),
         "user": ("mqbroker.cli.root:user", "Add, change, remove and list users."),
         "data": ("mqbroker.cli.root:data", "Print, export, import and recover stored messages."),
@@ -84,6 +86,16 @@ def address() -> None:
 )
 def check() -> None:
     """Checks for scripts and health probes."""
+
+
+@click.group(
+    name="demo",
+    cls=LazyGroup,
+    epilog="Example: mqbroker demo cluster",
+    lazy={"cluster": ("mqbroker.cli.demo:cluster", "Three brokers with producers and consumers, one of which you may kill.")},
+)
+def demo() -> None:
+    """Demonstrations that start everything they need, and remove it again."""
 
 
 @click.group(

@@ -1,0 +1,151 @@
+"""What the members of a cluster say by management: their links, what waits for whom, and the queues that they know of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from mqbroker.cli.connection import broker_url
+from mqbroker.cli.management import Management, ManagementError, json_object
+from mqbroker.cli.options import ConnectionOptions
+from mqbroker.cli.status import CommandError
+
+PAGE: Final = 1000
+"""Rows of a list that one request asks for."""
+
+Open = Callable[[ConnectionOptions], AbstractContextManager[Management]]
+
+
+@dataclass(slots=True)
+class Link:
+    """What one member says of the link to another, and under which cluster connection."""
+
+    connection: str
+    values: dict[str, Any]
+
+    @property
+    def node_id(self) -> str:
+        return str(self.values["nodeID"])
+
+    @property
+    def state(self) -> str:
+        return str(self.values["state"])
+
+    @property
+    def backlog(self) -> int:
+        return int(self.values["backlog"])
+
+    @property
+    def credits(self) -> int | None:
+        """Bytes that may be sent to the address that has the least left; None: nothing was counted yet."""
+        found = self.values.get("credits") or {}
+        return min(map(int, found.values())) if found else None
+
+
+@dataclass(slots=True)
+class Node:
+    """One member.  ``error`` says why it was not asked or did not answer; then only ``node_id`` and ``place`` are known."""
+
+    node_id: str
+    place: str
+    name: str = ""
+    error: str | None = None
+    links: list[Link] = field(default_factory=list)
+    bindings: list[dict[str, Any]] = field(default_factory=list)
+    twins: list[str] = field(default_factory=list)
+    """Where other brokers with the same node id are."""
+    members: list[dict[str, Any]] = field(default_factory=list)
+    """The topology as this member knows it."""
+
+    def as_json(self) -> dict[str, Any]:
+        if self.error is not None:
+            return {"nodeID": self.node_id, "primary": self.place, "error": self.error}
+        return {
+            "nodeID": self.node_id,
+            "name": self.name,
+            "primary": self.place,
+            "members": self.members,
+            "links": [{"clusterConnection": link.connection, **link.values} for link in self.links],
+            "remoteBindings": self.bindings,
+            "duplicateNodeID": self.twins,
+        }
+
+
+def topology(broker: Management) -> list[dict[str, Any]]:
+    """The members that ``broker`` knows, itself among them."""
+    found = json_object(broker.invoke("broker", "listNetworkTopology"))
+    return [member for member in found if isinstance(member, dict)] if isinstance(found, list) else []
+
+
+def ask_node(broker: Management) -> Node:
+    """What ``broker`` says of itself.  A real Artemis says nothing of its links."""
+    node_id = str(broker.attribute("broker", "NodeID"))
+    members = topology(broker)
+    own = next((str(member.get("primary", "")) for member in members if member.get("nodeID") == node_id), "")
+    node = Node(node_id, own, str(broker.attribute("broker", "Name")), members=members)
+    try:
+        names = broker.attribute("broker", "ClusterConnectionNames")
+    except ManagementError:
+        return node
+    for name in names or ():
+        resource = f"clusterconnection.{name}"
+        node.links += [Link(str(name), values) for values in json_object(broker.attribute(resource, "LinksAsJSON"))]
+        node.twins += list(broker.attribute(resource, "ContestedBy"))
+        node.bindings += [row | {"clusterConnection": name} for row in rows(broker, resource, "listRemoteBindings")]
+    return node
+
+
+def rows(broker: Management, resource: str, operation: str, options: str = "") -> Iterator[dict[str, Any]]:
+    """All rows of one of the ``list…`` operations, page by page."""
+    number = 1
+    while True:
+        found = json_object(broker.invoke(resource, operation, options, number, PAGE))
+        data = found.get("data", [])
+        yield from data
+        if len(data) < PAGE or number * PAGE >= int(found.get("count", 0)):
+            return
+        number += 1
+
+
+def each_member(connection: ConnectionOptions, broker: Management, opened: Open) -> Iterator[tuple[str, str, Management | CommandError]]:
+    """Node id, place and management of each member, that of ``broker`` first; the error in place of one that is not reached.
+
+    The others are reached where they announce themselves, with the login and the parameters of ``connection``.
+    """
+    node_id = str(broker.attribute("broker", "NodeID"))
+    members = topology(broker)
+    parameters = broker_url(connection).partition("?")[2]
+    members.sort(key=lambda member: (member.get("nodeID") != node_id, str(member.get("primary", ""))))
+    for member in members:
+        place = str(member.get("primary") or "")
+        if member.get("nodeID") == node_id:
+            yield node_id, place, broker
+            continue
+        url = f"tcp://{place}{f'?{parameters}' if parameters else ''}"
+        try:
+            with opened(replace(connection, url=url, quiet=True, silent=True)) as other:
+                yield str(member.get("nodeID")), place, other
+        except CommandError as error:
+            yield str(member.get("nodeID")), place, error
+
+
+def ask_all(connection: ConnectionOptions, broker: Management, opened: Open) -> list[Node]:
+    """Every member that ``broker`` knows, itself first."""
+    found: list[Node] = []
+    for node_id, place, answer in each_member(connection, broker, opened):
+        found.append(Node(node_id, place, error=str(answer)) if isinstance(answer, CommandError) else ask_node(answer))
+    return found
+
+
+def names_of(nodes: list[Node]) -> dict[str, str]:
+    """What to call each node: its name, with the beginning of its id where two have one name or none is known."""
+    known = {node.node_id: node.name for node in nodes}
+    for node in nodes:
+        for link in node.links:
+            known.setdefault(link.node_id, "")
+    names = list(known.values())
+    return {
+        node_id: name if name and names.count(name) == 1 else f"{name}{'/' if name else ''}{node_id[:8]}" for node_id, name in known.items()
+    }

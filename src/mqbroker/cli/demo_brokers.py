@@ -1,0 +1,183 @@
+"""The broker processes of ``mqbroker demo cluster``."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from mqbroker.cli.status import CommandError
+
+QUEUE: Final = "demo"
+START_SECONDS: Final = 60.0
+"""How long a broker may take to start, on a busy machine."""
+STOP_SECONDS: Final = 15.0
+"""After this time a broker that was asked to stop is killed."""
+_ACTIVE: Final = "AMQ221007"
+
+_CONFIGURATION: Final = """<?xml version="1.0" encoding="UTF-8"?>
+<configuration xmlns="urn:activemq">
+   <core xmlns="urn:activemq:core">
+      <name>{name}</name>
+      <security-enabled>false</security-enabled>
+      <persistence-enabled>true</persistence-enabled>
+      <cluster-user>demo</cluster-user>
+      <cluster-password>{password}</cluster-password>
+      <acceptors>
+         <acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor>
+      </acceptors>
+      <connectors>
+{connectors}
+      </connectors>
+      <cluster-connections>
+         <cluster-connection name="demo">
+            <connector-ref>{name}</connector-ref>
+            <retry-interval>200</retry-interval>
+            <message-load-balancing>ON_DEMAND</message-load-balancing>
+            <static-connectors>
+{others}
+            </static-connectors>
+         </cluster-connection>
+      </cluster-connections>
+      <address-settings>
+         <address-setting match="#">
+            <redistribution-delay>0</redistribution-delay>
+            <max-delivery-attempts>-1</max-delivery-attempts>
+         </address-setting>
+      </address-settings>
+      <addresses>
+         <address name="{queue}">
+            <anycast>
+               <queue name="{queue}"/>
+            </anycast>
+         </address>
+      </addresses>
+   </core>
+</configuration>
+"""
+
+
+class Node:
+    """One broker.  Its port is held as long as this object is not closed, so that it comes back to the same one."""
+
+    def __init__(self, number: int, folder: Path) -> None:
+        self.name = f"node{number}"
+        self.folder = folder / self.name
+        self.process: subprocess.Popen[bytes] | None = None
+        self._holder = socket.socket()
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind(("127.0.0.1", 0))
+        self.port = int(self._holder.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        """Where clients of this very node connect."""
+        return f"tcp://127.0.0.1:{self.port}?useTopologyForLoadBalancing=false&reconnectAttempts=0"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "broker.log"
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def configure(self, nodes: Sequence[Node], password: str) -> None:
+        self.folder.mkdir()
+        connectors = "\n".join(f'         <connector name="{each.name}">tcp://127.0.0.1:{each.port}</connector>' for each in nodes)
+        others = "\n".join(f"               <connector-ref>{each.name}</connector-ref>" for each in nodes if each is not self)
+        text = _CONFIGURATION.format(name=self.name, port=self.port, connectors=connectors, others=others, queue=QUEUE, password=password)
+        (self.folder / "broker.xml").write_text(text, encoding="utf-8")
+
+    def start(self) -> None:
+        """Start the process; :meth:`await_active` says when it takes clients."""
+        if self.running:
+            return
+        command = [sys.executable, "-m", "mqbroker.cli.daemon", "--config", str(self.folder / "broker.xml"), "--data", str(self.folder)]
+        with self.log.open("wb") as output:
+            # In a session of its own a broker does not get the Ctrl-C that ends the demonstration.
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def active(self) -> bool:
+        """Does it take clients?  Raises CommandError when it has ended instead."""
+        text = self.log.read_text("utf-8", "replace")
+        if not self.running and _ACTIVE not in text:
+            raise CommandError(f"{self.name} does not start: {text[-2000:].strip()}")
+        return _ACTIVE in text
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if self.process is not None and self.running:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+
+    def close(self) -> None:
+        """End it in order if it can be, in any case for good."""
+        if self.process is not None and self.running:
+            self.process.terminate()
+
+    def closed(self, deadline: float) -> None:
+        process = self.process
+        if process is not None:
+            try:
+                process.wait(max(deadline - time.monotonic(), 0.0))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._holder.close()
+
+
+class Nodes:
+    """A context with ``count`` brokers on ports that the system chose, their data in a temporary folder; nothing is left behind."""
+
+    def __init__(self, count: int) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="mqbroker-demo-")
+        folder = Path(self._temporary.name)
+        self.nodes = [Node(number, folder) for number in range(count)]
+        password = secrets.token_hex(8)
+        for node in self.nodes:
+            node.configure(self.nodes, password)
+
+    def __enter__(self) -> list[Node]:
+        try:
+            for node in self.nodes:
+                node.start()
+            await_active(self.nodes)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self.nodes
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        # A second Ctrl-C must not leave processes behind.
+        kept = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            for node in self.nodes:
+                node.close()
+            deadline = time.monotonic() + STOP_SECONDS
+            for node in self.nodes:
+                node.closed(deadline)
+            self._temporary.cleanup()
+        finally:
+            signal.signal(signal.SIGINT, kept)
+
+
+def await_active(nodes: Sequence[Node]) -> None:
+    """Wait until all take clients.  Raises CommandError with the reason when one does not."""
+    deadline = time.monotonic() + START_SECONDS
+    while not all(node.active() for node in nodes):
+        if time.monotonic() > deadline:
+            waiting = next(node for node in nodes if not node.active())
+            text = waiting.log.read_text("utf-8", "replace")[-2000:]
+            raise CommandError(f"{waiting.name} has not started within {START_SECONDS:g} s: {text}")
+        time.sleep(0.05)
