@@ -169,11 +169,6 @@ class QueueTests(SynchronousTestCase):
         result = self.run_with(FakeManagement(listQueues=self.queues("a", "b", "c")), "queue", "stat", "--maxRows", "2")
         self.assertIn("WARNING: the displayed queues are 2/3, set maxRows to display more queues.", result.out)
 
-    def test_stat_of_a_cluster_says_that_it_asks_one_broker(self) -> None:
-        result = self.run_with(FakeManagement(listQueues=self.queues("a")), "queue", "stat", "--clustered", "--json")
-        self.assertEqual([entry["name"] for entry in json.loads(result.out)["data"]], ["a"])
-        self.assertIn("only the broker of this connection", result.err)
-
     def test_stat_filters(self) -> None:
         broker = FakeManagement(listQueues=self.queues())
         self.run_with(broker, "queue", "stat", "--field", "MESSAGE_COUNT", "--operation", "GREATER_THAN", "--value", "0")

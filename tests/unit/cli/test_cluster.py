@@ -1,0 +1,221 @@
+"""``mqbroker cluster``, its pictures, and ``queue stat --clustered``: against members that answer from tables."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cli.cluster_graph import draw_svg, draw_text
+from mqbroker.cli.cluster_nodes import Link, Node, names_of
+from mqbroker.cli.management import ManagementError
+from mqbroker.cli.options import ConnectionOptions
+from mqbroker.cli.status import NoConnection
+from tests.unit.cli.runner import FakeManagement, Result, mqbroker
+
+A, B, C = "aaaaaaaa-1", "bbbbbbbb-2", "cccccccc-3"
+PLACES = {A: "127.0.0.1:1001", B: "127.0.0.1:1002", C: "127.0.0.1:1003"}
+MEMBERS = json.dumps([{"nodeID": node_id, "primary": place, "live": place} for node_id, place in PLACES.items()])
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def link(node_id: str, **more: Any) -> dict[str, Any]:
+    values = {"nodeID": node_id, "state": "connected", "link": "started", "target": PLACES[node_id], "backlog": 0, "remoteBindings": 1}
+    counters = {"messagesForwarded": 7, "messagesAcknowledged": 5, "messagesPending": 2, "retries": 0, "lastError": None, "since": None}
+    return values | counters | {"credits": {"x": 4711, "y": 12}} | more
+
+
+def queue(name: str, messages: int, **more: Any) -> dict[str, str]:
+    counters = ("consumerCount", "messageCount", "messagesAdded", "deliveringCount", "messagesAcked", "scheduledCount")
+    values = {"name": name, "address": name, "routingType": "ANYCAST", "internalQueue": "false"} | dict.fromkeys(counters, messages)
+    return {key: str(value) for key, value in (values | more).items()}
+
+
+def member(node_id: str, name: str, links: list[dict[str, Any]], queues: list[dict[str, str]] | None = None, **more: Any) -> FakeManagement:
+    binding = {"name": "q", "address": "q", "nodeID": B, "distance": "1", "consumerCount": "3", "filter": None} | {
+        "connected": "true",
+        "inUse": "true",
+    }
+    answers: dict[str, Any] = {
+        "NodeID": node_id,
+        "Name": name,
+        "listNetworkTopology": MEMBERS,
+        "ClusterConnectionNames": ["cc"],
+        "LinksAsJSON": json.dumps(links),
+        "ContestedBy": [],
+        "listRemoteBindings": json.dumps({"data": [binding], "count": 1}),
+        "listQueues": json.dumps({"data": queues or [], "count": len(queues or [])}),
+    }
+    return FakeManagement(**answers | more)
+
+
+class Case(SynchronousTestCase):
+    def setUp(self) -> None:
+        late = link(C, state="connecting", link="waiting", backlog=9, retries=4, lastError="refused", since=0)
+        self.first = member(A, "one", [link(B), late], [queue("q", 2), queue("activemq.management.x", 1)])
+        self.others: dict[str, FakeManagement] = {PLACES[B]: member(B, "two", [link(A)], [queue("q", 40), queue("r", 1)])}
+        self.asked: list[str | None] = []
+
+    @contextlib.contextmanager
+    def opened(self, options: ConnectionOptions) -> Iterator[FakeManagement]:
+        self.asked.append(options.url)
+        place = (options.url or "").removeprefix("tcp://").partition("?")[0]
+        if place == PLACES[C]:
+            raise NoConnection("Connection failed::refused")
+        yield self.others.get(place, self.first)
+
+    def run_with(self, *arguments: str) -> Result:
+        with mock.patch("mqbroker.cli.cluster.management", self.opened), mock.patch("mqbroker.cli.queue_stat.management", self.opened):
+            return mqbroker(*arguments)
+
+
+class ClusterTests(Case):
+    def test_one_broker(self) -> None:
+        result = self.run_with("cluster")
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("Node one (aaaaaaaa-1) at 127.0.0.1:1001", result.out)
+        for shown in ("this broker", "connecting", "refused", "1970-01-01", "|  12   |", PLACES[B]):
+            self.assertIn(shown, result.out)
+        self.assertNotIn("Node two", result.out)
+
+    def test_every_member_and_one_that_is_away(self) -> None:
+        result = self.run_with("cluster", "--all", "--url", f"tcp://{PLACES[A]}?sslEnabled=true")
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("Node two", result.out)
+        self.assertIn(f"Node {C} at {PLACES[C]} is not reached: Connection failed::refused", result.out)
+        self.assertEqual(self.asked[1:], [f"tcp://{PLACES[node]}?sslEnabled=true" for node in (B, C)])
+
+    def test_json(self) -> None:
+        found = json.loads(self.run_with("cluster", "--json", "--all").out)
+        self.assertEqual([node["nodeID"] for node in found], [A, B, C])
+        self.assertEqual([each["backlog"] for each in found[0]["links"]], [0, 9])
+        self.assertEqual(found[0]["links"][0]["clusterConnection"], "cc")
+        self.assertEqual(found[0]["remoteBindings"][0]["consumerCount"], "3")
+        self.assertEqual(found[2], {"nodeID": C, "primary": PLACES[C], "error": "Connection failed::refused"})
+
+    def test_a_duplicate_node_id_is_shown(self) -> None:
+        self.first.answers["ContestedBy"] = ["10.0.0.9:61616"]
+        self.assertIn("WARNING: another broker has the same node id, at 10.0.0.9:61616", self.run_with("cluster").out)
+        self.assertEqual(json.loads(self.run_with("cluster", "--json").out)[0]["duplicateNodeID"], ["10.0.0.9:61616"])
+
+    def test_an_artemis_shows_its_members(self) -> None:
+        self.first.answers["ClusterConnectionNames"] = ManagementError("Problem while retrieving attribute ClusterConnectionNames")
+        result = self.run_with("cluster")
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn(PLACES[C], result.out)
+
+    def test_rows_are_limited_and_fetched_by_pages(self) -> None:
+        page = {"data": [json.loads(self.first.answers["listRemoteBindings"])["data"][0]] * 1000, "count": 1500}  # type: ignore[arg-type]
+        rest = {"data": page["data"][:500], "count": 1500}  # type: ignore[index]
+        answers = iter([json.dumps(page), json.dumps(rest)])
+
+        def answer(name: str) -> object:
+            return next(answers) if name == "listRemoteBindings" else self.first.answers[name]
+
+        with mock.patch.object(self.first, "_answer", side_effect=answer):
+            self.assertIn("WARNING: the displayed remote bindings are 3/1500", self.run_with("cluster", "--maxRows", "3").out)
+
+    def test_watch_goes_on_until_it_is_interrupted(self) -> None:
+        with mock.patch("mqbroker.cli.cluster.time.sleep", side_effect=[None, KeyboardInterrupt]) as sleep:
+            result = self.run_with("cluster", "--watch", "--sleep", "500")
+        self.assertEqual((result.status, result.out.count("Node one")), (130, 2))
+        sleep.assert_called_with(0.5)
+
+    def test_graph_on_the_terminal_and_in_files(self) -> None:
+        text = self.run_with("cluster", "--graph").out
+        self.assertIn("──▶ [two] connected, backlog 0", text)
+        file, other = Path(self.mktemp() + ".svg"), Path(self.mktemp() + ".txt")
+        self.assertEqual(self.run_with("cluster", "--graph", str(file)).status, 0)
+        self.assertEqual(ElementTree.parse(file).getroot().tag, f"{SVG}svg")
+        self.run_with("cluster", "--graph", str(other))
+        self.assertEqual(other.read_text(), text)
+        self.assertEqual(self.run_with("cluster", "--graph", "/nonexistent/x.svg").status, 1)
+        self.assertEqual(self.run_with("cluster", "--json", "--graph").status, 2)
+
+
+class GraphTests(SynchronousTestCase):
+    nodes = [
+        Node(A, PLACES[A], "one<&>", links=[Link("cc", link(B)), Link("cc", link(C, state="connecting", backlog=9))]),
+        Node(B, PLACES[B], "two", links=[Link("cc", link(A))], twins=["x:1"]),
+        Node(C, PLACES[C], error="refused"),
+    ]
+
+    def test_text(self) -> None:
+        self.assertEqual(
+            draw_text(self.nodes).splitlines(),
+            [
+                "[one<&>] 127.0.0.1:1001",
+                "   ──▶ [two] connected, backlog 0",
+                "   ─╳▶ [cccccccc] connecting, backlog 9",
+                "[two] 127.0.0.1:1002",
+                "   same node id as the broker at x:1",
+                "   ──▶ [one<&>] connected, backlog 0",
+                "[cccccccc] 127.0.0.1:1003",
+                "   not reached: refused",
+            ],
+        )
+
+    def test_svg_has_every_node_and_every_link_with_its_direction(self) -> None:
+        root = ElementTree.fromstring(draw_svg(self.nodes))
+        groups = root.findall(f"{SVG}g")
+        self.assertEqual({group.get("data-node") for group in groups} - {None}, {A, B, C})
+        links = {str(group.get("data-link")): group for group in groups if group.get("data-link")}
+        self.assertEqual(set(links), {"one<&> two", "one<&> cccccccc", "two one<&>"})
+        self.assertEqual("".join(links["one<&> cccccccc"].itertext()), "one<&> to cccccccc: connecting, backlog 9connecting, backlog 9")
+        lines = {name: group.find(f"{SVG}line").attrib for name, group in links.items()}  # type: ignore[union-attr]
+        self.assertIn("stroke-dasharray", lines["one<&> cccccccc"])
+        self.assertNotIn("stroke-dasharray", lines["one<&> two"])
+        there, back = lines["one<&> two"], lines["two one<&>"]
+        self.assertNotEqual((there["x1"], there["y1"]), (back["x2"], back["y2"]))
+
+    def test_one_node_alone(self) -> None:
+        root = ElementTree.fromstring(draw_svg([Node(A, PLACES[A], "one")]))
+        self.assertEqual(len(root.findall(f"{SVG}g")), 1)
+
+    def test_equal_names_get_the_beginning_of_the_id(self) -> None:
+        found = names_of([Node(A, "", "x"), Node(B, "", "x"), Node(C, "", "y")])
+        self.assertEqual(list(found.values()), ["x/aaaaaaaa", "x/bbbbbbbb", "y"])
+
+
+class ClusteredStatTests(Case):
+    def stat(self, *arguments: str) -> Result:
+        return self.run_with("queue", "stat", "--clustered", *arguments)
+
+    def test_sums(self) -> None:
+        result = self.stat("--json")
+        found = json.loads(result.out)
+        self.assertEqual([(entry["name"], entry["messageCount"]) for entry in found["data"]], [("q", 42), ("r", 1)])
+        self.assertEqual(found["data"][0]["nodes"], {A: 2, B: 40})
+        self.assertEqual([node["nodeID"] for node in found["nodes"] if "error" in node], [C])
+        self.assertIn(f"WARNING: {C} at {PLACES[C]} is not counted", result.err)
+
+    def test_a_column_for_each_node(self) -> None:
+        lines = self.stat("--per-node", "--single-line-header").out.splitlines()
+        header = next(line for line in lines if line.startswith("|NAME"))
+        self.assertEqual([cell.strip() for cell in header.split("|")][-4:-1], ["ONE", "TWO", C[:8].upper()])
+        row = next(line for line in lines if line.startswith("|q "))
+        self.assertEqual([cell.strip() for cell in row.split("|")][-4:-1], ["2", "40", ""])
+        self.assertEqual(self.run_with("queue", "stat", "--per-node").status, 2)
+
+    def test_filters_are_about_the_sums(self) -> None:
+        def names(*arguments: str) -> list[str]:
+            return [entry["name"] for entry in json.loads(self.stat("--json", *arguments).out)["data"]]
+
+        count = ("--field", "MESSAGE_COUNT", "--operation")
+        self.assertEqual(names(*count, "GREATER_THAN", "--value", "41"), ["q"])
+        self.assertEqual(names(*count, "LESS_THAN", "--value", "2"), ["r"])
+        self.assertEqual(names(*count, "NOT_EQUALS", "--value", "42"), ["r"])
+        self.assertEqual(names("--queueName", "q"), ["q"])
+        self.assertEqual(names("--field", "NAME", "--operation", "NOT_CONTAINS", "--value", "q"), ["r"])
+        self.assertEqual(self.stat(*count, "EQUALS", "--value", "many").status, 2)
+        self.assertEqual(self.stat("--field", "NAME", "--operation", "LESS_THAN", "--value", "q").status, 2)
+
+    def test_more_than_are_shown(self) -> None:
+        self.assertIn("WARNING: the displayed queues are 1/2", self.stat("--maxRows", "1").out)
+        self.assertIn("activemq.management.x", self.stat("--include-management").out)
