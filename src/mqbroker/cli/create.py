@@ -14,12 +14,11 @@ import click
 
 from mqbroker.cli.instance_files import InstanceSettings, instance_files, parse_destinations
 from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.messaging.remote import LoadBalancing
 
 R = TypeVar("R")
 
 _NOT_YET: Final = {
-    "clustered": "clusters are",
-    "static_cluster": "clusters are",
     "shared_store": "high availability is",
     "replicated": "high availability is",
     "backup": "high availability is",
@@ -73,8 +72,6 @@ def _java_options(command: Callable[..., R]) -> Callable[..., R]:
 def _options_not_yet(command: Callable[..., R]) -> Callable[..., R]:
     decorated = command
     for option in (
-        click.option("--clustered", is_flag=True, hidden=True),
-        click.option("--staticCluster", "--static-cluster", "static_cluster", hidden=True),
         click.option("--shared-store", is_flag=True, hidden=True),
         click.option("--replicated", is_flag=True, hidden=True),
         click.option("--backup", is_flag=True, hidden=True),
@@ -122,8 +119,20 @@ def _options_not_yet(command: Callable[..., R]) -> Callable[..., R]:
 @click.option("--global-max-size", help="Memory that all messages together may take, such as 500M. Default: chosen at start.")
 @click.option("--global-max-messages", type=int, default=-1, show_default=True, help="Messages that may be in memory; -1 is no limit.")
 @click.option("--security-manager", type=click.Choice(["jaas", "basic"]), default="jaas", show_default=True, help="Where users are kept.")
-@click.option("--cluster-user", default=None, help="User of other brokers of a cluster.")
-@click.option("--cluster-password", default=None, help="Password of other brokers of a cluster.")
+@click.option("--clustered", is_flag=True, help="Join the brokers that announce themselves by multicast to 231.7.7.7, port 9876.")
+@click.option(
+    "--static-cluster", "--staticCluster", "static_cluster", metavar="URLS", help="Join the brokers at these URLs, with commas between."
+)
+@click.option("--max-hops", type=click.IntRange(0), default=1, show_default=True, help="How far messages go in the cluster.")
+@click.option(
+    "--message-load-balancing",
+    type=click.Choice([each.value for each in LoadBalancing]),
+    default="ON_DEMAND",
+    show_default=True,
+    help="When messages go to other brokers of the cluster.",
+)
+@click.option("--cluster-user", default=None, help="User of the brokers of a cluster. Default: asked for with --clustered.")
+@click.option("--cluster-password", default=None, help="Their password, the same everywhere. Default: asked for with --clustered.")
 @click.option("--force", is_flag=True, help="Overwrite the configuration of an existing instance. Its data stays.")
 @click.option("--silent", is_flag=True, help="Ask nothing: user admin, password admin and login required where nothing is said.")
 @click.option("--verbose", is_flag=True, help="Print every file that is written.")
@@ -164,6 +173,16 @@ def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
     if port > 65535:
         raise BadUsage(f"--port-offset: {options['default_port']} + {options['port_offset']} is more than 65535")
     asking = sys.stdin.isatty() and not options["silent"]
+    static = _connectors(options["static_cluster"] or "")
+    clustered = options["clustered"] or bool(static)
+    host, cluster_user, cluster_password = options["host"], options["cluster_user"], options["cluster_password"]
+    if clustered:
+        if host == "0.0.0.0":
+            host = _missing("--host", "address at which other brokers reach this one", "localhost", options, asking)
+        cluster_user = cluster_user or _missing("--cluster-user", "user of the brokers of the cluster", "cluster-admin", options, asking)
+        cluster_password = cluster_password or _missing(
+            "--cluster-password", "password of the brokers of the cluster", "password-admin", options, asking, hide=True
+        )
     user = options["user"] or _missing("--user", "user name of the first user", "admin", options, asking)
     password = options["password"] or _missing("--password", "password of the first user", "admin", options, asking, hide=True)
     anonymous = options["anonymous"]
@@ -172,7 +191,7 @@ def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
     return InstanceSettings(
         folder=directory.expanduser().absolute(),
         name=options["name"] or (options["host"] if options["host"] != "0.0.0.0" else socket.gethostname()),
-        host=options["host"],
+        host=host,
         port=port,
         user=user,
         password=password,
@@ -191,11 +210,30 @@ def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
         global_max_size=options["global_max_size"],
         global_max_messages=options["global_max_messages"],
         security_manager=options["security_manager"],
-        cluster_user=options["cluster_user"],
-        cluster_password=options["cluster_password"],
+        cluster_user=cluster_user,
+        cluster_password=cluster_password,
+        clustered=clustered,
+        static_cluster=static,
+        max_hops=options["max_hops"],
+        message_load_balancing=options["message_load_balancing"],
         salt=os.urandom(32),
         python=sys.executable,
     )
+
+
+def _connectors(urls: str) -> list[str]:
+    """The URLs of ``--static-cluster``.  Raises BadUsage for one that cannot be used."""
+    from mqclient.urls import UrlError, parse_transport_uri
+
+    found = [url.strip() for url in urls.split(",") if url.strip()]
+    for url in found:
+        try:
+            parse_transport_uri(url)
+        except UrlError as error:
+            raise BadUsage(f"--static-cluster: {error}") from error
+    if urls and not found:
+        raise BadUsage("--static-cluster: a URL such as tcp://host:61616 is expected")
+    return found
 
 
 def _missing(option: str, text: str, guess: str, options: dict[str, Any], asking: bool, *, hide: bool = False) -> str:

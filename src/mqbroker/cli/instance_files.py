@@ -62,6 +62,10 @@ class InstanceSettings:
     security_manager: str
     cluster_user: str | None
     cluster_password: str | None
+    clustered: bool
+    static_cluster: Sequence[str]
+    max_hops: int
+    message_load_balancing: str
     salt: bytes
     python: str
 
@@ -151,7 +155,7 @@ def _broker_xml(settings: InstanceSettings) -> str:
       <acceptors>
          <acceptor name="artemis">tcp://{escape(host)}:{settings.port}?tcpSendBufferSize=1048576;tcpReceiveBufferSize=1048576;protocols=CORE</acceptor>
       </acceptors>
-
+{_cluster(settings, host)}
       <security-settings>
          <security-setting match="#">
 {permissions}
@@ -195,6 +199,60 @@ def _broker_xml(settings: InstanceSettings) -> str:
       </addresses>
    </core>
 </configuration>
+"""
+
+
+def _cluster(settings: InstanceSettings, host: str) -> str:
+    """The connectors and the cluster connection, with the names that ``artemis create`` gives them."""
+    if not settings.clustered:
+        return ""
+    connectors = [("artemis", f"tcp://{host}:{settings.port}")]
+    connectors += [(f"node{number}", url) for number, url in enumerate(settings.static_cluster)]
+    listed = "\n".join(f'         <connector name="{name}">{escape(url)}</connector>' for name, url in connectors)
+    text = f"""
+      <connectors>
+         <!-- artemis: what other brokers are told of this one -->
+{listed}
+      </connectors>
+"""
+    members = '            <discovery-group-ref discovery-group-name="dg-group1"/>'
+    if settings.static_cluster:
+        refs = "\n".join(f"               <connector-ref>{name}</connector-ref>" for name, _ in connectors[1:])
+        members = f"            <static-connectors>\n{refs}\n            </static-connectors>"
+    else:
+        text += _GROUPS
+    return (
+        text
+        + f"""
+      <cluster-connections>
+         <cluster-connection name="my-cluster">
+            <connector-ref>artemis</connector-ref>
+            <message-load-balancing>{settings.message_load_balancing}</message-load-balancing>
+            <max-hops>{settings.max_hops}</max-hops>
+{members}
+         </cluster-connection>
+      </cluster-connections>
+"""
+    )
+
+
+_GROUPS: Final = """
+      <broadcast-groups>
+         <broadcast-group name="bg-group1">
+            <group-address>231.7.7.7</group-address>
+            <group-port>9876</group-port>
+            <broadcast-period>5000</broadcast-period>
+            <connector-ref>artemis</connector-ref>
+         </broadcast-group>
+      </broadcast-groups>
+
+      <discovery-groups>
+         <discovery-group name="dg-group1">
+            <group-address>231.7.7.7</group-address>
+            <group-port>9876</group-port>
+            <refresh-timeout>10000</refresh-timeout>
+         </discovery-group>
+      </discovery-groups>
 """
 
 

@@ -8,9 +8,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cli.instance_files import parse_destinations
 from mqbroker.cli.status import BadUsage
+from mqbroker.config.configuration import Configuration
 from mqbroker.config.jaas import parse_login_config
 from mqbroker.config.masking import verify_password
 from mqbroker.config.parse import load_configuration
+from mqclient.protocol.discovery import UdpEndpoint
 from tests.unit.cli.runner import Result, mqbroker
 
 
@@ -61,10 +63,59 @@ class CreateTests(SynchronousTestCase):
         self.assertIn("<name>second</name>", (folder / "etc" / "broker.xml").read_text())
 
     def test_variants_that_are_not_there_are_refused_before_anything_is_written(self) -> None:
-        for option in (["--clustered"], ["--replicated"], ["--shared-store"], ["--backup"], ["--static-cluster", "tcp://h:1"], ["--jdbc"]):
+        for option in (["--replicated"], ["--shared-store"], ["--backup"], ["--failover-on-shutdown"], ["--jdbc"]):
             folder, result = self.create(*option)
             self.assertEqual(result.status, 2, option)
             self.assertIn("not supported", result.err)
+            self.assertFalse(folder.exists())
+
+    def loaded(self, folder: Path) -> Configuration:
+        loaded = load_configuration(str(folder / "etc" / "broker.xml"), lambda path: Path(path).read_bytes(), {})
+        self.assertEqual([str(warning) for warning in loaded.warnings], [])
+        return loaded.configuration
+
+    def test_a_cluster_found_by_multicast(self) -> None:
+        folder, result = self.create("--clustered", "--host", "10.0.0.1", "--cluster-user", "cu", "--cluster-password", "c<p")
+        self.assertEqual(result.status, 0, result.err)
+        found = self.loaded(folder)
+        self.assertEqual((found.cluster_user, found.cluster_password), ("cu", "c<p"))
+        self.assertEqual([(uri.host, uri.port) for uri in found.connectors.values()], [("10.0.0.1", 61616)])
+        (connection,) = found.cluster_connections
+        self.assertEqual((connection.name, connection.connector_ref, connection.discovery_group), ("my-cluster", "artemis", "dg-group1"))
+        self.assertEqual((connection.max_hops, connection.message_load_balancing), (1, "ON_DEMAND"))
+        endpoint = UdpEndpoint("231.7.7.7", 9876)
+        (broadcast,) = found.broadcast_groups
+        self.assertEqual((broadcast.endpoint, broadcast.connectors, broadcast.broadcast_period), (endpoint, ("artemis",), 5000))
+        self.assertEqual(found.discovery_groups["dg-group1"].endpoint, endpoint)
+
+    def test_a_cluster_of_known_brokers(self) -> None:
+        urls = "tcp://h1:61616,tcp://h2:61617?sslEnabled=true&verifyHost=true"
+        options = ("--static-cluster", urls, "--silent", "--max-hops", "2", "--message-load-balancing", "STRICT", "--port-offset", "5")
+        folder, result = self.create(*options)
+        self.assertEqual(result.status, 0, result.err)
+        found = self.loaded(folder)
+        (connection,) = found.cluster_connections
+        self.assertEqual((connection.static_connectors, connection.discovery_group), (("node0", "node1"), None))
+        self.assertEqual((connection.max_hops, connection.message_load_balancing), (2, "STRICT"))
+        self.assertEqual(
+            {name: (uri.host, uri.port) for name, uri in found.connectors.items()},
+            {"artemis": ("localhost", 61621), "node0": ("h1", 61616), "node1": ("h2", 61617)},
+        )
+        self.assertEqual((found.cluster_user, found.cluster_password), ("cluster-admin", "password-admin"))
+        self.assertEqual(found.broadcast_groups, [])
+
+    def test_a_cluster_needs_an_address_a_user_and_usable_places(self) -> None:
+        login = ("--cluster-user", "u", "--cluster-password", "p")
+        for options, named in (
+            (("--clustered", *login), "--host"),
+            (("--clustered", "--host", "h"), "--cluster-user"),
+            (("--clustered", "--host", "h", "--cluster-user", "u"), "--cluster-password"),
+            (("--static-cluster", "nonsense", "--host", "h", *login), "--static-cluster"),
+            (("--static-cluster", ",", "--host", "h", *login), "--static-cluster"),
+        ):
+            folder, result = self.create(*options)
+            self.assertEqual(result.status, 2, options)
+            self.assertIn(named, result.err)
             self.assertFalse(folder.exists())
 
     def test_options_of_java_are_accepted_and_named(self) -> None:
