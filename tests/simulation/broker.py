@@ -5,6 +5,7 @@ It lives on while its processes come and go: the disk and the network are the wo
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
+from mqbroker.messaging.queue import Queue
 from mqbroker.server.audit import AuditLog
 from mqbroker.server.management.address_control import AddressControl
 from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
@@ -51,13 +53,19 @@ class _Writer(SimulatedDiskWriter):
 
 
 class BrokerNode:
-    """``slow_disk`` multiplies the time that the disk takes; ``damage_due``: before the next start a bit of its files flips."""
+    """``slow_disk`` multiplies the time that the disk takes; ``damage_due``: before the next start a bit of its files flips.
 
-    def __init__(self, world: World, network: Network, ledger: Ledger, store_class: type[FileStore] = FileStore) -> None:
+    ``name`` tells brokers of one world apart: each has chance of its own.
+    """
+
+    def __init__(
+        self, world: World, network: Network, ledger: Ledger, store_class: type[FileStore] = FileStore, name: str = "broker"
+    ) -> None:
         self.world = world
+        self.name = name
         self.network = network
         self.ledger = ledger
-        self.plan = Plan.draw(world.generator("plan"))
+        self.plan = Plan.draw(self.generator("plan"))
         self._settings = replace(STORE, compress_pages=self.plan.compress_pages, purge_page_folders=self.plan.purge_page_folders)
         self._others_bytes = 0
         """What other programs have on the disk, beyond what is always there."""
@@ -69,7 +77,7 @@ class BrokerNode:
         self.damage_seen = False
         """The broker has ended because it read a damaged page."""
         self.slow_disk = 1.0
-        self.disk = SimulatedDisk(world.generator("disk"))
+        self.disk = SimulatedDisk(self.generator("disk"))
         self.disk.on_crash = self._power_lost
         self.starts = 0
         self.messages_recovered = 0
@@ -80,14 +88,17 @@ class BrokerNode:
         self.server: Server
         self.running = False
         self._store_class = store_class
-        self._clock_rng = world.generator("broker clock")
-        self._disk_rng = world.generator("disk writer")
-        self._entropy = world.generator("broker entropy")
+        self._clock_rng = self.generator("broker clock")
+        self._disk_rng = self.generator("disk writer")
+        self._entropy = self.generator("broker entropy")
         self._turn_ready = False
         self._downtime = 0.5
         self._failures_known = 0
         """Refusals of the disk that are accounted for."""
         self._synced_at_failure: int | None = None
+
+    def generator(self, purpose: str) -> random.Random:
+        return self.world.generator(purpose if self.name == "broker" else f"{self.name} {purpose}")
 
     # --- start
 
@@ -107,7 +118,7 @@ class BrokerNode:
         if self.damage_due and self.damage is None:
             self.damage_due = False
             self.damage = damage.inflict(self.world, self.disk, STORE)
-        self.process = Process(self.world, f"broker life {self.starts}", self._clock_rng)
+        self.process = self.make_process()
         self.running = True
         try:
             self._start()
@@ -118,6 +129,15 @@ class BrokerNode:
         else:
             if self.damage is not None and not self.damage.late:
                 self.world.violation(f"the broker starts although {self.damage}")
+
+    def make_process(self) -> Process:
+        return Process(self.world, f"{self.name} life {self.starts}", self._clock_rng)
+
+    def configuration(self) -> Configuration:
+        return configuration(self.plan)
+
+    def join_others(self) -> None:
+        """The broker is there: whoever it works with may be looked for."""
 
     def _does_not_start(self, error: Exception) -> None:
         """Where the disk or an operator can help, that happens, and the broker is started again."""
@@ -155,7 +175,7 @@ class BrokerNode:
         if self.node_id not in ("", self.store.node_id):
             self.world.violation(f"the node id was {self.node_id} and is {self.store.node_id} now")
         self.node_id = self.store.node_id
-        settings = configuration(self.plan)
+        settings = self.configuration()
         self.messaging = Messaging(
             self.store,
             process,
@@ -170,6 +190,7 @@ class BrokerNode:
         self.messaging.core.apply_settings()
         for problem in self.messaging.deploy(settings.addresses):
             self.world.violation(f"not deployed: {problem}")
+        self.messaging.deploy_diverts(settings.diverts)
         security = SecurityManager(settings, None, _at_once, process, _no_file)
         self.server = Server(settings, self.store, process, self.messaging, security, lambda: f"{self._entropy.getrandbits(32):08x}")
         self._manage()
@@ -177,6 +198,7 @@ class BrokerNode:
         self.messaging.start()
         self.server.start()
         self.network.listen(process, self._accept)
+        self.join_others()
         self.world.note(f"{process.name} has started with {self.messages_recovered} messages")
 
     def _manage(self) -> None:
@@ -221,6 +243,9 @@ class BrokerNode:
         process = self.process
         self.world.note(f"{process.name} is asked to stop")
         self.network.stop_listening()
+        self.end_services(process, downtime)
+
+    def end_services(self, process: Process, downtime: float) -> None:
         self.server.stop()
         self.messaging.stop()
         self.store.stop(lambda: self._stopped(process, downtime))
@@ -327,7 +352,7 @@ class BrokerNode:
         core = self.messaging.core
         for name, queue in core.queues.items():
             counts = (queue.message_count, queue.references.count, queue.delivering, queue.scheduled.count, queue.consumer_count)
-            if any(counts):
+            if any(counts) and not self.is_own(queue):
                 found.append(f"queue {name}: messages, waiting, delivering, scheduled, consumers are {counts}")
         for name, address in core.addresses.items():
             if address.memory.size or address.memory.messages or address.memory.waiting:
@@ -335,9 +360,12 @@ class BrokerNode:
         if core.global_memory.size or core.global_memory.messages:
             found.append(f"all addresses account for {core.global_memory.size} bytes, {core.global_memory.messages} messages")
         found += [f"queue {name} is left, which nobody uses" for name in OWN_QUEUES if name in core.queues]
-        found += [f"temporary queue {name} is left" for name, queue in core.queues.items() if queue.definition.temporary]
-        if self.server.connections or self.server.sessions.by_name:
-            found.append(f"{len(self.server.connections)} connections and {len(self.server.sessions.by_name)} sessions are left")
+        found += [
+            f"temporary queue {name} is left"
+            for name, queue in core.queues.items()
+            if queue.definition.temporary and not self.is_own(queue)
+        ]
+        found += self.connection_problems()
         files = self.disk.list(STORE.large_messages_directory)
         if files:
             found.append(f"bodies of large messages are left: {files}")
@@ -347,6 +375,15 @@ class BrokerNode:
         if self.store.backlog:
             found.append(f"{self.store.backlog} bytes wait for the disk")
         return found
+
+    def is_own(self, queue: Queue) -> bool:
+        """Does the queue serve the broker itself, so that it may have consumers?"""
+        return False
+
+    def connection_problems(self) -> list[str]:
+        if self.server.connections or self.server.sessions.by_name:
+            return [f"{len(self.server.connections)} connections and {len(self.server.sessions.by_name)} sessions are left"]
+        return []
 
 
 def _options(settings: Configuration) -> MessagingOptions:

@@ -86,7 +86,8 @@ class Pipe:
         if not self.reading or not self.buffer or self.lost or not connection.reachable(self):
             return
         network = connection.network
-        if (pause := connection.reader(self).paused_until - network.world.now) > 0:
+        paused = connection.reader(self).paused_until - network.world.now
+        if (pause := max(paused, network.held(connection.client, self.direction))) > 0:
             self._scheduled = True
             network.world.schedule(pause, self._deliver)
             return
@@ -128,7 +129,7 @@ class SimulatedConnection:
 
     def __init__(self, network: Network, number: int, client: Process, broker: Process, handler: LinkHandler) -> None:
         self.network = network
-        self.name = f"connection {number} of {client.name}"
+        self.name = f"connection {number} of {client.name}{network.label}"
         self.client = client
         self.broker = broker
         self.severed = False
@@ -160,12 +161,14 @@ class SimulatedConnection:
     # --- both ends
 
     def _write(self, pipe: Pipe, data: bytes) -> None:
-        # Who has closed, or was told that the other end is gone, writes into the void.
+        # Who has closed, or was told that the other end is gone, writes into the void; so does what a process left behind.
+        if not self.writer(pipe).alive:
+            return
         if self._open[_other(pipe.direction)] and not self._closing[pipe.direction] and not (pipe.lost or self.severed):
             pipe.write(data)
 
     def _close(self, pipe: Pipe) -> None:
-        if self._closing[pipe.direction]:
+        if self._closing[pipe.direction] or not self.writer(pipe).alive:
             return
         self._closing[pipe.direction] = True
         if pipe.lost:
@@ -174,6 +177,8 @@ class SimulatedConnection:
             self.emptied(pipe)
 
     def _abort(self, pipe: Pipe) -> None:
+        if not self.writer(pipe).alive:
+            return
         self._closing[pipe.direction] = True
         schedule, latency = self.network.world.schedule, self.network.latency
         schedule(0.0, self._lost, _other(pipe.direction), "aborted")
@@ -212,6 +217,9 @@ class SimulatedConnection:
 
     def reader(self, pipe: Pipe) -> Process:
         return self.broker if pipe is self._up else self.client
+
+    def writer(self, pipe: Pipe) -> Process:
+        return self.client if pipe is self._up else self.broker
 
     def reachable(self, pipe: Pipe) -> bool:
         return self.reader(pipe).alive and self._open[pipe.direction]
@@ -261,9 +269,27 @@ class SimulatedConnection:
                 return
         network.world.schedule(network.notice(), self._lost, TO_CLIENT, "the broker is gone")
 
+    def client_died(self, machine: bool) -> None:
+        """The same for the client's process, when that may end before the run does."""
+        network = self.network
+        self._open[TO_CLIENT] = False
+        if not self._open[TO_BROKER]:
+            return
+        self._down.buffer.clear()
+        if machine:
+            self.keep_some(self._up)
+            if network.rng.random() < 0.3:
+                self._fall_silent([self._up, self._down])
+                return
+        network.world.schedule(network.notice(), self._lost, TO_BROKER, "the client is gone")
+
     def _lost(self, direction: str, reason: str) -> None:
         """The end that a direction leads to learns that the connection is over."""
         if not self._open[direction]:
+            return
+        held = self.network.held(self.client, direction)
+        if held > 0 and reason not in ("closed", "aborted"):
+            self.network.world.schedule(held, self._lost, direction, reason)
             return
         process = self.broker if direction == TO_BROKER else self.client
         if process.paused:
@@ -309,6 +335,9 @@ Accept = Callable[[BrokerTransport, str], ServerEnd]
 class Network:
     """Connects clients with the broker that listens, if one does.  ``slow`` multiplies all delays."""
 
+    label = ""
+    """What connections are called beside their number and client."""
+
     def __init__(self, world: World) -> None:
         self.world = world
         self.rng = world.generator("network")
@@ -342,9 +371,18 @@ class Network:
                 connection.set_reading(TO_CLIENT, False)
                 self.world.schedule(seconds, connection.set_reading, TO_CLIENT, True)
 
+    def held(self, client: Process, direction: str) -> float:
+        """For how many more seconds nothing gets through between the client and the broker, in this direction."""
+        return 0.0
+
     def _arrive(self, client: Process, handler: LinkHandler, result: Deferred[Any]) -> None:
+        if result.called or not client.alive:
+            return  # nobody wants it any more
+        if (held := self.held(client, TO_BROKER)) > 0:
+            self.world.schedule(held, self._arrive, client, handler, result)
+            return
         if self._listener is None or not self._listener[0].alive:
-            self.world.schedule(self.latency(), self._refused, client, result)
+            self.world.schedule(max(self.latency(), self.held(client, TO_CLIENT)), self._refused, client, result)
             return
         broker, accept = self._listener
         if broker.paused:
@@ -363,7 +401,9 @@ class Network:
             result.errback(NotConnectedError(reason))
 
     def _established(self, client: Process, connection: SimulatedConnection, result: Deferred[Any]) -> None:
-        if client.paused:
+        if (held := self.held(client, TO_CLIENT)) > 0:
+            self.world.schedule(held, self._established, client, connection, result)
+        elif client.paused:
             self.world.schedule(client.paused_until - self.world.now, self._established, client, connection, result)
         elif client.alive and not result.called:
             result.callback(connection)

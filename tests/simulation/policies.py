@@ -11,6 +11,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+DIVERT = "auditing"
+"""The divert that clusters may have."""
 DEAD_LETTERS, EXPIRED = "dead.letters", "expired"
 PERISHABLES, SORTED, PARCELS = "perishables", "sorted", "auto.parcels"
 SORTED_QUEUE = "sorted.red"

@@ -10,7 +10,7 @@ from mqclient.core.session import Session
 from mqclient.errors import MQError, QueueDoesNotExistError, TransactionRolledBackError
 from mqclient.wire.message import KEY_ORIGINAL_QUEUE
 from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent, Unit
-from tests.simulation.policies import OWN_QUEUES, PERISHABLES
+from tests.simulation.policies import DIVERT, OWN_QUEUES, PERISHABLES
 from tests.simulation.settings import QUEUES
 from tests.simulation.workload import COLOR, IDENTITY, Actor, Sender, body_of
 
@@ -24,8 +24,9 @@ REFUSED_MAX = 3
 
 
 def copy_of(message: ClientMessage, queue: str, ledger: Ledger) -> Copy:
-    """Which copy this is, also as a dead letter."""
-    return ledger.key(str(message.get(KEY_ORIGINAL_QUEUE) or queue)), str(message.get(IDENTITY))
+    """Which copy this is, also as a dead letter; what a divert has made is a copy of its own."""
+    origin = message.get(KEY_ORIGINAL_QUEUE)
+    return ledger.key(str(origin) if origin not in (None, DIVERT) else queue), str(message.get(IDENTITY))
 
 
 async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy:

@@ -1,0 +1,46 @@
+"""What must follow from what clients of a cluster were told, where that differs from what one broker promises.
+
+A copy is a message on a queue, wherever in the cluster: an anycast queue or a shared subscription gets each message once, on one of the
+nodes.  A subscription that only one node has gets what was sent elsewhere only while the other node knew of it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Sent, Subscription, Unit
+
+
+class ClusterLedger(Ledger):
+    """``homes``: to which node a client, or the subscription of one, belongs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost_memory = True
+        self.homes: dict[str, str] = {}
+        self.doubtful: dict[str, set[str]] = defaultdict(set)
+        """By identity: the queues that may not have been known where the message was sent."""
+
+    def _check_copy(self, message: Sent, copy: Copy, asked: dict[Copy, list[Unit]], subscription: Subscription | None = None) -> list[str]:
+        if not self.by_copy.get(copy):
+            elsewhere = subscription is not None and self.homes[subscription.queue] != self.homes[message.producer]
+            if elsewhere or copy[0] in self.doubtful[message.identity]:
+                return []
+        found = super()._check_copy(message, copy, asked, subscription)
+        done = [unit.name for unit in asked.get(copy, []) if unit.outcome is Outcome.DONE]
+        if len(done) > 1:
+            found.append(f"{copy} was acknowledged {len(done)} times: by {', '.join(done)}")
+        return found
+
+    def _check_ids(self) -> list[str]:
+        """On each node a message id belongs to one message for ever."""
+        found = []
+        owners: dict[tuple[str, int], str] = {}
+        for receipt in self.receipts:
+            if receipt.who == DRAIN:
+                continue
+            identity, home = receipt.copy[1], self.homes[receipt.who]
+            owner = owners.setdefault((home, receipt.message_id), identity)
+            if owner != identity:
+                found.append(f"message id {receipt.message_id} of {home} was used for {owner} and for {identity}")
+        return found

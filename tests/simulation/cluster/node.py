@@ -1,0 +1,129 @@
+"""A broker of a simulated cluster, with its cluster connection as :mod:`mqbroker.clustering` makes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mqbroker.cluster.connection import ClusterConnection
+from mqbroker.clustering import Clustering
+from mqbroker.config.configuration import Configuration
+from mqbroker.messaging.queue import Queue
+from tests.simulation.broker import BrokerNode
+from tests.simulation.cluster.fabric import Fabric, FabricRuntime, HostProcess
+from tests.simulation.cluster.plan import ClusterPlan, node_name
+from tests.simulation.model import Ledger
+from tests.simulation.world import Process, World
+
+INTERNAL = ("$.artemis.internal", "activemq.notifications", "notif.", "activemq.management")
+"""Beginnings of the addresses and queues by which brokers talk to each other."""
+SF = "$.artemis.internal.sf.cluster."
+
+
+class ClusterNode(BrokerNode):
+    """``away``: it does not start by itself."""
+
+    def __init__(self, world: World, fabric: Fabric, ledger: Ledger, plan: ClusterPlan, number: int) -> None:
+        super().__init__(world, fabric.add(node_name(number)), ledger, name=node_name(number))
+        self.fabric = fabric
+        self.cluster_plan = plan
+        self.number = number
+        self.away = False
+        self.clustering: Clustering | None = None
+        self._stopping: Process | None = None
+
+    # --- life
+
+    def make_process(self) -> Process:
+        return HostProcess(self.world, f"{self.name} life {self.starts}", self._clock_rng, self.name, self.skew_ms)
+
+    @property
+    def skew_ms(self) -> int:
+        return self.cluster_plan.skews[self.number]
+
+    def configuration(self) -> Configuration:
+        return self.cluster_plan.configuration(self.number)
+
+    def start(self) -> None:
+        if not self.away:
+            super().start()
+
+    def join_others(self) -> None:
+        self.clustering = Clustering(self.server, FabricRuntime(self.process, self.fabric), Path("etc"))
+        self.clustering.start()
+
+    def go_away(self, machine: bool) -> None:
+        """Leave, and stay away until :meth:`come_back`."""
+        self.away = True
+        self.crash(machine, 0.0)
+
+    def come_back(self) -> None:
+        self.away = False
+        self.start()
+
+    def heal(self) -> None:
+        super().heal()
+        self.process.wall_offset_ms = self.skew_ms
+
+    def stop(self, downtime: float) -> None:
+        process = self.process
+        if not self.running or self._stopping is process:
+            return
+        self._stopping = process
+        self.world.note(f"{process.name} is asked to stop")
+        self.network.stop_listening()
+        left: Any = self.clustering.stop() if self.clustering is not None else None
+        if left is None:
+            self.end_services(process, downtime)
+        else:
+            left.addCallback(lambda _: self.end_services(process, downtime))
+
+    def end_services(self, process: Process, downtime: float) -> None:
+        if process is self.process and process.alive:
+            super().end_services(process, downtime)
+
+    def _dies(self, machine: bool) -> None:
+        process = self.process
+        super()._dies(machine)
+        self.fabric.process_died(process, machine)
+
+    # --- what the checks look at
+
+    @property
+    def connection(self) -> ClusterConnection:
+        assert self.clustering is not None and self.clustering.manager is not None
+        return self.clustering.manager.default
+
+    def count(self, queue: str) -> int:
+        found = self.messaging.core.queues.get(queue)
+        return 0 if found is None else found.message_count
+
+    def backlog(self, other: ClusterNode) -> int:
+        """Messages that wait for another node."""
+        return self.count(f"{SF}{other.node_id}")
+
+    def known_queues(self) -> dict[str, int]:
+        """The queues of other nodes that messages would go to, by queue and node id; the number tells lives of a binding apart."""
+        return {binding.cluster_name: id(binding) for binding in self.messaging.core.routing.remote_bindings()}
+
+    def is_own(self, queue: Queue) -> bool:
+        return queue.name.startswith(INTERNAL) or queue.address.name.startswith(INTERNAL)
+
+    def idle_problems(self) -> list[str]:
+        found = [f"{self.name}: {problem}" for problem in super().idle_problems()]
+        for name, queue in self.messaging.core.queues.items():
+            counts = (queue.message_count, queue.references.count, queue.delivering, queue.scheduled.count)
+            if self.is_own(queue) and any(counts):
+                found.append(f"{self.name}: {name}: messages, waiting, delivering, scheduled are {counts}")
+        return found
+
+    @property
+    def strangers(self) -> list[str]:
+        """Connections that are not of other brokers."""
+        return [connection.remote for connection in self.server.connections.values() if not connection.cluster_authorized]
+
+    def connection_problems(self) -> list[str]:
+        most = 4 * self.cluster_plan.nodes
+        if self.strangers or len(self.server.connections) > most:
+            return [f"{len(self.server.connections)} connections are left, of strangers: {self.strangers}"]
+        return []

@@ -1,0 +1,171 @@
+"""How the clusters of different runs differ, and the configuration of each node."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from mqbroker.config.cluster import (
+    BroadcastGroupConfiguration,
+    ClusterConnectionConfiguration,
+    DiscoveryGroupConfiguration,
+    DivertConfiguration,
+)
+from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
+from mqclient.protocol.discovery import UdpEndpoint
+from mqclient.urls import TransportUri
+from tests.simulation.policies import DIVERT
+from tests.simulation.settings import ANYCAST, DISK_SCAN_MS, MULTICAST
+
+ANYCAST_QUEUES = ("orders", "jobs", "shipped", "audit")
+SHARED = "news.shared"
+"""A subscription that all nodes have: each message goes to one of them."""
+SORTED, SORTED_QUEUE = "paints", "paints.red"
+"""An address with one queue, which takes red messages only."""
+ENDPOINT = UdpEndpoint("231.7.7.7", 9876)
+TTL_MS = 1500
+
+
+def node_name(number: int) -> str:
+    return f"node{number}"
+
+
+def subscription(number: int) -> str:
+    """The durable subscription that only one node has."""
+    return f"news.{node_name(number)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """``shape``: every node has connectors to all others (full), all to the first (star), to their neighbours only (chain), or they
+    discover each other (discovery).  ``away`` is a node that does not come back while the others are judged, and when it goes; in a chain
+    that would leave nodes that cannot reach each other.
+    """
+
+    nodes: int
+    shape: str
+    load_balancing: str
+    redistribution_delay: int
+    skews: tuple[int, ...]
+    """ms by which the wall clock of each node is wrong."""
+    divert: bool
+    min_large: int
+    confirmation_window: int
+    producer_window: int
+    retry_interval: int
+    reconnect_attempts: int
+    paging: int
+    away: tuple[int, float] | None
+
+    @staticmethod
+    def draw(rng: random.Random) -> ClusterPlan:
+        nodes = rng.choice((2, 2, 3, 3, 4, 5))
+        skew = rng.choice((0, 2000, 2000, 20_000))
+        shape = rng.choice(("full", "full", "star", "chain", "discovery", "discovery"))
+        return ClusterPlan(
+            nodes,
+            shape,
+            rng.choice(("ON_DEMAND", "ON_DEMAND", "ON_DEMAND", "STRICT", "OFF", "OFF_WITH_REDISTRIBUTION")),
+            rng.choice((0, 0, 0, 200, -1)),
+            tuple(rng.randrange(-skew, skew + 1) for _ in range(nodes)),
+            rng.random() < 0.4,
+            rng.choice((1024, 1024, 3000, 102_400)),
+            rng.choice((-1, 2000, 10_485_760)),
+            rng.choice((4000, 1_048_576, -1)),
+            rng.choice((20, 200)),
+            rng.choice((-1, -1, -1, 3)),
+            rng.choice((-1, -1, -1, 0, 3000)),
+            (rng.randrange(1, nodes), rng.uniform(0.5, 5.0)) if rng.random() < 0.15 and shape != "chain" else None,
+        )
+
+    @property
+    def redistributes(self) -> bool:
+        return self.redistribution_delay >= 0 and self.load_balancing in ("ON_DEMAND", "OFF_WITH_REDISTRIBUTION")
+
+    @property
+    def max_skew(self) -> float:
+        """Seconds between the clocks of two nodes."""
+        return (max(self.skews) - min(self.skews)) / 1000
+
+    def neighbours(self, number: int) -> tuple[int, ...]:
+        """To which nodes this one has links."""
+        if self.shape == "chain":
+            return tuple(other for other in (number - 1, number + 1) if 0 <= other < self.nodes)
+        return tuple(other for other in range(self.nodes) if other != number)
+
+    def _static(self, number: int) -> tuple[str, ...] | None:
+        if self.shape == "discovery":
+            return None
+        if self.shape == "star":
+            return (node_name(0),) if number else ()
+        return tuple(node_name(other) for other in self.neighbours(number))
+
+    def configuration(self, number: int) -> Configuration:
+        """Of one node."""
+        discovery = self.shape == "discovery"
+        cluster = ClusterConnectionConfiguration(
+            "cluster",
+            node_name(number),
+            check_period=500,
+            connection_ttl=TTL_MS,
+            min_large_message_size=self.min_large,
+            call_timeout=3000,
+            retry_interval=self.retry_interval,
+            retry_interval_multiplier=1.5,
+            max_retry_interval=500,
+            reconnect_attempts=self.reconnect_attempts,
+            message_load_balancing=self.load_balancing,
+            max_hops=self.nodes - 1 if self.shape == "chain" else 1,
+            confirmation_window_size=self.confirmation_window,
+            producer_window_size=self.producer_window,
+            notification_interval=200,
+            static_connectors=self._static(number),
+            allow_direct_connections_only=self.shape == "chain",
+            discovery_group="discovery" if discovery else None,
+        )
+        settings: dict[str, dict[str, Any]] = {
+            "#": {
+                "max_delivery_attempts": -1,
+                "redistribution_delay": self.redistribution_delay,
+            }
+        }
+        for address in ("jobs", "news"):
+            settings[address] = {"address_full_policy": "PAGE", "max_size_bytes": self.paging, "page_size_bytes": 1500}
+        return Configuration(
+            name=node_name(number),
+            cluster_user="cluster",
+            cluster_password="secret",
+            security_enabled=False,
+            addresses=list(self._addresses(number)),
+            address_settings=settings,
+            connectors={node_name(each): TransportUri("tcp", node_name(each), 61616, {}, node_name(each)) for each in range(self.nodes)},
+            broadcast_groups=[BroadcastGroupConfiguration("broadcast", ENDPOINT, 500, (node_name(number),))] if discovery else [],
+            discovery_groups={"discovery": DiscoveryGroupConfiguration("discovery", ENDPOINT, 2500)} if discovery else {},
+            cluster_connections=[cluster],
+            diverts=[DivertConfiguration(DIVERT, "orders", ("audit",), routing_type="PASS")] if self.divert else [],
+            message_expiry_scan_period=5000,
+            address_queue_scan_period=5000,
+            connection_ttl_check_interval=500,
+            disk_scan_period=DISK_SCAN_MS,
+        )
+
+    def _addresses(self, number: int) -> list[AddressConfiguration]:
+        def address(name: str, kind: int, queues: tuple[str, ...], selector: str | None = None) -> AddressConfiguration:
+            entries = [QueueConfiguration(queue, name, kind, filter_string=selector, configuration_managed=True) for queue in queues]
+            return AddressConfiguration(name, frozenset((kind,)), entries)
+
+        return [
+            *(address(name, ANYCAST, (name,)) for name in ANYCAST_QUEUES),
+            address(SORTED, ANYCAST, (SORTED_QUEUE,), "color = 'red'"),
+            address("news", MULTICAST, (SHARED, subscription(number))),
+        ]
+
+    def queues(self, number: int) -> tuple[str, ...]:
+        """All queues of a node from its configuration."""
+        return (*ANYCAST_QUEUES, SORTED_QUEUE, SHARED, subscription(number))
+
+    @property
+    def everywhere(self) -> tuple[str, ...]:
+        """The queues that all nodes have."""
+        return (*ANYCAST_QUEUES, SORTED_QUEUE, SHARED)

@@ -1,0 +1,336 @@
+"""One run of a simulated cluster.  Many of them: :mod:`tests.simulation.many`."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.logger import globalLogPublisher
+
+from mqbroker.cluster.connectors import announced_form
+from mqbroker.server.liveness import CONNECTION_TTL_MS
+from mqclient.wire.primitives import TransportConfiguration
+from tests.simulation import limits
+from tests.simulation.cluster import faults
+from tests.simulation.cluster.actors import (
+    ClusterAsynchronousSender,
+    ClusterBlockingSender,
+    ClusterReceiver,
+    ClusterSubscriber,
+    ClusterTransactedReceiver,
+    ClusterTransactedSender,
+    Drain,
+    Place,
+    Watcher,
+)
+from tests.simulation.cluster.fabric import Fabric
+from tests.simulation.cluster.ledger import ClusterLedger
+from tests.simulation.cluster.node import ClusterNode
+from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, ClusterPlan, subscription
+from tests.simulation.run import FailureObserver, Result
+from tests.simulation.workload import Actor
+from tests.simulation.world import SimulationError, World
+
+EVENTS_MAX = 1_500_000
+PATIENCE = 60.0
+"""Seconds of virtual time that clients have to end their work when nothing fails any more."""
+CONVERGENCE_SECONDS = 30.0
+"""Seconds, beyond the difference of their clocks, in which all members and clients must agree on who is there."""
+STRANDED_SECONDS = 90.0
+"""Seconds in which what waits must reach a consumer elsewhere: a message that was moved before may wait for some of them."""
+SCHEDULED_MAX = 100.0
+DRAINS_MAX = 8
+
+
+class ClusterSimulation:
+    """Nodes and their clients in one virtual world."""
+
+    def __init__(self, seed: int) -> None:
+        self.world = World(seed, EVENTS_MAX)
+        self.ledger = ClusterLedger()
+        self.fabric = Fabric(self.world)
+        self.plan = ClusterPlan.draw(self.world.generator("cluster plan"))
+        self.nodes = [ClusterNode(self.world, self.fabric, self.ledger, self.plan, number) for number in range(self.plan.nodes)]
+        self.schedule = faults.draw(self.world.generator("cluster faults"), self.plan.nodes, self.plan.away)
+        self.actors: list[Actor] = []
+        self.watchers: list[Watcher] = []
+
+    def run(self) -> Result:
+        """Work under faults, heal, converge, drain, check."""
+        world = self.world
+        observer = FailureObserver(world)
+        globalLogPublisher.addObserver(observer)
+        gc.disable()
+        try:
+            with limits.small():
+                self._run()
+        except SimulationError as error:
+            world.violation(str(error))
+        finally:
+            while gc.collect():
+                pass
+            gc.enable()
+            globalLogPublisher.removeObserver(observer)
+        return Result(
+            world.seed,
+            world.violations,
+            self.schedule,
+            world.log,
+            world.events,
+            len(self.ledger.sent),
+            len(self.ledger.receipts),
+            sum(node.starts for node in self.nodes) - len(self.nodes) + 1,
+            f"{self.plan}",
+            "python -m tests.simulation --cluster",
+        )
+
+    def connector(self, node: ClusterNode) -> TransportConfiguration:
+        return announced_form(self.plan.configuration(node.number).connectors[node.name])
+
+    @property
+    def live(self) -> list[ClusterNode]:
+        return [node for node in self.nodes if not node.away]
+
+    # --- the course of a run
+
+    def _run(self) -> None:
+        world = self.world
+        world.note(f"{self.plan}")
+        for node in world.generator("starts").sample(self.nodes, len(self.nodes)):
+            node.start()
+        self._people()
+        self.schedule.apply(world, self.fabric, self.nodes, [actor.process for actor in self.actors])
+        for actor in (*self.actors, *self.watchers):
+            actor.start()
+        world.run(faults.HEALED_AT)
+        self.fabric.heal()
+        for node in self.nodes:
+            node.heal()
+        world.note("everything is healed")
+        steps: tuple[Callable[[], bool], ...] = (
+            lambda: self._wait(PATIENCE, self._all_run, "a node does not start again"),
+            self._converge,
+            lambda: self._all_end([actor for actor in self.actors if not self._at_away(actor)]),
+            lambda: self._wait(SCHEDULED_MAX, self._nothing_scheduled, "scheduled messages never become due"),
+            self._nothing_is_stranded,
+            self._come_back,
+            self._last_crash,
+            self._drain,
+            self._judge,
+        )
+        for step in steps:
+            if not step():
+                return
+
+    def _wait(self, seconds: float, condition: Callable[[], bool], text: str | Callable[[], str]) -> bool:
+        if self.world.run(seconds, condition):
+            return True
+        if not self.world.violations:
+            self.world.violation(text if isinstance(text, str) else text())
+        return False
+
+    def _all_run(self) -> bool:
+        return all(node.running for node in self.live)
+
+    def _at_away(self, actor: Actor) -> bool:
+        return bool(actor.simulation.broker.away)
+
+    def _all_end(self, actors: Sequence[Actor]) -> bool:
+        def text() -> str:
+            return "; ".join(f"{actor.name} does not end: {actor.doing}" for actor in actors if not actor.finished)
+
+        return self._wait(PATIENCE, lambda: all(actor.finished for actor in actors), text)
+
+    # --- who is there
+
+    def _converge(self) -> bool:
+        """All know of all who are there, and of nobody else, and of each other's queues."""
+
+        def differences() -> list[str]:
+            return [] if not self._all_run() else self._differences()
+
+        seconds = CONVERGENCE_SECONDS + self.plan.max_skew
+        if self._wait(seconds, lambda: self._all_run() and not differences(), lambda: f"after {seconds:.0f} s: {'; '.join(differences())}"):
+            self.world.note("the nodes agree")
+            return True
+        return False
+
+    def _differences(self) -> list[str]:
+        live = self.live
+        ids = {node.node_id: node.name for node in live}
+        found = []
+        for who, sees in (
+            *((node.name, {member.node_id for member in node.connection.topology}) for node in live),
+            *((watcher.name, watcher.sees) for watcher in self.watchers),
+        ):
+            if sees != set(ids):
+                names = {node.node_id: node.name for node in self.nodes}
+                found.append(f"{who} sees {sorted(names.get(each, each) for each in sees)} and not {sorted(ids.values())}")
+        for node in live:
+            for number in self.plan.neighbours(node.number):
+                other = self.nodes[number]
+                member = node.connection.members.get(other.node_id)
+                if other.away:
+                    continue
+                if member is None or member.state != "connected" or not member.flow.complete:
+                    found.append(f"the link from {node.name} to {other.name} is {'unknown' if member is None else member.state}")
+            found += self._unknown_queues(node)
+        return found
+
+    def _unknown_queues(self, node: ClusterNode) -> list[str]:
+        """Are the queues that ``node`` knows of others those that they have?"""
+        there = {
+            f"{name}{other.node_id}": f"{name} of {other.name}"
+            for other in self.live
+            if other is not node
+            for name, queue in other.messaging.core.queues.items()
+            if not other.is_own(queue) and not queue.definition.temporary
+        }
+        known = node.known_queues()
+        missing = [text for name, text in there.items() if name not in known]
+        away = tuple(other.node_id for other in self.nodes if other.away)
+        wrong = [name for name in known if name not in there and not (away and name.endswith(away))]
+        found = [f"{node.name} does not know the queue {text}" for text in missing]
+        return found + [f"{node.name} knows the queue {name}, which is not there" for name in wrong]
+
+    # --- what is left
+
+    def _nothing_scheduled(self) -> bool:
+        return self._all_run() and all(node.nothing_scheduled for node in self.live)
+
+    def _nothing_is_stranded(self) -> bool:
+        """With one consumer for each queue, somewhere, nothing waits anywhere else, unless the configuration says so."""
+        rng, live, plan = self.world.generator("collectors"), self.live, self.plan
+        chosen = {queue: rng.choice(live) for queue in plan.everywhere}
+        drains = []
+        for node in live:
+            queues = [queue for queue, at in chosen.items() if at is node]
+            drains.append(Drain(Place(self, node), [*queues, subscription(node.number), *self._subscriptions(node)], False))
+        for drain in drains:
+            drain.start()
+
+        def waiting() -> list[str]:
+            found = [f"{node.backlog(other)} on {node.name} for {other.name}" for node in live for other in live if node.backlog(other)]
+            for queue, at in chosen.items():
+                for node in live if plan.redistributes else [at]:
+                    if node.count(queue):
+                        found.append(f"{node.count(queue)} in {queue} of {node.name}, with a consumer at {at.name}")
+            return found
+
+        if not self._wait(
+            STRANDED_SECONDS, lambda: not waiting(), lambda: f"messages are stranded for {STRANDED_SECONDS:.0f} s: {'; '.join(waiting())}"
+        ):
+            return False
+        self.world.note("nothing is stranded")
+        for drain in drains:
+            drain.stop = True
+        return self._all_end(drains)
+
+    def _subscriptions(self, node: ClusterNode) -> list[str]:
+        names = dict.fromkeys(each.queue for each in self.ledger.subscriptions.values())
+        return [name for name in names if self.ledger.homes[name] == node.name and name in node.messaging.core.queues]
+
+    def _come_back(self) -> bool:
+        """Who was away is back, and what waited for it goes there."""
+        away = [node for node in self.nodes if node.away]
+        if not away:
+            return True
+        for node in away:
+            waiting = sum(other.backlog(node) for other in self.live)
+            self.world.note(f"{waiting} messages wait for {node.name}")
+            node.come_back()
+        if not self._wait(PATIENCE, self._all_run, "a node does not come back") or not self._converge():
+            return False
+        if not self._all_end(self.actors):
+            return False
+        if not self._wait(SCHEDULED_MAX, self._nothing_scheduled, "scheduled messages never become due"):
+            return False
+        return self._nothing_is_stranded()
+
+    def _last_crash(self) -> bool:
+        if self.world.generator("last crash").random() < 0.5:
+            return True
+        for node in self.nodes:
+            node.crash(True, 0.1)
+        return self._wait(PATIENCE, self._all_run, "a node does not start again") and self._converge()
+
+    def _drain(self) -> bool:
+        """Take out what is left on every node, also what moves meanwhile."""
+        for _ in range(DRAINS_MAX):
+            for node in self.nodes:
+                names = [*self.plan.queues(node.number), *self._subscriptions(node)]
+                if any(node.count(name) for name in names):
+                    drain = Drain(Place(self, node), names, True)
+                    drain.start()
+                    if not self._all_end([drain]):
+                        return False
+            self.world.run(1.0)
+            if not any(queue.message_count for node in self.nodes for queue in node.messaging.core.queues.values()):
+                break
+        for watcher in self.watchers:
+            watcher.stop = True
+        if not self._all_end(self.watchers):
+            return False
+        seconds = CONNECTION_TTL_MS / 1000 + 6
+        return self._wait(
+            seconds,
+            lambda: not any(node.strangers for node in self.nodes),
+            lambda: f"nodes keep connections whose clients are gone: {[node.strangers for node in self.nodes]}",
+        )
+
+    def _judge(self) -> bool:
+        world = self.world
+        world.run(2.0)
+        for problem in self.ledger.problems():
+            world.violation(problem)
+        for node in self.nodes:
+            for problem in node.idle_problems():
+                world.violation(problem)
+        if world.violations:
+            return False
+        for node in self.nodes:
+            node.crash(True, 0.1)
+        world.run(1.0)
+        for node in self.nodes:
+            if node.running and node.messages_recovered:
+                world.violation(f"{node.messages_recovered} messages are back on {node.name} after all were acknowledged")
+        return True
+
+    # --- who works in it
+
+    def _people(self) -> None:
+        rng = self.world.generator("people")
+
+        def place() -> Place:
+            return Place(self, rng.choice(self.nodes))
+
+        senders: Sequence[Any] = (ClusterBlockingSender, ClusterBlockingSender, ClusterAsynchronousSender, ClusterTransactedSender)
+        for number in range(rng.choice((2, 3, 4))):
+            address = rng.choice(("orders", "orders", "jobs", "news", "news", SORTED))
+            kind = ClusterBlockingSender if address == SORTED else rng.choice(senders)
+            at = place()
+            self.actors.append(kind(at, f"sender{number}@{at.broker.name}", address))
+        for queue, most in (*((name, 2) for name in ANYCAST_QUEUES), (SORTED_QUEUE, 1), (SHARED, 2)):
+            for number in range(rng.randrange(most + 1)):
+                self.actors.append(self._receiver(rng, place(), queue, number))
+        for node in self.nodes:
+            if rng.random() < 0.4:
+                self.actors.append(self._receiver(rng, Place(self, node), subscription(node.number), 0))
+        for number in range(rng.choice((0, 1, 1, 2))):
+            at = place()
+            self.actors.append(ClusterSubscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
+        self.watchers = [Watcher(place(), f"watcher{number}") for number in range(rng.choice((1, 2)))]
+
+    def _receiver(self, rng: random.Random, at: Place, queue: str, number: int) -> Actor:
+        name = f"{queue}-receiver{number}@{at.broker.name}"
+        kind = rng.randrange(3)
+        if kind == 0:
+            return ClusterReceiver(at, name, queue, False)
+        return ClusterTransactedReceiver(at, name, queue, False, "shipped" if kind == 1 and queue == "orders" else None)
+
+
+def simulate_cluster(seed: int) -> Result:
+    """Run one seed."""
+    return ClusterSimulation(seed).run()
