@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import ClassVar
 
 from tests.interop import instance
-from tests.interop.maven import CACHE, maven_artifact
+from tests.interop.maven import CACHE, locked, maven_artifact
 from tests.interop.processes import ManagedProcess, free_port, wait_for_port
 
 VERSION = "2.44.0"
@@ -29,6 +30,30 @@ def artemis_command(*arguments: str) -> list[str]:
     return [str(distribution() / "bin" / "artemis"), *arguments]
 
 
+def _create(folder: Path, port: int, *options: str) -> None:
+    """The folder of a new broker, as the tool makes it."""
+    acceptors = [f"--no-{protocol}-acceptor" for protocol in ("amqp", "hornetq", "mqtt", "stomp")]
+    command = artemis_command(
+        *("create", "--silent", "--require-login", "--user", instance.USER, "--password", instance.PASSWORD, "--no-web"),
+        *("--host", "127.0.0.1", "--default-port", str(port), *acceptors, *options, str(folder)),
+    )
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+
+
+def _copy_instance(folder: Path) -> None:
+    """The folder of a new broker, copied from one that the tool made once: it needs seconds for each."""
+    pattern = CACHE / f"instance-{VERSION}"
+    with locked("instance"):
+        if not pattern.exists():
+            making = CACHE / f"instance-{VERSION}-new"
+            shutil.rmtree(making, ignore_errors=True)
+            _create(making, 61616, "--no-autotune", "--nio")
+            making.rename(pattern)
+    shutil.copytree(pattern, folder, dirs_exist_ok=True)
+    for path in (*(folder / "etc").iterdir(), folder / "bin" / "artemis"):
+        path.write_text(path.read_text().replace(f"{pattern}-new", str(folder)))
+
+
 class ArtemisBroker:
     """A broker of the real distribution on a free loopback port, in `folder`; data stay there between start and stop."""
 
@@ -42,15 +67,10 @@ class ArtemisBroker:
         self.tls_port = additions.tls_port
         self._port = free_port() if port is None else port
         self._process: ManagedProcess | None = None
-        acceptors = [f"--no-{protocol}-acceptor" for protocol in ("amqp", "hornetq", "mqtt", "stomp")]
-        command = artemis_command(
-            *("create", "--silent", "--require-login", "--user", instance.USER, "--password", instance.PASSWORD, "--no-web"),
-            *("--host", "127.0.0.1", "--default-port", str(self._port), *acceptors),
-            *(() if as_created else ("--no-autotune", "--nio")),
-            str(folder),
-        )
-        subprocess.run(command, check=True, timeout=120, capture_output=True)
-        if not as_created:
+        if as_created:
+            _create(folder, self._port)
+        else:
+            _copy_instance(folder)
             instance.write_settings(folder, self._port, additions)
 
     @property
@@ -77,9 +97,13 @@ class ArtemisBroker:
         return self._process
 
     def start(self) -> None:
+        self.launch()
+        wait_for_port(self._port, START_SECONDS, self.process)
+
+    def launch(self) -> None:
+        """Start it without waiting: a backup accepts no connections."""
         # the start script replaces itself by the Java process, so its process id is the broker's
         self._process = ManagedProcess([str(self.folder / "bin" / "artemis"), "run"], self.folder)
-        wait_for_port(self._port, START_SECONDS, self._process)
 
     def stop(self) -> None:
         if self._process is not None:

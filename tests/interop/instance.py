@@ -45,7 +45,7 @@ BROKER_XML = """<?xml version="1.0"?>
 {core_elements}
       <acceptors>
          <acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor>
-{tls}      </acceptors>
+{tls}{acceptors}      </acceptors>
       <security-settings>
          <security-setting match="#">
 {permissions}
@@ -108,6 +108,7 @@ BROKER_XML = """<?xml version="1.0"?>
                <queue name="ExpiryQueue"/>
             </anycast>
          </address>
+{addresses}
       </addresses>
    </core>
 </configuration>
@@ -136,14 +137,16 @@ BOOTSTRAP_XML = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 
 @dataclass(frozen=True)
 class Additions:
-    """Further elements for broker.xml: below `core`, and below `address-settings`; the port of an acceptor with TLS; the broker's name;
-    the scan periods.
+    """Further elements for broker.xml: below `core`, below `address-settings`, `addresses` and `acceptors`; the port of an acceptor with
+    TLS; the broker's name; the scan periods.
 
     The certificate of that acceptor is vouched for by `etc/authority.pem`.
     """
 
     core: str = ""
     address_settings: str = ""
+    addresses: str = ""
+    acceptors: str = ""
     tls_port: int | None = None
     name: str = "interop"
     expiry_scan_ms: int = EXPIRY_SCAN_MS
@@ -159,6 +162,8 @@ def broker_xml(port: int, additions: Additions = NOTHING, tls: str = "") -> str:
         "name": additions.name,
         "core_elements": additions.core,
         "address_settings": additions.address_settings,
+        "addresses": additions.addresses,
+        "acceptors": additions.acceptors,
         "expiry_scan_ms": additions.expiry_scan_ms,
     }
     return BROKER_XML.format(port=port, tls=tls, permissions=permissions, **values)

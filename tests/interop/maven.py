@@ -55,7 +55,7 @@ def maven_artifact(group: str, name: str, version: str, packaging: str, classifi
 
 
 @contextmanager
-def _locked(name: str) -> Iterator[None]:
+def locked(name: str) -> Iterator[None]:
     """Two test runs at the same time must not compile into the same folder."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / f"{name}.lock", "w") as handle:
@@ -81,7 +81,7 @@ def compiled(folder: Path, goal: str = "package") -> Path:
     """The folder of a Maven project below `tests`, compiled unless the last build saw the same sources."""
     name = folder.name if folder.parent == HERE else f"{folder.parent.name}-{folder.name}"
     stamp = CACHE / f"{name}.sha256"
-    with _locked(name):
+    with locked(name):
         wanted = _source_hash(folder)
         if not stamp.exists() or stamp.read_text() != wanted:
             maven(goal, folder=folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import queue
@@ -22,10 +23,12 @@ class PuppetError(Exception):
 class Puppet:
     """One JVM with the client library of one generation.
 
-    Commands of different names run side by side; those of one name one after the other.
+    Commands of different names run side by side; those of one name one after the other.  :meth:`apart` gives clients with names of their
+    own in the same JVM.
     """
 
     def __init__(self, generation: str = "jms-2.44.0") -> None:
+        self._prefix = ""
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"]
         self._process = subprocess.Popen(
             ["java", *options, "-cp", java_classpath(generation), "interop.Puppet"],
@@ -34,6 +37,7 @@ class Puppet:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+        self._writing = threading.Lock()
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -43,8 +47,17 @@ class Puppet:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._prefix:
+            self.do("forget", "")
+            return
         self._process.kill()
         self._process.wait()
+
+    def apart(self) -> Puppet:
+        """Clients in the same JVM that share no name with others; at the end of a ``with`` their connections are closed."""
+        other = copy.copy(self)
+        other._prefix = f"{next(self._numbers)}/"
+        return other
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -57,10 +70,18 @@ class Puppet:
         """Give a command without waiting; returns what :meth:`end` takes."""
         number = next(self._numbers)
         self._answers[number] = queue.Queue()
-        words = [str(number), verb, name, *(f"{key}={_text(value)}" for key, value in values.items() if value is not None)]
+        for reference in {"on", "like"} & values.keys():
+            values[reference] = f"{self._prefix}{values[reference]}"
+        words = [
+            str(number),
+            verb,
+            f"{self._prefix}{name}",
+            *(f"{key}={_text(value)}" for key, value in values.items() if value is not None),
+        ]
         assert self._process.stdin is not None
-        self._process.stdin.write("\t".join(words) + "\n")
-        self._process.stdin.flush()
+        with self._writing:
+            self._process.stdin.write("\t".join(words) + "\n")
+            self._process.stdin.flush()
         return number
 
     def end(self, number: int) -> Any:
@@ -81,6 +102,10 @@ class Puppet:
     def connect(self, name: str, url: str, client_id: str | None = None) -> str:
         """Open a connection with a session; returns the address of the broker that it reached."""
         return str(self.do("connect", name, url=url, id=client_id))
+
+    def connect_like(self, name: str, other: str) -> str:
+        """As :meth:`connect`, by the same factory as another connection."""
+        return str(self.do("connect", name, like=other))
 
     def send(self, on: str, to: str, count: int = 1, **values: object) -> None:
         """Send ``count`` messages with ascending numbers to ``queue://…`` or ``topic://…``."""

@@ -18,6 +18,8 @@ from mqbroker.server.limits import REFUSALS_MAX
 from mqclient.protocol.topology import Topology, TopologyMember
 from mqclient.wire.frames import CLUSTER_CHANNEL
 from mqclient.wire.packets import (
+    BackupRegistration,
+    BackupRegistrationFailed,
     ClusterConnect,
     ClusterConnectReply,
     NodeAnnounce,
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 WRONG_PASSWORDS_MAX = 10
 """Wrong cluster passwords of one connection; then it is closed."""
+
+ALREADY_REPLICATING = 2
+"""The answer to a replica that sends it to another primary; any other one stops it."""
 
 SCALED_DOWN_MAX = 1_000
 """Brokers that have scaled down to this one and are remembered; the oldest are forgotten."""
@@ -87,6 +92,7 @@ class ClusterChannel:
         self.register(NodeAnnounce, self._announced)
         self.register(QuorumVote, self._asked_to_vote)
         self.register(ScaleDownAnnouncement, self._scaled_down_to)
+        self.register(BackupRegistration, self._replica_asks)
         self.register_vote(FAILOVER_VOTE, self._vote_on_failover)
         self.register_vote(OLD_FAILOVER_VOTE, self._vote_on_failover)
         server.health_checks.append(self._rival)
@@ -153,6 +159,10 @@ class ClusterChannel:
     def _rival(self) -> str | None:
         topology = self._default_topology()
         return None if topology is None else topology.rival
+
+    def _replica_asks(self, connection: ServerConnection, packet: BackupRegistration) -> None:
+        """A replica without a group name tries every primary without a backup, and would wait here for ever."""
+        connection.send(BackupRegistrationFailed(ALREADY_REPLICATING), CLUSTER_CHANNEL)
 
     # --- votes
 

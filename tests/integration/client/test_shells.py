@@ -20,6 +20,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.ssl import Certificate, CertificateOptions, PrivateCertificate, trustRootFromCertificates
 from twisted.internet.threads import deferToThread
+from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import TestCase
 
 import mqclient.asyncio
@@ -68,6 +69,13 @@ async def exchange(locator: Any) -> list[int]:
 class TwistedTests(ShellTestCase):
     async def test_exchange(self) -> None:
         self.assertEqual(await exchange(mqclient.twisted.server_locator(self.url())), [1, 2, 3])
+
+    async def test_connections_leave_the_log_alone(self) -> None:
+        events: list[Any] = []
+        globalLogPublisher.addObserver(events.append)
+        self.addCleanup(globalLogPublisher.removeObserver, events.append)
+        await exchange(mqclient.twisted.server_locator(self.url()))
+        self.assertEqual([event for event in events if "starting factory" in str(event.get("log_format")).lower()], [])
 
     async def test_reconnect(self) -> None:
         locator = mqclient.twisted.server_locator(self.url("&reconnectAttempts=20&retryInterval=50"))

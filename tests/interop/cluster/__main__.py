@@ -1,46 +1,36 @@
 """Run cluster scenarios by hand: `python -m tests.interop.cluster KINDS [SCENARIO…]`.
 
 KINDS are the brokers in turn, for example `mqbroker,artemis`; they are repeated where a scenario has more.  Without names all scenarios
-run; `matrix` instead of KINDS runs every mixture.
+run.  `matrix` instead of KINDS runs every mixture; `document` does so, too, and writes the result into docs/compatibility.md.
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
-import tempfile
-import time
-import traceback
-from pathlib import Path
 
-from tests.interop.cluster.nodes import Nodes
-from tests.interop.cluster.scenarios import SCENARIOS
+from tests.interop.cluster.play import PAIRED, SCENARIOS, Result, play
+from tests.interop.cluster.table import write_table
 from tests.interop.puppet import Puppet
 
-
-def play(name: str, kinds: tuple[str, ...]) -> str | None:
-    """Why the scenario failed, None when it holds."""
-    scenario = SCENARIOS[name]
-    brokers = tuple(itertools.islice(itertools.cycle(kinds), scenario.brokers))
-    with tempfile.TemporaryDirectory() as folder, Nodes(brokers, Path(folder), scenario.shape) as nodes, Puppet() as java:
-        try:
-            scenario.play(nodes, java)
-        except Exception:
-            return f"{traceback.format_exc()}\n{nodes.told()}"
-    return None
+MIXTURES = tuple(itertools.product(("mqbroker", "artemis"), repeat=2))
 
 
 def main(kinds: str, *names: str) -> int:
-    mixtures = [tuple(kinds.split(","))] if kinds != "matrix" else list(itertools.product(("mqbroker", "artemis"), repeat=2))
-    failed = 0
-    for name, mixture in itertools.product(names or SCENARIOS, mixtures):
-        began = time.monotonic()
-        reason = play(name, mixture)
-        failed += reason is not None
-        print(f"{'ok  ' if reason is None else 'FAIL'} {time.monotonic() - began:6.1f} s  {name} {','.join(mixture)}", flush=True)
-        if reason is not None:
-            print(reason)
-    return 1 if failed else 0
+    every = kinds in {"matrix", "document"}
+    mixtures = MIXTURES if every else (tuple(kinds.split(",")),)
+    wanted = names or (*SCENARIOS, *PAIRED)
+    results: list[Result] = []
+    with Puppet() as java:
+        for name in wanted:
+            for mixture in sorted({kind[:1] for kind in mixtures}) if every and name in PAIRED else mixtures:
+                results.append(play(name, mixture, java))
+                print(results[-1].line, flush=True)
+                if results[-1].reason is not None:
+                    print(results[-1].reason, flush=True)
+    if kinds == "document":
+        write_table(results)
+    return 1 if any(result.reason is not None for result in results) else 0
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.channel import SCALED_DOWN_MAX, WRONG_PASSWORDS_MAX, ClusterCredentials
+from mqbroker.cluster.channel import ALREADY_REPLICATING, SCALED_DOWN_MAX, WRONG_PASSWORDS_MAX, ClusterCredentials
 from mqbroker.cluster.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE, connector_text
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
@@ -114,6 +114,12 @@ class AnnouncementTests(SynchronousTestCase):
         self.assertIsNone(self.world.server.problem())
         self.announce(wire.NodeAnnounce(self.world.server.node_id, None, False, START_MS + 1, connector(2)))
         self.assertIn("is announced with the node id of this one", str(self.world.server.problem()))
+
+    def test_a_replica_is_sent_to_another_primary(self) -> None:
+        peer = joined(self.world)
+        peer.send(wire.BackupRegistration("cu", "cp", False, connector(2)), CLUSTER_CHANNEL)
+        self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(ALREADY_REPLICATING)])
+        self.assertFalse(peer.transport.aborted)
 
     def test_both_orders_of_subscription_and_password(self) -> None:
         first = subscribed(self.world, cluster_connection=True)

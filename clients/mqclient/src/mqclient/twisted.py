@@ -175,10 +175,12 @@ class TwistedRuntime:
         tls = tls_settings(connector, lambda path: Path(path).read_bytes())
         no_delay = flag(parameters, "tcpNoDelay", True)
         factory: Any = Factory.forProtocol(lambda: _LinkProtocol(handler, no_delay))
+        factory.noisy = False  # while a broker is away each attempt would write two lines to the log
         if tls is not None:
             try:
                 # Without a clock it would write by the process's reactor, which need not be this one, nor run.
                 factory = TLSMemoryBIOFactory(tls_connection_creator(tls), True, factory, clock=self.reactor)
+                factory.noisy = False
             except SSL.Error as error:
                 raise ValueError(f"the TLS parameters cannot be used together: {error}") from error
         try:

@@ -30,15 +30,15 @@ import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
  * Java clients that a test moves about: one command per line of standard input, one JSON line as the answer to each.
  *
  * <p>A line is {@code NUMBER VERB NAME key=value...}, separated by tabs; the answer carries the number, for commands of different names run
- * side by side. Verbs: connect (url, id), send (on, to, count, first, size, group, property, persistent, priority, delay), consume (on, from,
- * selector, subscription, shared), take (count, ms), close, topology (of).
+ * side by side. Verbs: connect (url or like, id), send (on, to, count, first, size, group, property, persistent, priority, delay, ttl), consume (on, from,
+ * selector, subscription, shared), take (count, ms), close, topology, forget (all whose names begin like this one).
  */
 public final class Puppet {
     private final Map<String, ActiveMQConnectionFactory> factories = new ConcurrentHashMap<>();
     private final Map<String, Connection> connections = new ConcurrentHashMap<>();
     private final Map<String, Session> sessions = new ConcurrentHashMap<>();
     private final Map<String, MessageConsumer> consumers = new ConcurrentHashMap<>();
-    private final Map<String, ExecutorService> threads = new HashMap<>();
+    private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
 
     private Puppet() {
     }
@@ -84,13 +84,15 @@ public final class Puppet {
             case "take" -> take(name, values);
             case "close" -> close(name);
             case "topology" -> topology(name);
+            case "forget" -> forget(name);
             default -> throw new IllegalArgumentException("no verb " + verb);
         };
     }
 
-    /** Answers the id of the broker that the connection reached. */
+    /** Answers the address of the broker that the connection reached. It is made by the factory of another one (like), or a new one. */
     private Object connect(String name, Map<String, String> values) throws Exception {
-        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(values.get("url"));
+        String url = values.get("url");
+        ActiveMQConnectionFactory factory = url == null ? factories.get(values.get("like")) : new ActiveMQConnectionFactory(url);
         Connection connection = factory.createConnection(Context.USER, Context.PASSWORD);
         if (values.containsKey("id")) {
             connection.setClientID(values.get("id"));
@@ -118,6 +120,7 @@ public final class Puppet {
             if (values.containsKey("delay")) {
                 producer.setDeliveryDelay(Long.parseLong(values.get("delay")));
             }
+            producer.setTimeToLive(Long.parseLong(values.getOrDefault("ttl", "0")));
             for (int i = first; i < first + count; i++) {
                 Message message;
                 if (values.containsKey("size")) {
@@ -208,6 +211,37 @@ public final class Puppet {
             factories.remove(name).close();
         }
         return "closed";
+    }
+
+    /** The brokers may be gone: nobody waits for the connections to close. */
+    private Object forget(String prefix) {
+        for (Map<String, ?> named : List.of(sessions, consumers)) {
+            named.keySet().removeIf(name -> name.startsWith(prefix));
+        }
+        for (Map<String, ? extends AutoCloseable> named : List.of(connections, factories)) {
+            for (String name : List.copyOf(named.keySet())) {
+                if (name.startsWith(prefix)) {
+                    AutoCloseable leaving = named.remove(name);
+                    Thread closing = new Thread(() -> closeQuietly(leaving));
+                    closing.setDaemon(true);
+                    closing.start();
+                }
+            }
+        }
+        for (String name : List.copyOf(threads.keySet())) {
+            if (name.startsWith(prefix)) {
+                threads.remove(name).shutdown();
+            }
+        }
+        return "forgotten";
+    }
+
+    private static void closeQuietly(AutoCloseable leaving) {
+        try {
+            leaving.close();
+        } catch (Exception e) {
+            // its broker is gone
+        }
     }
 
     /** Node id to the parameters of primary and backup, as the client of a connection knows them. */
