@@ -243,6 +243,8 @@ class Bridge:
     def tell_lost(self, error: MQError) -> None:
         factory, self._factory, self._session = self._factory, None, None
         self.forwarder.detach()
+        if factory is not None and self._locator is not None:
+            self._remember(factory, self._locator.topology)  # its backup may have come after the link
         self._drop_locator()
         log.warn("bridge {name} has lost its link: {error}", name=self.name, error=str(error))
         self._guarded(self._events.lost, error, None if factory is None else factory.disconnect)
@@ -334,10 +336,12 @@ class Bridge:
         return found[start:] + found[:start]
 
     def _remember(self, factory: SessionFactory, topology: Topology) -> None:
-        self._last = [factory.connector]
-        if self._settings.ha and factory.node_id is not None:
-            member = topology.get(factory.node_id)
-            for connector in (member.primary, member.backup) if member is not None else ():
+        member = topology.get(factory.node_id) if self._settings.ha and factory.node_id is not None else None
+        # Where nothing newer is known, what was known of the same place stays.
+        if member is not None or factory.connector not in self._last[:1]:
+            self._last = [factory.connector]
+        if member is not None:
+            for connector in (member.primary, member.backup):
                 if connector is not None and not any(same_connector(connector, known) for known in self._last):
                     self._last.append(connector)
 

@@ -324,6 +324,8 @@ class ClusterConnection:
         known = self.members.get(member.node_id)
         if up and known is None and self.running and self._wants(member):
             self.turn.run(self._member_appeared, member)
+        elif up and known is not None:
+            known.announced(member)
         elif not up and known is not None and known.state == "connected":
             self._put_off_contradiction(member.node_id)
             timer = self.server.clock.call_later(CONTRADICTION_SECONDS, self._contradict, known, member)

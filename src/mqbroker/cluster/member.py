@@ -100,6 +100,10 @@ class Member:
         """Close the link; bindings and messages stay."""
         self._machine.stop()
 
+    def announced(self, member: TopologyMember) -> None:
+        """It has told where it is, or where its backup is."""
+        self._announced = member
+
     def connectors(self) -> Sequence[TransportConfiguration]:
         """Where the member may be: what it announced last, its primary first."""
         self._announced = self._owner.topology_member(self.node_id) or self._announced
@@ -158,6 +162,7 @@ class Member:
 
     def member_down(self) -> None:
         self._reported_down = True
+        self._announced = self._owner.topology_member(self.node_id) or self._announced
         self._owner.member_down(self.node_id)
 
     def disconnect_bindings(self) -> None:

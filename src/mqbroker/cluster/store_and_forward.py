@@ -32,7 +32,7 @@ def store_and_forward_bridge(connection: ClusterConnection, member: Member) -> B
         max_retry_interval=configuration.max_retry_interval,
         initial_connect_attempts=configuration.initial_connect_attempts,
         reconnect_attempts=configuration.reconnect_attempts,
-        reconnect_attempts_same_node=-1,
+        reconnect_attempts_same_node=0,  # the connectors of the member are all of one node, wherever it is by now
         confirmation_window_size=configuration.confirmation_window_size,
         producer_window_size=configuration.producer_window_size,
     )

@@ -37,9 +37,8 @@ Played = dict[tuple[str, tuple[str, ...]], Future[Result]]
 @pytest.fixture(scope="module")
 def played(java: None, request: pytest.FixtureRequest) -> Iterator[Played]:
     """The scenarios of the wanted tests, begun."""
-    wanted = [
-        item.callspec.params["scenario"] for item in request.session.items if getattr(item, "callspec", None) and item.path == request.path
-    ]
+    names = [item.name for item in request.session.items if item.path == request.path]
+    wanted = [scenario for scenario in PLAYED if any(f"[{_identity(scenario)}]" in name for name in names)]
     with Puppet() as clients, ThreadPoolExecutor(2) as pool:
         futures = {(name, kinds): pool.submit(play, name, kinds, clients) for name, kinds in wanted}
         yield futures

@@ -164,6 +164,21 @@ class LossTests(SynchronousTestCase):
             pair.advance(1)
             self.assertEqual(pair.runtime.tried, expected)
 
+    def test_a_backup_that_came_after_the_link_is_tried_too(self) -> None:
+        for gone in (False, True):
+            topology = Topology()
+            topology.up(TopologyMember("node", 1, connector(1)))
+            pair = Pair(settings(ha=True, reconnect_attempts_same_node=-1), topology=topology)
+            pair.start()
+            topology.up(TopologyMember("node", 2, connector(1), connector(9)))
+            del pair.runtime.tried[:]
+            pair.runtime.targets.clear()
+            if gone:
+                pair.events.at_lost = lambda known=topology: known.down("node", 3)
+            pair.link.cut()
+            pair.advance(1)
+            self.assertEqual(pair.runtime.tried, ["1", "9"])
+
     def test_the_same_broker_is_tried_without_end_where_that_is_asked_for(self) -> None:
         pair = Pair(settings(reconnect_attempts_same_node=-1), ports=(1, 7))
         pair.start()

@@ -1,0 +1,44 @@
+"""Where a member is looked for."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cluster.member import Member
+from mqclient.errors import NotConnectedError
+from mqclient.protocol.topology import TopologyMember
+from tests.unit.cluster.support import connector
+
+
+class PlaceTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.known: TopologyMember | None = TopologyMember("b", 1, connector(1))
+        self.owner = Mock()
+        self.owner.topology_member = lambda node_id: self.known
+        self.owner.turn.run = lambda function, *args: function(*args)
+        assert self.known is not None
+        self.member = Member(self.owner, self.known, Mock(), Mock(), Mock())
+        self.member.start()
+        self.member.started(Mock())
+
+    def lose(self) -> None:
+        self.member.lost(NotConnectedError("cut"), None)
+        self.known = None  # reported as gone
+
+    def test_the_backup_that_came_after_the_link(self) -> None:
+        self.known = TopologyMember("b", 2, connector(1), connector(2))
+        self.lose()
+        self.assertEqual(list(self.member.connectors()), [connector(1), connector(2)])
+
+    def test_where_it_was_announced_last(self) -> None:
+        self.lose()
+        self.member.announced(TopologyMember("b", 3, connector(2)))
+        self.assertEqual(list(self.member.connectors()), [connector(2)])
+
+    def test_what_others_report_as_gone_is_looked_for_where_it_was(self) -> None:
+        self.member.announced(TopologyMember("b", 2, connector(1), connector(2)))
+        self.known = None
+        self.lose()
+        self.assertEqual(list(self.member.connectors()), [connector(1), connector(2)])
