@@ -32,12 +32,14 @@ from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.settings import StoreSettings
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL, frame
-from mqclient.wire.message import KEY_CID, KEY_ROUTING_TYPE, TYPE_BYTES, CoreMessage, encode_message
-from mqclient.wire.properties import BYTE, INT, LONG, STRING
+from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_CID, KEY_ROUTE_TO, KEY_ROUTING_TYPE, TYPE_BYTES, CoreMessage, encode_message
+from mqclient.wire.properties import BYTE, BYTES, INT, LONG, STRING
 from tests.unit.server.support import PERMISSIONS, Peer, Session, World
 
 WINDOW = 1 << 20
 CREDITS = 1 << 30
+IDS_KEPT = 2000
+"""Duplicate ids of an address: few enough that one leaves for each that comes."""
 CONFIRM_EVERY = 500
 """Packets that a client receives before it confirms them."""
 _HEAD = struct.Struct(">ibq")
@@ -64,6 +66,8 @@ class Scenario:
     selectors: bool = False
     wants: str = "answer"
     window: int = WINDOW
+    arrivals: bool = False
+    """The messages come from another broker of the cluster: each states its queue and has a duplicate id of the bridge."""
 
 
 SCENARIOS = (
@@ -78,6 +82,7 @@ SCENARIOS = (
     Scenario("durable 1 KiB, blocking sends", chunk=1),
     Scenario("durable 1 KiB, commit of 100", chunk=100, wants="commit", window=-1),
     Scenario("topic 1 to 10, non-durable 1 KiB", durable=False, topic=10),
+    Scenario("forwarded durable 1 KiB, at the target", arrivals=True),
     Scenario("10 selectors, non-durable 1 KiB", durable=False, selectors=True, chunk=20),
 )
 
@@ -206,7 +211,9 @@ class Bench:
         store.open()
         recovered = store.load()
         everybody = {permission: frozenset({"all"}) for permission in PERMISSIONS}
-        self.world = World(Configuration(security_settings={"#": everybody}), store=store, clock=self.clock, recovered=recovered)
+        configuration = Configuration(security_settings={"#": everybody})
+        configuration.address_settings["#"] = {"id_cache_size": IDS_KEPT}
+        self.world = World(configuration, store=store, clock=self.clock, recovered=recovered)
         store.write_at_end_of(self.world.messaging.core.turn)
         self.store = store
         self.seconds = dict.fromkeys(STAGES, 0.0)
@@ -221,7 +228,8 @@ class Bench:
         self.producers = [self.client(scenario) for _ in range(scenario.pairs)]
         self.consumers = [self.consumer(scenario, number) for number in range(self.consumer_count)]
         self.settle()
-        self.chunks = [self.sends(client) for client in self.producers]
+        self.bridge_id = 0
+        self.chunks = [self.sends() for _ in self.producers]
 
     @property
     def consumer_count(self) -> int:
@@ -241,7 +249,7 @@ class Bench:
         client.command = len([data for data in client.frames() if data[4] not in (10, 22, 31)]) - 1
         return client
 
-    def sends(self, client: _Client) -> bytes:
+    def sends(self) -> bytes:
         """A chunk as the socket gives it."""
         scenario = self.scenario
         frames = []
@@ -251,6 +259,10 @@ class Bench:
             properties["time"] = (LONG, 11952796342 + number)
             if scenario.selectors:
                 properties["color"] = (INT, number % 10)
+            if scenario.arrivals:
+                self.bridge_id += 1
+                properties[KEY_ROUTE_TO] = (BYTES, _ID.pack(self.world.queue("bench").queue_id))
+                properties[KEY_BRIDGE_DUPLICATE_ID] = (BYTES, bytes(16) + _ID.pack(self.bridge_id))
             message = CoreMessage(
                 address="bench", type=TYPE_BYTES, durable=scenario.durable, timestamp=1, properties=properties, body=bytes(scenario.size)
             )
@@ -308,7 +320,7 @@ class Bench:
         sent = 0
         while sent < messages:
             for client, chunk in zip(self.producers, self.chunks, strict=True):
-                self.timed("in", client.peer.feed, chunk)
+                self.timed("in", client.peer.feed, self.sends() if self.scenario.arrivals else chunk)
                 sent += self.scenario.chunk
             self.settle()
             for client in self.consumers:

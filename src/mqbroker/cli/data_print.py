@@ -9,7 +9,7 @@ from typing import TextIO
 from mqbroker.cli.journal_folder import DataFolders, images
 from mqbroker.storage.replay import Images, LogImage, State, replay
 from mqclient.errors import MQError
-from mqclient.storageformat.records import DuplicateIdRecord, MessageRecord, Record, decode_records
+from mqclient.storageformat.records import DuplicateIdRecord, DuplicateIdsRecord, MessageRecord, Record, decode_records
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message, user_id_text
 
 
@@ -49,6 +49,8 @@ def describe(record: Record, safe: bool) -> str:
     values = {entry.name: getattr(record, entry.name) for entry in fields(record)}
     if safe and isinstance(record, DuplicateIdRecord):
         values["duplicate_id"] = f"{len(record.duplicate_id)} bytes"
+    if safe and isinstance(record, DuplicateIdsRecord):
+        values["ids"] = f"{len(record.ids)} bytes"
     return f"operation@{name};" + ";".join(f"{key}={value}" for key, value in values.items())
 
 

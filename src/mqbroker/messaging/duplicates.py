@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from mqbroker.messaging.ports import Store, StoreBatch
 
@@ -22,7 +23,7 @@ class DuplicateIdCache:
     ``persistent`` ids are written with the message that carries them.  An id leaves the ring when ``size`` newer ones have come.
     """
 
-    __slots__ = ("_ids", "_persistent", "_store", "name", "size")
+    __slots__ = ("_ids", "_persistent", "_restored", "_shared", "_store", "name", "size")
 
     def __init__(self, name: str, size: int, store: Store, persistent: bool) -> None:
         self.name = name
@@ -31,6 +32,9 @@ class DuplicateIdCache:
         self._persistent = persistent
         self._ids: OrderedDict[bytes, int] = OrderedDict()
         """Duplicate id to the record id under which the store keeps it, oldest first."""
+        self._shared: dict[int, int] = {}
+        """Records of several ids, and how many of these are still remembered."""
+        self._restored = 0
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -43,7 +47,10 @@ class DuplicateIdCache:
         return list(self._ids)
 
     def restore(self, duplicate_id: bytes, record_id: int) -> None:
-        """An id that the store has kept; called oldest first."""
+        """An id that the store has kept; called oldest first, and with the same record in a row for those of one record."""
+        if record_id == self._restored:
+            self._shared[record_id] = self._shared.get(record_id, 1) + 1
+        self._restored = record_id
         self._ids[duplicate_id] = record_id
 
     def trim(self, batch: StoreBatch) -> None:
@@ -62,6 +69,25 @@ class DuplicateIdCache:
         while len(self._ids) > self.size:
             self._drop_oldest(batch)
 
+    def add_run(self, ids: Sequence[bytes], batch: StoreBatch, record_id: int) -> None:
+        """Remember new ids, all of one length and different from each other, as one record, ``record_id``, of the store."""
+        if self._persistent:
+            batch.add_duplicate_ids(self.name, len(ids[0]), b"".join(ids), record_id)
+            if len(ids) > 1:
+                self._shared[record_id] = len(ids)
+        else:
+            record_id = 0
+        known = self._ids
+        for duplicate_id in ids:
+            known[duplicate_id] = record_id
+        for _ in range(len(known) - self.size):
+            self._drop_oldest(batch)
+
+    @property
+    def persistent(self) -> bool:
+        """Does the store keep the ids?"""
+        return self._persistent
+
     def record_id(self, duplicate_id: bytes) -> int:
         """Under which number the store keeps an id, 0 = it does not."""
         return self._ids.get(duplicate_id, 0)
@@ -70,7 +96,7 @@ class DuplicateIdCache:
         """Forget an id whose message was taken back."""
         record_id = self._ids.pop(duplicate_id, 0)
         if record_id:
-            batch.delete_duplicate_id(record_id)
+            self._release(record_id, batch)
 
     def clear(self, batch: StoreBatch) -> None:
         while self._ids:
@@ -79,4 +105,13 @@ class DuplicateIdCache:
     def _drop_oldest(self, batch: StoreBatch) -> None:
         _, record_id = self._ids.popitem(last=False)
         if self._persistent:
+            self._release(record_id, batch)
+
+    def _release(self, record_id: int, batch: StoreBatch) -> None:
+        """One id of a record is forgotten: the last one takes the record along."""
+        left = self._shared.get(record_id, 1) - 1
+        if left:
+            self._shared[record_id] = left
+        else:
+            self._shared.pop(record_id, None)
             batch.delete_duplicate_id(record_id)

@@ -257,7 +257,11 @@ class StoreBatch(Protocol):
 
     def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None: ...
 
-    def delete_duplicate_id(self, record_id: int) -> None: ...
+    def add_duplicate_ids(self, cache: str, size: int, ids: bytes, record_id: int) -> None:
+        """Several ids of ``size`` bytes each, oldest first, as one record."""
+
+    def delete_duplicate_id(self, record_id: int) -> None:
+        """Forget what is kept under ``record_id``: one id, or all that were added together."""
 
     def put_branch(self, record: BranchRecord) -> None:
         """Keep a branch: a prepared one, or how it was decided without its transaction manager."""

@@ -77,6 +77,11 @@ class Route:
         elif len(every) == 1 and isinstance(every[0], RemoteBinding):
             self.fixed_remote = every[0]
 
+    @property
+    def diverted(self) -> bool:
+        """Are there exclusive diverts?"""
+        return bool(self._exclusive)
+
     def exclusive(self, message: Message) -> Sequence[Divert]:
         """The exclusive diverts that take ``message`` away from everybody else."""
         return [divert for divert in self._exclusive if divert.matches(message)]

@@ -22,9 +22,9 @@ class SessionPermissions:
         self._allowed: set[tuple[str, str, str | None]] = set()
         self._version = security.version
 
-    def knows(self, permission: str, address: str) -> bool:
-        """Was :meth:`check` for this address passed before, under the settings of today?"""
-        return self._version == self._security.version and (permission, address, None) in self._allowed
+    def knows(self, permission: str, address: str, queue: str | None = None) -> bool:
+        """Was :meth:`check` for this address (or queue of it) passed before, under the settings of today?"""
+        return self._version == self._security.version and (permission, address, queue) in self._allowed
 
     def check(self, permission: str, address: str, queue: str | None = None) -> None:
         """Raises SecurityError when the user lacks ``permission`` on the address (or queue of it)."""

@@ -13,10 +13,11 @@ import struct
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.bindings_group import Rotation
-from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.message import PROPERTIES_CHECKED_FROM, Message
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
+from mqbroker.server.arrival_runs import ArrivalRuns
+from mqbroker.server.plain_addresses import plain_address
 from mqclient.errors import MalformedPacketError, MQError
 from mqclient.wire.frames import HEADER_SIZE
 from mqclient.wire.hot import VERSION_CORRELATION, send_trailer_size
@@ -106,6 +107,7 @@ class SendRuns:
         self._enabled = session.version >= VERSION_CORRELATION
         self._plains: dict[bytes, _Plain] = {}
         self._last: _Plain | None = None
+        self._arrivals = ArrivalRuns(session)
         self._routing_version = self._security_version = -1
 
     def take(self, frames: list[bytes], index: int) -> int:
@@ -116,7 +118,7 @@ class SendRuns:
             return index
         plain = self._find(data, _I32.unpack_from(data, HEADER_SIZE)[0] + 4, end)
         if plain is None:
-            return index
+            return self._arrivals.take(frames, index)
         begin, trailer, channel = self._begin, self._trailer, self._session.channel
         raw, known, memory, name, copies = plain.raw, plain.known, plain.address.memory, plain.address.name, len(plain.queues) or 1
         raw_size, known_size, entry, grown = len(raw), len(known), plain.entry, 0
@@ -176,12 +178,15 @@ class SendRuns:
             self._finish_turns(plain, messages, [turns.queues[number] for number in chosen], answers, sizes)
         elif messages:
             self._finish(plain, messages, answers, sizes, grown)
+        else:
+            return self._arrivals.take(frames, index)
         return index + len(messages)
 
     def forget(self) -> None:
         """Find out anew about every address."""
         self._plains.clear()
         self._last = None
+        self._arrivals.forget()
 
     def _finish(self, plain: _Plain, messages: list[Message], answers: list[bytes | None], sizes: list[int], grown: int) -> None:
         """Store the messages of a run, which have ``grown`` by so many bytes; what follows from it happens in its order."""
@@ -288,7 +293,7 @@ class SendRuns:
 
     def _resolve(self, raw: bytes, routing_type: int | None) -> _Plain | None:
         """Find out about an address; None when that may be different for the next message."""
-        session, server, core = self._session, self._server, self._core
+        session, core = self._session, self._core
         name = decode_utf_16(raw[5:])
         address = core.addresses.get(name)
         if address is None or not session.permissions.knows("send", name):
@@ -296,10 +301,7 @@ class SendRuns:
         queues: tuple[Queue, ...] = ()
         remote: RemoteBinding | None = None
         rotation: Rotation | None = None
-        settings = address.settings
-        named = session.sends.resolve(name) == (name, None, None) and name != server.management_address
-        expires = settings.no_expiry or max(settings.expiry_delay, settings.min_expiry_delay, settings.max_expiry_delay) >= 0
-        if named and not expires and not server.stamps_messages and not session.sends.nameless and self._exists(address, routing_type):
+        if plain_address(session, name, routing_type) is not None:
             route = core.routing.route(name, routing_type)
             queues, remote, rotation = route.fixed or (), route.fixed_remote, route.rotation
             if remote is not None:
@@ -308,15 +310,6 @@ class SendRuns:
         if rotation is not None:
             plain.rotation = _Turns(rotation)
         return plain
-
-    def _exists(self, address: Address, routing_type: int | None) -> bool:
-        """Is there everything that a message with this routing type would otherwise have made?"""
-        if routing_type is None:
-            return True
-        if routing_type not in address.routing_types:
-            return False
-        queue = self._core.queues.get(address.name)
-        return routing_type == MULTICAST or (queue is not None and queue.definition.routing_type == ANYCAST)
 
     @staticmethod
     def _look(plain: _Plain, data: bytes, properties: int, end: int) -> bool:

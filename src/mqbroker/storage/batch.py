@@ -28,6 +28,7 @@ from mqclient.storageformat.records import (
     encode_delivery_count,
     encode_duplicate_gone,
     encode_duplicate_id,
+    encode_duplicate_ids,
     encode_message_head,
     encode_schedule,
 )
@@ -193,6 +194,10 @@ class FileBatch(StoreBatch):
 
     def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None:
         record = encode_duplicate_id(record_id, cache, duplicate_id)
+        self._record(record, Change.PUT_DUPLICATE, record_id, record)
+
+    def add_duplicate_ids(self, cache: str, size: int, ids: bytes, record_id: int) -> None:
+        record = encode_duplicate_ids(record_id, cache, size, ids)
         self._record(record, Change.PUT_DUPLICATE, record_id, record)
 
     def delete_duplicate_id(self, record_id: int) -> None:

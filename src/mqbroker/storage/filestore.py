@@ -38,7 +38,7 @@ from mqbroker.storage.settings import StoreSettings
 from mqbroker.storage.tickets import Tickets
 from mqclient.errors import IOFailureError
 from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
-from mqclient.storageformat.records import encode_branch, encode_duplicate_id, encode_id_limit, encode_trim
+from mqclient.storageformat.records import encode_branch, encode_duplicates, encode_id_limit, encode_trim
 
 ID_BLOCK = 1 << 20
 """Ids reserved at a time: a crash skips at most this many.  The next block is asked for when half of one is used."""
@@ -279,8 +279,7 @@ class FileStore(Tickets):
             places.append({segment.sequence: segment for segment in log.segments})
         segments = places[0]
         for record_id, (sequence, record) in state.duplicates.items():
-            encoded = encode_duplicate_id(record_id, record.cache, record.duplicate_id)
-            self._index.put_numbered(record_id, encoded, segments[sequence])
+            self._index.put_numbered(record_id, encode_duplicates(record), segments[sequence])
         for branch_id, branch in state.branches.items():
             self._index.put_numbered(branch_id, encode_branch(branch.record), segments[branch.sequence])
         for key, binding in state.bindings.items():

@@ -45,6 +45,9 @@ class MemoryBatch:
     def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None:
         self.work = True
 
+    def add_duplicate_ids(self, cache: str, size: int, ids: bytes, record_id: int) -> None:
+        self.work = True
+
     def delete_duplicate_id(self, record_id: int) -> None:
         self.work = True
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import Recovered, RecoveredReference, StoreBatch
@@ -189,8 +190,13 @@ def refill(saved: Recovered, store: FileStore, written: Callable[[], object] = l
         batch.put_queue(queue)
     for (kind, key), value in saved.settings.items():
         batch.put_setting(kind, key, value)
-    for entry in saved.duplicate_ids:
-        batch.add_duplicate_id(entry.cache, entry.duplicate_id, entry.record_id)
+    for record_id, entries in groupby(saved.duplicate_ids, lambda entry: entry.record_id):
+        together = list(entries)
+        if len(together) == 1:
+            batch.add_duplicate_id(together[0].cache, together[0].duplicate_id, record_id)
+        else:
+            ids = b"".join(entry.duplicate_id for entry in together)
+            batch.add_duplicate_ids(together[0].cache, len(together[0].duplicate_id), ids, record_id)
     store.commit(batch)
     bodies: dict[int, FileLargeBody] = {}
     for message, references in saved.messages:

@@ -37,6 +37,7 @@ from mqclient.storageformat.records import (
     DeliveryCountRecord,
     DuplicateGoneRecord,
     DuplicateIdRecord,
+    DuplicateIdsRecord,
     IdLimit,
     Mark,
     MessageRecord,
@@ -242,7 +243,7 @@ class State:
     """
 
     messages: dict[int, StoredMessage] = field(default_factory=dict)
-    duplicates: dict[int, tuple[int, DuplicateIdRecord]] = field(default_factory=dict)
+    duplicates: dict[int, tuple[int, DuplicateIdRecord | DuplicateIdsRecord]] = field(default_factory=dict)
     branches: dict[int, StoredBranch] = field(default_factory=dict)
     bindings: dict[tuple[object, ...], StoredBinding] = field(default_factory=dict)
     id_limit: int = 1
@@ -267,7 +268,7 @@ class State:
                     del self.messages[record.message_id]
         elif isinstance(record, DeliveryCountRecord | ScheduleRecord):
             self._reference(record)
-        elif isinstance(record, DuplicateIdRecord):
+        elif isinstance(record, DuplicateIdRecord | DuplicateIdsRecord):
             self.duplicates[record.record_id] = (sequence, record)
             self._used(record.record_id)
         elif isinstance(record, DuplicateGoneRecord):

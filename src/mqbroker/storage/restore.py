@@ -14,7 +14,7 @@ from mqbroker.storage.branches import to_branch
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.plain import PlainMessages
 from mqbroker.storage.replay import State, StoredMessage
-from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, MessageRecord
+from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, MessageRecord, duplicate_ids_of
 from mqclient.wire.primitives import decode_utf_16
 
 _I32 = struct.Struct(">i")
@@ -47,7 +47,9 @@ def to_recovered(
     recovered.addresses.sort(key=lambda record: record.address_id)
     recovered.queues.sort(key=lambda record: record.queue_id)
     recovered.duplicate_ids = [
-        RecoveredDuplicateId(record.cache, record.duplicate_id, record_id) for record_id, (_, record) in sorted(state.duplicates.items())
+        RecoveredDuplicateId(record.cache, duplicate_id, record_id)
+        for record_id, (_, record) in sorted(state.duplicates.items())
+        for duplicate_id in duplicate_ids_of(record)
     ]
     branches = {branch_id: RecoveredBranch(to_branch(stored.record)) for branch_id, stored in sorted(state.branches.items())}
     recovered.branches = list(branches.values())

@@ -91,6 +91,10 @@ class RecordedBatch:
     def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None:
         self.entries.append(("duplicate", cache, duplicate_id))
 
+    def add_duplicate_ids(self, cache: str, size: int, ids: bytes, record_id: int) -> None:
+        for at in range(0, len(ids), size):
+            self.add_duplicate_id(cache, ids[at : at + size], record_id)
+
     def delete_duplicate_id(self, record_id: int) -> None:
         self.entries.append(("forget duplicate", record_id))
 

@@ -43,6 +43,13 @@ every_record: st.SearchStrategy[records.Record] = st.one_of(
     st.builds(records.DeliveryCountRecord, numbers, numbers, counts),
     st.builds(records.ScheduleRecord, numbers, numbers, numbers),
     st.builds(records.DuplicateIdRecord, numbers, texts, st.binary(max_size=40)),
+    st.builds(
+        lambda number, name, size, data: records.DuplicateIdsRecord(number, name, size, size * data),
+        numbers,
+        texts,
+        st.integers(1, 30),
+        st.binary(max_size=4),
+    ),
     st.builds(records.DuplicateGoneRecord, numbers),
     st.builds(records.Trim, numbers),
     st.builds(records.Mark, numbers),
@@ -93,6 +100,8 @@ def encode(record: records.Record) -> bytes:
             return records.encode_schedule(queue_id, message_id, time_ms)
         case records.DuplicateIdRecord(record_id, cache, duplicate_id):
             return records.encode_duplicate_id(record_id, cache, duplicate_id)
+        case records.DuplicateIdsRecord():
+            return records.encode_duplicates(record)
         case records.DuplicateGoneRecord(record_id):
             return records.encode_duplicate_gone(record_id)
         case records.Trim(sequence):

@@ -30,6 +30,7 @@ class SalvageTests(TestCase):
         batch.put_address(AddressRecord(self.rig.store.next_id(), "a", frozenset({1})))
         batch.put_setting("kind", "key", "{}")
         batch.add_duplicate_id("a", b"dup", self.rig.store.next_id())
+        batch.add_duplicate_ids("a", 3, b"onetwo", self.rig.store.next_id())
         self.rig.store.commit(batch)
         self.messages = []
         for number in range(20):
@@ -176,7 +177,7 @@ class SalvageTests(TestCase):
         self.assertEqual([queue.name for queue in recovered.queues], ["q"])
         self.assertEqual([address.name for address in recovered.addresses], ["a"])
         self.assertEqual(recovered.settings, {("kind", "key"): "{}"})
-        self.assertEqual([entry.duplicate_id for entry in recovered.duplicate_ids], [b"dup"])
+        self.assertEqual([entry.duplicate_id for entry in recovered.duplicate_ids], [b"dup", b"one", b"two"])
         large, references = recovered.messages[-1]
         assert large.large is not None
         self.assertEqual(large.large.read(0, 10_000), b"large" * 1000)

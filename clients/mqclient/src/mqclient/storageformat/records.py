@@ -9,12 +9,13 @@ Each record is a type byte and its fields, big-endian::
     3 delivery count  i64 queue id, i64 message id, u32 count
     4 schedule        i64 queue id, i64 message id, i64 time (ms since the epoch, 0 = at once)
     5 duplicate id    i64 record id, u32 length, cache name in UTF-8, u32 length, duplicate id
-    6 duplicate gone  i64 record id
+    6 duplicate gone  i64 record id of a record of type 5 or 11
     7 trim            u64 sequence: no segment before this one is needed any more
     8 mark            u64 number: this frame counts only together with the frame of the other journal that has the same mark
     9 branch          i64 branch id, u8 state, i64 time (ms since the epoch), i32 format id, u32 length, branch qualifier,
                       u32 length, global transaction id, u32 n, n x (i64 queue id, i64 message id), u32 n, n x i64 record id
     10 branch ends    i64 branch id, u8 outcome (1 committed, 0 rolled back or forgotten)
+    11 duplicate ids  i64 record id, u32 length, cache name in UTF-8, u32 length of each id, u32 length, the ids
     16 binding        u8 what, u32 length, JSON: an address, a queue or a setting; replaces the one with the same key
     17 binding gone   u8 what, u32 length, JSON: its key
     18 id limit       i64 number: ids below this one may be in use
@@ -51,6 +52,7 @@ TRIM = 7
 MARK = 8
 BRANCH = 9
 BRANCH_ENDS = 10
+DUPLICATE_IDS = 11
 BINDING = 16
 BINDING_GONE = 17
 ID_LIMIT = 18
@@ -134,6 +136,16 @@ class DuplicateIdRecord:
 
 
 @dataclass(slots=True)
+class DuplicateIdsRecord:
+    """Several duplicate ids of ``size`` bytes each, oldest first, that came and go together: ``ids`` is all of them."""
+
+    record_id: int
+    cache: str
+    size: int
+    ids: bytes
+
+
+@dataclass(slots=True)
 class DuplicateGoneRecord:
     record_id: int
 
@@ -193,6 +205,7 @@ Record = (
     | DeliveryCountRecord
     | ScheduleRecord
     | DuplicateIdRecord
+    | DuplicateIdsRecord
     | DuplicateGoneRecord
     | Trim
     | Mark
@@ -241,6 +254,24 @@ def encode_schedule(queue_id: int, message_id: int, time_ms: int) -> bytes:
 def encode_duplicate_id(record_id: int, cache: str, duplicate_id: bytes) -> bytes:
     name = cache.encode("utf-8", "surrogatepass")
     return b"".join((_NUMBER.pack(DUPLICATE_ID, record_id), _U32.pack(len(name)), name, _U32.pack(len(duplicate_id)), duplicate_id))
+
+
+def encode_duplicate_ids(record_id: int, cache: str, size: int, ids: bytes) -> bytes:
+    name = cache.encode("utf-8", "surrogatepass")
+    return b"".join((_NUMBER.pack(DUPLICATE_IDS, record_id), _U32.pack(len(name)), name, _U32.pack(size), _U32.pack(len(ids)), ids))
+
+
+def encode_duplicates(record: DuplicateIdRecord | DuplicateIdsRecord) -> bytes:
+    if isinstance(record, DuplicateIdRecord):
+        return encode_duplicate_id(record.record_id, record.cache, record.duplicate_id)
+    return encode_duplicate_ids(record.record_id, record.cache, record.size, record.ids)
+
+
+def duplicate_ids_of(record: DuplicateIdRecord | DuplicateIdsRecord) -> list[bytes]:
+    """What a record remembers, oldest first."""
+    if isinstance(record, DuplicateIdRecord):
+        return [record.duplicate_id]
+    return [record.ids[at : at + record.size] for at in range(0, len(record.ids), record.size)]
 
 
 def encode_duplicate_gone(record_id: int) -> bytes:
@@ -366,6 +397,12 @@ def _decode(kind: int, reader: Reader) -> Record:
     if kind == DUPLICATE_ID:
         record_id = reader.numbers(_I64)[0]
         return DuplicateIdRecord(record_id, reader.sized().decode("utf-8", "surrogatepass"), reader.sized())
+    if kind == DUPLICATE_IDS:
+        record_id = reader.numbers(_I64)[0]
+        name, size, ids = reader.sized().decode("utf-8", "surrogatepass"), reader.numbers(_U32)[0], reader.sized()
+        if not size or len(ids) % size:
+            raise StorageFormatError(f"{len(ids)} bytes of duplicate ids of {size} bytes")
+        return DuplicateIdsRecord(record_id, name, size, ids)
     if kind == DUPLICATE_GONE:
         return DuplicateGoneRecord(reader.numbers(_I64)[0])
     if kind == TRIM:
