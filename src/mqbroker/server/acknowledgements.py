@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqbroker.messaging.references import Reference
 from mqbroker.server.consumers import ServerConsumer
@@ -25,6 +25,8 @@ _unpack_rest = struct.Struct(">qB").unpack_from
 
 class SessionAcknowledgements:
     """Settles what the consumers of one session were given."""
+
+    __slots__ = ("_session", "_settlement")
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
@@ -65,9 +67,6 @@ class SessionAcknowledgements:
             if session.window is not None:
                 session.context.run(0, session.finish_run, [None] * len(sizes), sizes)
         return index + len(sizes)
-
-    def handlers(self) -> dict[int, Callable[[Any], object]]:
-        return {wire.Expired.TYPE: self._expired}
 
     def acknowledge(self, data: bytes) -> None:
         """A SESS_ACKNOWLEDGE frame: everything delivered to the consumer up to and including the message."""
@@ -139,3 +138,8 @@ class SessionAcknowledgements:
         if consumer is not None and reference is not None:
             consumer.bytes_in_transit -= reference.message.memory
             self._settlement.expire(reference)
+
+    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
+        wire.Expired.TYPE: _expired,
+    }
+    """What handles each packet, called with this object and the packet: one table for all sessions."""

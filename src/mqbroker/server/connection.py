@@ -87,6 +87,41 @@ class ServerConnection:
     topology the peer is told (None = the default one), and ``cluster_authorized`` says whether it has shown the cluster's password.
     """
 
+    __slots__ = (
+        "_busy",
+        "_handshake_timer",
+        "_out",
+        "_out_bytes",
+        "_partial",
+        "_preamble",
+        "_reading",
+        "_splitter",
+        "_transport",
+        "_waiting_frames",
+        "certificate",
+        "client_id",
+        "closed",
+        "cluster_authorized",
+        "cluster_connection",
+        "connection_id",
+        "created_ms",
+        "flush_due",
+        "held_back",
+        "liveness",
+        "logged_in",
+        "naming",
+        "refusals",
+        "remote",
+        "security_domain",
+        "server",
+        "sessions",
+        "subscription",
+        "temporary_queues",
+        "transport_lost",
+        "version",
+        "writable",
+    )
+
     def __init__(
         self,
         server: Server,
@@ -120,7 +155,7 @@ class ServerConnection:
         self.closed = False
         self.transport_lost = False
         self.sessions: dict[int, ServerSession] = {}
-        self.temporary_queues: set[Queue] = set()
+        self.temporary_queues: dict[Queue, None] = {}
         self.flush_due = False
         self._transport = transport
         self._splitter = FrameSplitter(FRAME_SIZE_BEFORE_SESSION)
@@ -470,7 +505,7 @@ class ServerConnection:
     def adopt_resources(self, other: ServerConnection) -> None:
         """Take over what ``other``, whose client has come back on this connection, still holds beside its sessions."""
         self.temporary_queues |= other.temporary_queues
-        other.temporary_queues = set()
+        other.temporary_queues = {}
         if self.client_id is None:
             self.client_id = other.client_id
         self.server.messaging.branches.adopt(other, self)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqbroker.messaging.transaction import Transaction
 from mqbroker.server.naming import check_length
@@ -21,20 +21,10 @@ METADATA_MAX = 100
 class SessionControl:
     """What concerns the session as a whole."""
 
+    __slots__ = ("_session",)
+
     def __init__(self, session: ServerSession) -> None:
         self._session = session
-
-    def handlers(self) -> dict[int, Callable[[Any], object]]:
-        return {
-            wire.SessionStart.TYPE: self._start,
-            wire.SessionStop.TYPE: self._stop,
-            wire.SessionClose.TYPE: lambda packet: self._session.close(),
-            wire.Commit.TYPE: self._commit,
-            wire.Rollback.TYPE: self._rollback,
-            wire.AddMetadata.TYPE: self._add_metadata,
-            wire.AddMetadataV2.TYPE: self._add_metadata_v2,
-            wire.UniqueAddMetadata.TYPE: self._add_unique_metadata,
-        }
 
     def _start(self, packet: wire.SessionStart) -> None:
         self._session.started = True
@@ -44,6 +34,9 @@ class SessionControl:
         self._session.started = False
         self._session.consumers.started_changed()
         self._session.reply_null()
+
+    def _close(self, packet: wire.SessionClose) -> None:
+        self._session.close()
 
     # --- transactions
 
@@ -104,3 +97,15 @@ class SessionControl:
             session.metadata[key] = data
         if key == CLIENT_ID_KEY:
             session.connection.client_id = data
+
+    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
+        wire.SessionStart.TYPE: _start,
+        wire.SessionStop.TYPE: _stop,
+        wire.SessionClose.TYPE: _close,
+        wire.Commit.TYPE: _commit,
+        wire.Rollback.TYPE: _rollback,
+        wire.AddMetadata.TYPE: _add_metadata,
+        wire.AddMetadataV2.TYPE: _add_metadata_v2,
+        wire.UniqueAddMetadata.TYPE: _add_unique_metadata,
+    }
+    """What handles each packet, called with this object and the packet: one table for all sessions."""

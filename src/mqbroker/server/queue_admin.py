@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from mqbroker.config.configuration import QueueConfiguration
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
@@ -47,22 +47,12 @@ _OPTIONAL_ATTRIBUTES = (
 class SessionAdministration:
     """Queue administration and queries of one session."""
 
+    __slots__ = ("_administration", "_server", "_session")
+
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._server = session.server
         self._administration = session.server.messaging.administration
-
-    def handlers(self) -> dict[int, Callable[[Any], object]]:
-        return {
-            wire.CreateAddress.TYPE: self._create_address,
-            wire.CreateQueue.TYPE: self._create_queue,
-            wire.CreateQueueV2.TYPE: self._create_queue,
-            wire.CreateSharedQueue.TYPE: self._create_shared_queue,
-            wire.CreateSharedQueueV2.TYPE: self._create_shared_queue,
-            wire.DeleteQueue.TYPE: self._delete_queue,
-            wire.QueueQuery.TYPE: self._query_queue,
-            wire.BindingQuery.TYPE: self._query_binding,
-        }
 
     # --- definitions
 
@@ -94,7 +84,7 @@ class SessionAdministration:
         self._check_creation(configuration)
         queue = self._administration.create_queue(configuration)
         if packet.temporary:
-            session.connection.temporary_queues.add(queue)
+            session.connection.temporary_queues[queue] = None
         if packet.requires_response:
             session.reply_null(-1, self._server.store.ticket())
 
@@ -165,7 +155,7 @@ class SessionAdministration:
             "deleteDurableQueue" if queue.definition.durable else "deleteNonDurableQueue", queue.definition.address, queue.name
         )
         self._administration.delete_queue(queue)
-        session.connection.temporary_queues.discard(queue)
+        session.connection.temporary_queues.pop(queue, None)
         session.reply_null(-1, self._server.store.ticket())
 
     # --- queries
@@ -327,3 +317,15 @@ class SessionAdministration:
             routing_type = ANYCAST if known is None or ANYCAST in known.routing_types else MULTICAST
         content.address = Naming.for_old_client(message.address, routing_type)
         return encode_message(content)
+
+    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
+        wire.CreateAddress.TYPE: _create_address,
+        wire.CreateQueue.TYPE: _create_queue,
+        wire.CreateQueueV2.TYPE: _create_queue,
+        wire.CreateSharedQueue.TYPE: _create_shared_queue,
+        wire.CreateSharedQueueV2.TYPE: _create_shared_queue,
+        wire.DeleteQueue.TYPE: _delete_queue,
+        wire.QueueQuery.TYPE: _query_queue,
+        wire.BindingQuery.TYPE: _query_binding,
+    }
+    """What handles each packet, called with this object and the packet: one table for all sessions."""

@@ -98,6 +98,19 @@ class _Turns:
 class SendRuns:
     """Runs of plain messages of one session."""
 
+    __slots__ = (
+        "_begin",
+        "_core",
+        "_enabled",
+        "_last",
+        "_plains",
+        "_routing_version",
+        "_security_version",
+        "_server",
+        "_session",
+        "_trailer",
+    )
+
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._server = session.server

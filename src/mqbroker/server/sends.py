@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.arriving import has_marks, take_arrival
@@ -68,6 +68,21 @@ class _LargeUpload:
 class SessionSends:
     """Messages from the client."""
 
+    __slots__ = (
+        "_credit_waiters",
+        "_failed_requests",
+        "_names",
+        "_overdraft",
+        "_server",
+        "_session",
+        "_upload",
+        "messages_sent",
+        "nameless",
+        "producers",
+        "runs",
+        "upload_size",
+    )
+
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._server = session.server
@@ -77,21 +92,12 @@ class SessionSends:
         self.upload_size = 0
         """Bytes of headers of the large message that is coming."""
         self._credit_waiters: dict[Callable[[], None], AddressMemory] = {}
-        self._failed_requests: set[str] = set()
-        self._overdraft = Overdraft(session)
+        self._failed_requests: set[str] | None = None
+        self._overdraft: Overdraft | None = None
         self._names: dict[str, tuple[str, str | None, int | None]] = {}
         self.producers: dict[int, str | None] = {}
         self.messages_sent = 0
         self.runs = SendRuns(session)
-
-    def handlers(self) -> dict[int, Callable[[Any], object]]:
-        return {
-            wire.SessionSendLarge.TYPE: self._open_large,
-            wire.SessionSendContinuation.TYPE: self._continue_large,
-            wire.ProducerRequestCredits.TYPE: self._request_credits,
-            wire.CreateProducer.TYPE: self._create_producer,
-            wire.RemoveProducer.TYPE: lambda packet: self.producers.pop(packet.producer_id, None),
-        }
 
     # --- regular messages
 
@@ -166,7 +172,7 @@ class SessionSends:
         arrival = take_arrival(core, message, address, routing_type, permission) if has_marks(message) else None
         known = core.addresses.get(address)
         if known is not None and known.memory.full:
-            self._overdraft.charge(known, message.encode_size)
+            self._overdrawn().charge(known, message.encode_size)
         try:
             return server.messaging.sending.send(
                 message, address, queue, routing_type, session.context, transaction, arrival, permission, may_wait=True
@@ -237,7 +243,7 @@ class SessionSends:
         upload = self._upload
         correlation_id = packet.correlation_id if session.version >= VERSION_CORRELATION else None
         if upload is not None and not upload.complete and upload.address is not None and upload.address.memory.full:
-            self._overdraft.charge(upload.address, len(packet.chunk))
+            self._overdrawn().charge(upload.address, len(packet.chunk))
         try:
             if upload is None:
                 raise IllegalStateError("SESS_SEND_CONTINUATION without an open large message")
@@ -308,19 +314,20 @@ class SessionSends:
         name = split_qualified(name)[0]
         address = self._server.messaging.core.addresses.get(name)
         if address is None or address.name == self._server.management_address:
-            self._overdraft.granted(name, packet.credits)
+            self._overdrawn().granted(name, packet.credits)
             session.send(wire.ProducerCredits(packet.credits, packet.address))
             return
 
         def grant() -> None:
             self._credit_waiters.pop(grant, None)
-            self._failed_requests.discard(address.name)
+            if self._failed_requests:
+                self._failed_requests.discard(address.name)
             if not session.closed:
-                self._overdraft.granted(name, packet.credits)
+                self._overdrawn().granted(name, packet.credits)
                 session.send(wire.ProducerCredits(packet.credits, packet.address))
 
         memory = address.memory
-        if memory.policy == "FAIL" and address.name in self._failed_requests:
+        if memory.policy == "FAIL" and self._failed_requests and address.name in self._failed_requests:
             # It tries again: the credits that the first try will get are enough.
             session.send(wire.ProducerFailCredits(packet.credits, packet.address))
             return
@@ -330,15 +337,27 @@ class SessionSends:
             return
         self._credit_waiters[grant] = memory
         if memory.policy == "FAIL":
+            if self._failed_requests is None:
+                self._failed_requests = set()
             self._failed_requests.add(address.name)
             session.send(wire.ProducerFailCredits(packet.credits, packet.address))
         else:
             self._server.producers_blocked(address)
 
+    def _overdrawn(self) -> Overdraft:
+        """Made by the first that needs it: most sessions only receive, or have room."""
+        overdraft = self._overdraft
+        if overdraft is None:
+            overdraft = self._overdraft = Overdraft(self._session)
+        return overdraft
+
     def _create_producer(self, packet: wire.CreateProducer) -> None:
         check_length(packet.address)
         self._server.connection_limits.check_producers(self._session.connection)
         self.producers[packet.producer_id] = packet.address
+
+    def _remove_producer(self, packet: wire.RemoveProducer) -> None:
+        self.producers.pop(packet.producer_id, None)
 
     def close(self) -> None:
         """The session ends: nothing is waited for any more, a half large message is forgotten."""
@@ -346,3 +365,12 @@ class SessionSends:
         for grant, memory in self._credit_waiters.items():
             memory.forget(grant)
         self._credit_waiters.clear()
+
+    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
+        wire.SessionSendLarge.TYPE: _open_large,
+        wire.SessionSendContinuation.TYPE: _continue_large,
+        wire.ProducerRequestCredits.TYPE: _request_credits,
+        wire.CreateProducer.TYPE: _create_producer,
+        wire.RemoveProducer.TYPE: _remove_producer,
+    }
+    """What handles each packet, called with this object and the packet: one table for all sessions."""

@@ -6,7 +6,7 @@ their own that it holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.context import OperationContext
@@ -31,10 +31,35 @@ if TYPE_CHECKING:
     from mqbroker.server.connection import ServerConnection
     from mqbroker.server.security import Subject
 
-Handler = Callable[[Any], object]
-
 CHUNK_SIZE_MAX = 1024 * 1024
 """Bytes of a large message that are read from the disk and sent at a time, whatever chunk size the client asks for."""
+
+_SEND = wire.SessionSend.TYPE
+_ACKNOWLEDGE = wire.Acknowledge.TYPE
+
+_Table = Mapping[int, tuple[str, Callable[[Any, Any], object]]]
+"""By packet type: the attribute of a session whose object handles it, and the function."""
+
+_FAST: _Table = {
+    _SEND: ("sends", SessionSends.send),
+    _ACKNOWLEDGE: ("acknowledgements", SessionAcknowledgements.acknowledge),
+    wire.IndividualAcknowledge.TYPE: ("acknowledgements", SessionAcknowledgements.acknowledge_one),
+    wire.FlowToken.TYPE: ("consumers", SessionConsumers.flow_token),
+}
+"""These take whole frames."""
+
+_HANDLERS: _Table = {
+    packet_type: (part, handler)
+    for part, table in (
+        ("sends", SessionSends.HANDLERS),
+        ("consumers", SessionConsumers.HANDLERS),
+        ("acknowledgements", SessionAcknowledgements.HANDLERS),
+        ("administration", SessionAdministration.HANDLERS),
+        ("branches", SessionBranches.HANDLERS),
+        ("control", SessionControl.HANDLERS),
+    )
+    for packet_type, handler in table.items()
+}
 
 _WITH_MESSAGE = frozenset((wire.SessionSendLarge.TYPE, wire.SessionSendContinuation.TYPE))
 """What is not among the fast packets and carries messages."""
@@ -58,6 +83,39 @@ class ServerSession:
     ``min_large_message_size`` (bytes) is also the chunk size of large deliveries; ``window`` is None without a confirmation window;
     ``reattachable`` tells whether all that a client may have missed is kept; ``transaction`` collects what is not committed at once.
     """
+
+    __slots__ = (
+        "_check_kept_at",
+        "_counted_size",
+        "_given_up",
+        "_unconfirmed_max",
+        "acknowledgements",
+        "administration",
+        "auto_commit_acks",
+        "auto_commit_sends",
+        "branches",
+        "channel",
+        "closed",
+        "connection",
+        "consumers",
+        "context",
+        "control",
+        "created_ms",
+        "metadata",
+        "min_large_message_size",
+        "name",
+        "permissions",
+        "pre_acknowledge",
+        "reattachable",
+        "sends",
+        "server",
+        "started",
+        "subject",
+        "transaction",
+        "version",
+        "window",
+        "xa",
+    )
 
     def __init__(self, connection: ServerConnection, request: wire.CreateSession, subject: Subject, version: int) -> None:
         self.connection = connection
@@ -91,34 +149,19 @@ class ServerSession:
         self._check_kept_at = _KEPT_STEP
         self._counted_size = 0
         self._given_up = False
-        self._runs: dict[int, Callable[[list[bytes], int], int]] = {
-            wire.SessionSend.TYPE: self.sends.runs.take,
-            wire.Acknowledge.TYPE: self.acknowledgements.take,
-        }
-        self._fast: dict[int, Handler] = {
-            wire.SessionSend.TYPE: self.sends.send,
-            wire.Acknowledge.TYPE: self.acknowledgements.acknowledge,
-            wire.IndividualAcknowledge.TYPE: self.acknowledgements.acknowledge_one,
-            wire.FlowToken.TYPE: self.consumers.flow_token,
-        }
-        self._handlers: dict[int, Handler] = {
-            **self.sends.handlers(),
-            **self.consumers.handlers(),
-            **self.acknowledgements.handlers(),
-            **self.administration.handlers(),
-            **self.branches.handlers(),
-            **self.control.handlers(),
-        }
 
     # --- input
 
     def handle_some(self, packet_type: int, frames: list[bytes], index: int) -> int:
         """Handle the frame at ``index``, and those after it that are handled with it.  Returns the index of the next one."""
-        take = self._runs.get(packet_type)
-        if take is not None:
-            following = take(frames, index)
-            if following > index:
-                return following
+        if packet_type == _SEND:
+            following = self.sends.runs.take(frames, index)
+        elif packet_type == _ACKNOWLEDGE:
+            following = self.acknowledgements.take(frames, index)
+        else:
+            following = index
+        if following > index:
+            return following
         self.handle(packet_type, frames[index])
         return index + 1
 
@@ -126,13 +169,14 @@ class ServerSession:
         """Handle one frame of this session's channel.  A session that is being closed takes none any more."""
         if self.closed:
             return
-        fast = self._fast.get(packet_type)
+        fast = _FAST.get(packet_type)
         if fast is not None:
+            part, handle = fast
             if self.window is None:
-                fast(data)
+                handle(getattr(self, part), data)
             else:
                 self._counted_size = len(data)
-                fast(data)
+                handle(getattr(self, part), data)
                 self._count_handled()
             return
         if packet_type not in _WITH_MESSAGE:
@@ -143,14 +187,15 @@ class ServerSession:
                 self.window.confirmed(packet.command_id)
                 self._check_kept_at = self.window.cached_bytes + _KEPT_STEP
             return
-        handler = self._handlers.get(packet_type)
+        found = _HANDLERS.get(packet_type)
         counted = self.window is not None and (packet.requires_confirmation if isinstance(packet, wire.AddMetadataV2) else packet.COUNTED)
         if counted:
             self._counted_size = len(data)
         try:
-            if handler is None:
+            if found is None:
                 raise NotImplementedByBrokerError(f"{packet.NAME} is not supported by this broker")
-            handler(packet)
+            part, handler = found
+            handler(getattr(self, part), packet)
         except ProtocolError:
             raise
         except MQError as error:

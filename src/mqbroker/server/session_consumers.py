@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.references import Reference
@@ -29,17 +29,12 @@ COSTLY_FILTER_LENGTH = 1024
 class SessionConsumers:
     """The consumers of one session by their id."""
 
+    __slots__ = ("_server", "_session", "by_id")
+
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._server = session.server
         self.by_id: dict[int, ServerConsumer] = {}
-
-    def handlers(self) -> dict[int, Callable[[Any], object]]:
-        return {
-            wire.CreateConsumer.TYPE: self._create,
-            wire.ConsumerClose.TYPE: self._close,
-            wire.ForceConsumerDelivery.TYPE: self._force,
-        }
 
     def _create(self, packet: wire.CreateConsumer) -> None:
         try:
@@ -169,3 +164,10 @@ class SessionConsumers:
                 consumed.append(references.pop(0))
             prefetched.extend(references)
         return consumed, prefetched
+
+    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
+        wire.CreateConsumer.TYPE: _create,
+        wire.ConsumerClose.TYPE: _close,
+        wire.ForceConsumerDelivery.TYPE: _force,
+    }
+    """What handles each packet, called with this object and the packet: one table for all sessions."""

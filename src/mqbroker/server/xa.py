@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqbroker.messaging.branches import Branch, XACode, XAError, xid_text
 from mqbroker.messaging.transaction import Transaction
@@ -14,53 +14,34 @@ if TYPE_CHECKING:
     from mqbroker.server.session import ServerSession
 
 
+def _answered(request: Callable[[SessionBranches, Any], int]) -> Callable[[SessionBranches, Any], None]:
+    """A handler that answers once the work up to the ticket of ``request`` is durable, or says why there is none."""
+
+    def handle(branches: SessionBranches, packet: Any) -> None:
+        session = branches._session
+        try:
+            ticket = request(branches, packet)
+        except XAError as error:
+            session.reply(wire.XaResponse(True, error.code, str(error)))
+        except MQError as error:
+            # Not raised further: it concerns the named branch, not the one that the session works in.
+            session.reply_error(error)
+        else:
+            session.reply(wire.XaResponse(False, 0), ticket)
+
+    return handle
+
+
 class SessionBranches:
     """``active`` is the branch that sends and acknowledgements of the session belong to."""
+
+    __slots__ = ("_branches", "_session", "_timeout_seconds", "active")
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._branches = session.server.messaging.branches
         self._timeout_seconds = 0
         self.active: Branch | None = None
-
-    def handlers(self) -> dict[int, Callable[[Any], object]]:
-        requests: dict[type[wire.Packet], Callable[[Any], int]] = {
-            wire.XaStart: self._start,
-            wire.XaEnd: self._end,
-            wire.XaJoin: self._join,
-            wire.XaSuspend: self._suspend,
-            wire.XaResume: self._resume,
-            wire.XaPrepare: lambda packet: self._branches.prepare(packet.xid),
-            wire.XaCommit: lambda packet: self._branches.commit(packet.xid, packet.one_phase, self._session.context),
-            wire.XaRollback: self._rollback,
-            wire.XaForget: lambda packet: self._branches.forget(packet.xid),
-        }
-        return {
-            **{packet_type.TYPE: self._answered(request) for packet_type, request in requests.items()},
-            wire.XaFailed.TYPE: self._failed,
-            wire.XaInDoubtXids.TYPE: self._in_doubt,
-            wire.XaSetTimeout.TYPE: self._set_timeout,
-            wire.XaGetTimeout.TYPE: self._get_timeout,
-        }
-
-    def _answered(self, request: Callable[[Any], int]) -> Callable[[Any], None]:
-        """A handler that answers once the work up to the ticket of ``request`` is durable, or says why there is none."""
-
-        def handle(packet: Any) -> None:
-            session = self._session
-            try:
-                ticket = request(packet)
-            except XAError as error:
-                session.reply(wire.XaResponse(True, error.code, str(error)))
-            except MQError as error:
-                # Not raised further: it concerns the named branch, not the one that the session works in.
-                session.reply_error(error)
-            else:
-                session.reply(wire.XaResponse(False, 0), ticket)
-
-        return handle
-
-    # --- working in a branch
 
     def _start(self, packet: wire.XaStart) -> int:
         self._check_session()
@@ -155,6 +136,15 @@ class SessionBranches:
 
     # --- the transaction manager's requests
 
+    def _prepare(self, packet: wire.XaPrepare) -> int:
+        return self._branches.prepare(packet.xid)
+
+    def _commit(self, packet: wire.XaCommit) -> int:
+        return self._branches.commit(packet.xid, packet.one_phase, self._session.context)
+
+    def _forget(self, packet: wire.XaForget) -> int:
+        return self._branches.forget(packet.xid)
+
     def _rollback(self, packet: wire.XaRollback) -> int:
         """Java clients forget what was delivered to them whenever they roll back: it goes back to the queues here, too."""
         if self.active is not None and self.active.xid == packet.xid:
@@ -207,3 +197,20 @@ class SessionBranches:
     def _get_timeout(self, packet: wire.XaGetTimeout) -> None:
         """The broker's own limit, whatever this session has set: the answer that clients know."""
         self._session.reply(wire.XaGetTimeoutResponse(self._session.server.configuration.transaction_timeout // 1000))
+
+    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
+        wire.XaStart.TYPE: _answered(_start),
+        wire.XaEnd.TYPE: _answered(_end),
+        wire.XaJoin.TYPE: _answered(_join),
+        wire.XaSuspend.TYPE: _answered(_suspend),
+        wire.XaResume.TYPE: _answered(_resume),
+        wire.XaPrepare.TYPE: _answered(_prepare),
+        wire.XaCommit.TYPE: _answered(_commit),
+        wire.XaRollback.TYPE: _answered(_rollback),
+        wire.XaForget.TYPE: _answered(_forget),
+        wire.XaFailed.TYPE: _failed,
+        wire.XaInDoubtXids.TYPE: _in_doubt,
+        wire.XaSetTimeout.TYPE: _set_timeout,
+        wire.XaGetTimeout.TYPE: _get_timeout,
+    }
+    """What handles each packet, called with this object and the packet: one table for all sessions."""
