@@ -88,6 +88,7 @@ class ServerConnection:
     """
 
     __slots__ = (
+        "_again",
         "_busy",
         "_handshake_timer",
         "_out",
@@ -106,6 +107,7 @@ class ServerConnection:
         "connection_id",
         "created_ms",
         "flush_due",
+        "frozen",
         "held_back",
         "liveness",
         "logged_in",

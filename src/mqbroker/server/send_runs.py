@@ -99,6 +99,7 @@ class SendRuns:
     """Runs of plain messages of one session."""
 
     __slots__ = (
+        "_arrivals",
         "_begin",
         "_core",
         "_enabled",

@@ -335,7 +335,7 @@ def _take_groups(java: Puppet, count: int, *consumers: str) -> dict[int, str]:
 
 def groups(nodes: Nodes, java: Puppet) -> None:
     """The messages of a group go to one consumer of the whole cluster, wherever they are sent."""
-    stage = _begin(nodes, java)
+    stage = begin(nodes, java)
     java.consume("c0", "n0", "queue://orders")
     java.consume("c1", "n1", "queue://orders")
     stage.all_known()
@@ -348,7 +348,7 @@ def groups(nodes: Nodes, java: Puppet) -> None:
 
 def groups_after_restart(nodes: Nodes, java: Puppet) -> None:
     """The broker with the LOCAL handler is killed and started again: each group stays where it was."""
-    stage = _begin(nodes, java)
+    stage = begin(nodes, java)
     java.consume("c0", "n0", "queue://orders")
     java.consume("c1", "n1", "queue://orders")
     stage.all_known()
@@ -372,7 +372,7 @@ def groups_after_restart(nodes: Nodes, java: Puppet) -> None:
 
 def scale_down(nodes: Nodes, java: Puppet) -> None:
     """A broker that is stopped gives its messages to the other one, behind those that are there, in order and only once."""
-    stage = _begin(nodes, java)
+    stage = begin(nodes, java)
     due = 6.0
     for name in ("d", "e"):
         java.consume(f"{name}0", "n0", f"topic://{name}-news", subscription=name, shared=True)

@@ -1,4 +1,4 @@
-"""Clients of a cluster: those of one broker (:mod:`tests.simulation.workload`), each at one of the nodes, and those who look after the run."""
+"""Clients of a cluster: those of one broker (:mod:`tests.simulation.workload`), each at one of the nodes, and those who look after it."""
 
 from __future__ import annotations
 

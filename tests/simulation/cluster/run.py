@@ -214,9 +214,10 @@ class ClusterSimulation:
         def waiting() -> list[str]:
             found = [f"{node.backlog(other)} on {node.name} for {other.name}" for node in live for other in live if node.backlog(other)]
             for queue, at in chosen.items():
-                for node in live if plan.redistributes else [at]:
-                    if node.count(queue):
-                        found.append(f"{node.count(queue)} in {queue} of {node.name}, with a consumer at {at.name}")
+                nodes = live if plan.redistributes else [at]
+                found += [
+                    f"{node.count(queue)} in {queue} of {node.name}, with a consumer at {at.name}" for node in nodes if node.count(queue)
+                ]
             return found
 
         if not self._wait(
