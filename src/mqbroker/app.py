@@ -7,6 +7,7 @@ import random
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +18,7 @@ from twisted.logger import Logger
 
 from mqbroker.checks import idle_parts
 from mqbroker.clocks import ReactorClock
+from mqbroker.config.cluster import ScaleDownConfiguration
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.garbage import collection_paused
@@ -97,6 +99,8 @@ class Broker:
         self.configuration = settings.configuration
         self._reactor = reactor
         self._on_failure = on_failure
+        self.on_stop_wanted: Callable[[], object] = self.stop
+        """Called when management asks for an orderly stop; who runs the process may end that, too."""
         self.clock = ReactorClock(reactor)
         self.store: FileStore | MemoryStore
         self.server: Server
@@ -167,6 +171,7 @@ class Broker:
         for text in idle_parts(self.configuration):
             log.warn("{text}", text=text)
         self.server.open_bridges = lambda: self._open_clustering(kept).bridges
+        self.server.scale_down = lambda connector: self._stop_and_scale_down(connector, kept)
         if self.configuration.joins_others or any(kind == KEPT_BRIDGE_KIND for kind, _ in kept):
             try:
                 self._open_clustering(kept)
@@ -174,12 +179,26 @@ class Broker:
                 raise StartError(str(error)) from error
 
     def _open_clustering(self, kept: Mapping[tuple[str, str], str]) -> Clustering:
-        from mqbroker.clustering import Clustering
-        from mqclient.twisted import TwistedRuntime
+        clustering = self._make_clustering(kept)
+        clustering.start()
+        return clustering
 
-        settings = self.settings
-        self.clustering = Clustering(self.server, TwistedRuntime(self._reactor), settings.etc or settings.base, kept)
-        self.clustering.start()
+    def _stop_and_scale_down(self, connector: str | None, kept: Mapping[tuple[str, str], str]) -> None:
+        """Management wants it.  Raises ValueError for a connector that is not there."""
+        if not self._running:
+            return
+        known = self.configuration.scale_down or ScaleDownConfiguration()
+        connectors = known.connectors if connector is None else (connector, *known.connectors)
+        self._make_clustering(kept).scale_down_to(replace(known, enabled=True, connectors=connectors))
+        self.clock.call_later(0, self.on_stop_wanted)
+
+    def _make_clustering(self, kept: Mapping[tuple[str, str], str]) -> Clustering:
+        if self.clustering is None:
+            from mqbroker.clustering import Clustering
+            from mqclient.twisted import TwistedRuntime
+
+            settings = self.settings
+            self.clustering = Clustering(self.server, TwistedRuntime(self._reactor), settings.etc or settings.base, kept)
         return self.clustering
 
     def _leave_others(self) -> Deferred[Any]:
@@ -368,6 +387,11 @@ class Broker:
         self._stop_watch()
         closing = self.listeners.close()
         return self._clients_gone().addCallback(lambda _: self._leave()).addBoth(lambda _: self._stop_now(closing))
+
+    @property
+    def scales_down(self) -> bool:
+        """Do the messages go to another broker when this one stops?"""
+        return self.clustering is not None and self.clustering.scale_down is not None
 
     def cut_short(self) -> None:
         """While the broker stops: move no more messages to another one, but leave them on the disk."""

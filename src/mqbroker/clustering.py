@@ -75,7 +75,7 @@ class Clustering:
             self._make_manager(configuration)
         self.scale_down: ScaleDown | None = None
         if configuration.scale_down is not None and configuration.scale_down.enabled:
-            self.scale_down = self.make_scale_down(configuration.scale_down)
+            self.scale_down_to(configuration.scale_down)
 
     def _make_groups(self, configuration: Configuration) -> None:
         server, send = self._server, self._server.notifications.send
@@ -161,8 +161,8 @@ class Clustering:
             grouping=self.grouping,
         )
 
-    def make_scale_down(self, configuration: ScaleDownConfiguration) -> ScaleDown:
-        """What gives the messages to another broker.  Raises ValueError for names that are not there."""
+    def scale_down_to(self, configuration: ScaleDownConfiguration) -> None:
+        """Give the messages to another broker when this one stops.  Raises ValueError for names that are not there."""
         cluster: ClusterConnection | None = None
         if self.manager is not None:
             name = configuration.cluster_name
@@ -186,7 +186,7 @@ class Clustering:
             return [place for place in found if not same_place(place, own)]
 
         settings = _LINK if cluster is None else cluster.settings()
-        return ScaleDown(self._server, self._runtime, configuration, settings, places)
+        self.scale_down = ScaleDown(self._server, self._runtime, configuration, settings, places)
 
     def _discovered(self, group: str) -> Callable[[], Sequence[TransportConfiguration]] | None:
         found = self.discovery_groups.get(group)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -82,6 +84,7 @@ class BrokerService(Service):
         prepare_log: Callable[[Any], None] = lambda application: None,
     ) -> None:
         self.broker = Broker(settings, reactor, self._failed)
+        self.broker.on_stop_wanted = self._stop_wanted
         self._reactor = reactor
         self._etc = etc
         self._allow_kill = allow_kill
@@ -117,9 +120,20 @@ class BrokerService(Service):
 
     def stopService(self) -> Deferred[None]:
         self.running = 0
+        if self.broker.scales_down:
+            self._cut_short_by_signals()
         if self._markers is not None and self._markers.running:
             self._markers.stop()
         return self.broker.stop()
+
+    def _stop_wanted(self) -> None:
+        self._reactor.stop()
+
+    def _cut_short_by_signals(self) -> None:
+        """A stop may take long while messages move to another broker: the next signal ends that."""
+        with contextlib.suppress(ValueError):  # not the main thread: who runs this one has the signals
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: self._reactor.callFromThread(self.broker.cut_short))
 
     def _check_markers(self) -> None:
         assert self._etc is not None

@@ -89,6 +89,11 @@ class Server:
         """None: there were never any."""
         self.open_bridges: Callable[[], BridgePort] | None = None
         """Makes ``bridges`` when management wants the first one."""
+        self.scale_down: Callable[[str | None], object] | None = None
+        """Stops this broker, which then gives its messages to the broker at the connector of this name, or to one that it finds.
+
+        Raises ValueError for a connector that is not there.
+        """
         self.members: Callable[[], Iterable[TopologyMember]] | None = None
         """The members of the cluster, this broker among them, for management; None: this broker is alone."""
         self.loop_lag_ms: Callable[[], float] | None = None

@@ -154,6 +154,15 @@ class BrokerControl(BrokerConnections):
         cache = self.server.messaging.core.duplicate_ids(name)
         return None if cache is None else _remember(self.server.store, cache, [_duplicate_id(value) for value in ids])
 
+    def scale_down(self, connector: Any) -> None:
+        """Stop this broker after its messages have moved to the broker at a connector, or to one that it finds."""
+        if self.server.scale_down is None:
+            raise ManagementError("this broker cannot scale down: nothing stops it from here")
+        try:
+            self.server.scale_down(as_text(connector) if connector else None)
+        except ValueError as error:
+            raise ManagementError(str(error)) from error
+
     # --- users
 
     def users(self) -> UserAdministration:
@@ -392,6 +401,7 @@ BrokerControl.OPERATIONS = {
         2,
         4,
     ),
+    "scaleDown": Operation(BrokerControl.scale_down, 1),
     "sendQueueInfoToQueue": Operation(BrokerControl.send_queue_info, 2),
     "updateDuplicateIdCache": Operation(BrokerControl.update_duplicate_ids, 2),
     "listUser": Operation(lambda control, name=None: json.dumps(control.users().list(as_text(name))), 0, 1),
