@@ -60,11 +60,13 @@ class KilledTests(TestCase):
     def start(self, number: int) -> Broker:
         folder = self.folder / f"node-{number}"
         folder.mkdir(exist_ok=True)
-        ports = self.ports
-        text = CONFIGURATION.format(own=number, folder=folder / "data", port=ports[number], other=ports[1 - number])
-        (folder / "broker.xml").write_text(text)
+        (folder / "broker.xml").write_text(self.configuration(number))
         twistd = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]
         return Broker([*twistd, "mqbroker", "--config", str(folder / "broker.xml")], folder)
+
+    def configuration(self, number: int) -> str:
+        ports = self.ports
+        return CONFIGURATION.format(own=number, folder=self.folder / f"node-{number}" / "data", port=ports[number], other=ports[1 - number])
 
     def connect(self, number: int, client_id: str | None = None) -> Connection:
         connection = ConnectionFactory(f"tcp://127.0.0.1:{self.ports[number]}?useTopologyForLoadBalancing=false").create_connection()
