@@ -222,12 +222,12 @@ def queue_configuration(definition: QueueDefinition) -> QueueConfiguration:
 async def first_reachable(
     connectors: Sequence[TransportConfiguration],
     connect: Callable[[TransportConfiguration], Awaitable[Target]],
-    failed: Callable[[TransportConfiguration, MQError], object],
+    failed: Callable[[TransportConfiguration, Exception], object],
 ) -> Target | None:
     """The first of ``connectors`` that leads to a target; ``failed`` is told about those before it."""
     for connector in connectors:
         try:
             return await connect(connector)
-        except MQError as error:
+        except (MQError, ValueError) as error:  # a connector may be one that cannot be used
             failed(connector, error)
     return None

@@ -67,7 +67,6 @@ class Leaving(Pair):
             seconds -= 0.5
         assert done.called, "it does not end"
 
-
     def beginnings(self) -> list[bytes]:
         """The first three bytes of the bodies in B's queue, in order."""
         messages = [reference.message for reference in self.b.queue("q").references]
