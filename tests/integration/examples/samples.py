@@ -1,0 +1,106 @@
+"""Starts a sample cluster of ``config/`` on free ports, and runs the commands of its README."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tests.integration.brokers import environment
+from tests.unit.cli.runner import Result, mqbroker
+
+CONFIG = Path(__file__).resolve().parents[3] / "config"
+PORTS = re.compile(r"\b(6161[6-9]|9876)\b")
+START_SECONDS = 90.0
+STOP_SECONDS = 60.0
+
+
+def free_ports(count: int, kind: int) -> list[int]:
+    """Ports that were free a moment ago."""
+    sockets = [socket.socket(socket.AF_INET, kind) for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class SampleCluster:
+    """The sample called ``name``, copied to ``folder`` with other ports."""
+
+    def __init__(self, name: str, folder: Path, **more_environment: str) -> None:
+        self.source = CONFIG / name
+        self.folder = folder
+        self.output: list[str] = []
+        found = sorted({port for file in self.source.glob("*/broker.xml") for port in PORTS.findall(file.read_text())})
+        tcp = iter(free_ports(len(found), socket.SOCK_STREAM))
+        udp = iter(free_ports(1, socket.SOCK_DGRAM))
+        self.ports = {port: str(next(udp if port == "9876" else tcp)) for port in found}
+        self.nodes = sorted(file.parent.name for file in self.source.glob("*/broker.xml"))
+        copied = folder / "config" / name
+        shutil.copytree(self.source, copied)
+        for file in copied.glob("*/broker.xml"):
+            file.write_text(self.translated(file.read_text()))
+        # As `make run` does it, but for the installation.
+        self.process = subprocess.Popen(
+            [sys.executable, str(CONFIG / "run_cluster.py"), str(copied)],
+            cwd=folder,
+            env=environment() | more_environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def translated(self, text: str) -> str:
+        return PORTS.sub(lambda match: self.ports[match[1]], text)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.output.append(line)
+
+    def text(self) -> str:
+        return "".join(self.output)
+
+    def await_line(self, count: int, pattern: str) -> None:
+        """Wait until ``count`` lines match.  Raises AssertionError with what the brokers wrote."""
+        deadline = time.monotonic() + START_SECONDS
+        while sum(1 for line in list(self.output) if re.search(pattern, line)) < count:
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise AssertionError(f"no {count} lines with {pattern}:\n{self.text()[-5000:]}")
+            time.sleep(0.05)
+
+    def await_start(self) -> None:
+        self.await_line(len(self.nodes), "AMQ221007")
+
+    def commands(self) -> list[list[str]]:
+        """The arguments of each ``mqbroker`` command of the README."""
+        found = re.findall(r"^\$ \.venv/bin/mqbroker (.*)$", (self.source / "README.md").read_text(), re.M)
+        return [shlex.split(self.translated(line)) for line in found]
+
+    def run(self, arguments: list[str]) -> Result:
+        return mqbroker(*arguments)
+
+    def stop(self) -> int:
+        """Stop all brokers; a second call does nothing.  Returns the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+        self._reader.join(STOP_SECONDS)
+        return self.process.returncode

@@ -1,0 +1,63 @@
+"""The sample clusters of ``config/``: each starts, and the commands of its README move messages from one broker to another."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.integration.examples.samples import SampleCluster
+from tests.unit.cli.runner import Result
+
+
+class SampleClusterTests(SynchronousTestCase):
+    def start(self, name: str) -> SampleCluster:
+        folder = tempfile.TemporaryDirectory(prefix="mqbroker-test-")
+        self.addCleanup(folder.cleanup)
+        sample = SampleCluster(name, Path(folder.name))
+        self.addCleanup(sample.stop)
+        sample.await_start()
+        return sample
+
+    def follow_the_readme(self, name: str) -> SampleCluster:
+        sample = self.start(name)
+        produce, consume = sample.commands()
+        sent = sample.run(produce)
+        self.assertEqual(sent.status, 0, sent.err)
+        got: list[Result] = []
+        # A thread, so that a message which never comes is told instead of waited for.
+        patient = [*consume, "--receive-timeout", "30000", "--break-on-null"]
+        reader = threading.Thread(target=lambda: got.append(sample.run(patient)), daemon=True)
+        reader.start()
+        reader.join(60)
+        self.assertTrue(got, sample.text()[-5000:])
+        self.assertIn("Consumed: 30 messages", got[0].out, sample.text()[-5000:])
+        return sample
+
+    def test_symmetric(self) -> None:
+        sample = self.follow_the_readme("cluster-symmetric")
+        url = f"tcp://127.0.0.1:{sample.ports['61616']}"
+        found = json.loads(sample.run(["cluster", "--all", "--json", "--url", url]).out)
+        self.assertEqual([node["name"] for node in found], ["node0", "node1", "node2"])
+        self.assertEqual([[link["state"] for link in node["links"]] for node in found], [["connected"] * 2] * 3)
+        self.assertEqual(sum(link["messagesAcknowledged"] for link in found[0]["links"]), 30)
+        graph = sample.run(["cluster", "--graph", "--url", url]).out
+        self.assertEqual(graph.count("──▶"), 6, graph)
+        stat = sample.run(["queue", "stat", "--clustered", "--per-node", "--json", "--queueName", "example", "--url", url]).out
+        (row,) = json.loads(stat)["data"]
+        self.assertEqual((row["messageCount"], row["messagesAcked"] >= 30, len(row["nodes"])), (0, True, 2))
+        self.assertEqual(sample.run(["check", "node", "--peers", "3", "--url", url]).status, 0)
+        self.assertEqual(sample.run(["check", "node", "--peers", "4", "--url", url]).status, 1)
+        self.assertEqual(sample.stop(), 0, sample.text()[-3000:])
+
+    def test_static(self) -> None:
+        self.follow_the_readme("cluster-static")
+
+    def test_chain(self) -> None:
+        self.follow_the_readme("cluster-chain")
+
+    def test_discovery(self) -> None:
+        self.follow_the_readme("cluster-discovery")
