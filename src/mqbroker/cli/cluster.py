@@ -61,7 +61,7 @@ def cluster(
     connection.quiet = as_json or graph is not None or watch
     with management(connection) as broker:
         while True:
-            nodes = ask_all(connection, broker, management) if everybody or graph is not None else [ask_node(broker)]
+            nodes = ask_all(connection, broker, management) if everybody or graph is not None else [ask_node(broker, broker.reply_queue)]
             if watch and sys.stdout.isatty():
                 click.echo(_CLEAR, nl=False)
             if graph is not None:

@@ -79,8 +79,11 @@ def topology(broker: Management) -> list[dict[str, Any]]:
     return [member for member in found if isinstance(member, dict)] if isinstance(found, list) else []
 
 
-def ask_node(broker: Management) -> Node:
-    """What ``broker`` says of itself.  A real Artemis says nothing of its links."""
+def ask_node(broker: Management, own_queue: str) -> Node:
+    """What ``broker`` says of itself.  A real Artemis says nothing of its links.
+
+    ``own_queue`` is the one on which our own answers come: others know of it while we ask, and nobody wants to see it.
+    """
     node_id = str(broker.attribute("broker", "NodeID"))
     members = topology(broker)
     own = next((str(member.get("primary", "")) for member in members if member.get("nodeID") == node_id), "")
@@ -93,7 +96,8 @@ def ask_node(broker: Management) -> Node:
         resource = f"clusterconnection.{name}"
         node.links += [Link(str(name), values) for values in json_object(broker.attribute(resource, "LinksAsJSON"))]
         node.twins += list(broker.attribute(resource, "ContestedBy"))
-        node.bindings += [row | {"clusterConnection": name} for row in rows(broker, resource, "listRemoteBindings")]
+        found = rows(broker, resource, "listRemoteBindings")
+        node.bindings += [row | {"clusterConnection": name} for row in found if row.get("name") != own_queue]
     return node
 
 
@@ -135,7 +139,7 @@ def ask_all(connection: ConnectionOptions, broker: Management, opened: Open) -> 
     """Every member that ``broker`` knows, itself first."""
     found: list[Node] = []
     for node_id, place, answer in each_member(connection, broker, opened):
-        found.append(Node(node_id, place, error=str(answer)) if isinstance(answer, CommandError) else ask_node(answer))
+        found.append(Node(node_id, place, error=str(answer)) if isinstance(answer, CommandError) else ask_node(answer, broker.reply_queue))
     return found
 
 

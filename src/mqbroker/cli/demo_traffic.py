@@ -26,7 +26,7 @@ RETRY_SECONDS: Final = 0.2
 RECEIVE_MS: Final = 200
 DRAIN_BATCH: Final = 50
 """Messages of one transaction when speed is wanted."""
-NAMED_MAX: Final = 10
+_NAMED: Final = 10
 """Lost and doubled messages that the verdict names."""
 
 Key = tuple[str, int]
@@ -52,7 +52,7 @@ class Verdict:
         if self.good:
             return f"{text}: every message that was sent was read, and none of them twice"
         parts = [
-            f"{what}: {', '.join(f'{name} {number}' for name, number in keys[:NAMED_MAX])}{' …' if len(keys) > NAMED_MAX else ''}"
+            f"{what}: {', '.join(f'{name} {number}' for name, number in keys[:_NAMED])}{' …' if len(keys) > _NAMED else ''}"
             for what, keys in (("lost", self.lost), ("doubled", self.doubled), ("never sent", self.unknown))
             if keys
         ]

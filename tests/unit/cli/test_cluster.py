@@ -99,6 +99,12 @@ class ClusterTests(Case):
         self.assertEqual(found[0]["remoteBindings"][0]["consumerCount"], "3")
         self.assertEqual(found[2], {"nodeID": C, "primary": PLACES[C], "error": "Connection failed::refused"})
 
+    def test_the_queue_of_the_answers_is_left_out(self) -> None:
+        row = json.loads(str(self.others[PLACES[B]].answers["listRemoteBindings"]))["data"][0] | {"name": FakeManagement.reply_queue}
+        self.others[PLACES[B]].answers["listRemoteBindings"] = json.dumps({"data": [row], "count": 1})
+        found = json.loads(self.run_with("cluster", "--json", "--all").out)
+        self.assertEqual([len(node["remoteBindings"]) for node in found[:2]], [1, 0])
+
     def test_a_duplicate_node_id_is_shown(self) -> None:
         self.first.answers["ContestedBy"] = ["10.0.0.9:61616"]
         self.assertIn("WARNING: another broker has the same node id, at 10.0.0.9:61616", self.run_with("cluster").out)
