@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mqbroker.cli.connection import broker_url
 from mqbroker.cli.management import Management, ManagementError, json_object
@@ -15,6 +15,7 @@ from mqbroker.cli.status import CommandError
 PAGE: Final = 1000
 """Rows of a list that one request asks for."""
 
+T = TypeVar("T")
 Open = Callable[[ConnectionOptions], AbstractContextManager[Management]]
 
 
@@ -113,8 +114,10 @@ def rows(broker: Management, resource: str, operation: str, options: str = "") -
         number += 1
 
 
-def each_member(connection: ConnectionOptions, broker: Management, opened: Open) -> Iterator[tuple[str, str, Management | CommandError]]:
-    """Node id, place and management of each member, that of ``broker`` first; the error in place of one that is not reached.
+def each_member(
+    connection: ConnectionOptions, broker: Management, opened: Open, ask: Callable[[Management], T]
+) -> Iterator[tuple[str, str, T | CommandError]]:
+    """Node id and place of each member, that of ``broker`` first, and what ``ask`` gives; the error where another one does not answer.
 
     The others are reached where they announce themselves, with the login and the parameters of ``connection``.
     """
@@ -125,21 +128,22 @@ def each_member(connection: ConnectionOptions, broker: Management, opened: Open)
     for member in members:
         place = str(member.get("primary") or "")
         if member.get("nodeID") == node_id:
-            yield node_id, place, broker
+            yield node_id, place, ask(broker)
             continue
         url = f"tcp://{place}{f'?{parameters}' if parameters else ''}"
         try:
             with opened(replace(connection, url=url, quiet=True, silent=True)) as other:
-                yield str(member.get("nodeID")), place, other
+                answer: T | CommandError = ask(other)
         except CommandError as error:
-            yield str(member.get("nodeID")), place, error
+            answer = error
+        yield str(member.get("nodeID")), place, answer
 
 
 def ask_all(connection: ConnectionOptions, broker: Management, opened: Open) -> list[Node]:
     """Every member that ``broker`` knows, itself first."""
     found: list[Node] = []
-    for node_id, place, answer in each_member(connection, broker, opened):
-        found.append(Node(node_id, place, error=str(answer)) if isinstance(answer, CommandError) else ask_node(answer, broker.reply_queue))
+    for node_id, place, answer in each_member(connection, broker, opened, lambda each: ask_node(each, broker.reply_queue)):
+        found.append(Node(node_id, place, error=str(answer)) if isinstance(answer, CommandError) else answer)
     return found
 
 

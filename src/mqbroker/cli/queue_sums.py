@@ -24,14 +24,19 @@ def clustered_queues(
     """
     sums: dict[tuple[str, str], dict[str, Any]] = {}
     nodes: list[Node] = []
-    for node_id, place, answer in each_member(connection, broker, opened):
+
+    def ask(each: Management) -> tuple[str, list[dict[str, Any]]]:
+        found = [row for row in rows(each, "broker", "listQueues") if row.get("name") != each.reply_queue]
+        return str(each.attribute("broker", "Name")), found
+
+    for node_id, place, answer in each_member(connection, broker, opened, ask):
         if isinstance(answer, CommandError):
             nodes.append(Node(node_id, place, error=str(answer)))
             continue
-        nodes.append(Node(node_id, place, str(answer.attribute("broker", "Name"))))
-        for row in rows(answer, "broker", "listQueues"):
+        nodes.append(Node(node_id, place, answer[0]))
+        for row in answer[1]:
             name = str(row.get("name"))
-            if name == answer.reply_queue or (not include_management and name.startswith(MANAGEMENT_QUEUES)):
+            if not include_management and name.startswith(MANAGEMENT_QUEUES):
                 continue
             entry = sums.setdefault(
                 (str(row.get("address")), name), {key: row.get(key, "") for key in _KEPT} | dict.fromkeys(_SUMMED, 0) | {"nodes": {}}

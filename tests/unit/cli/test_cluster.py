@@ -99,6 +99,11 @@ class ClusterTests(Case):
         self.assertEqual(found[0]["remoteBindings"][0]["consumerCount"], "3")
         self.assertEqual(found[2], {"nodeID": C, "primary": PLACES[C], "error": "Connection failed::refused"})
 
+    def test_a_member_that_goes_while_it_is_asked_is_named(self) -> None:
+        self.others[PLACES[B]].answers["LinksAsJSON"] = ManagementError("no answer")
+        found = json.loads(self.run_with("cluster", "--json", "--all").out)
+        self.assertEqual(found[1], {"nodeID": B, "primary": PLACES[B], "error": "no answer"})
+
     def test_the_queue_of_the_answers_is_left_out(self) -> None:
         row = json.loads(str(self.others[PLACES[B]].answers["listRemoteBindings"]))["data"][0] | {"name": FakeManagement.reply_queue}
         self.others[PLACES[B]].answers["listRemoteBindings"] = json.dumps({"data": [row], "count": 1})
