@@ -24,6 +24,8 @@ STILL_SECONDS: Final = 30.0
 """At the end: how long nothing may arrive before what is missing counts as lost."""
 DOUBT_SECONDS: Final = 3.0
 """The same where everything was read, but some of it in a transaction whose end is not known: it may come again."""
+TRAFFIC_SECONDS: Final = 30.0
+"""How long the cluster may take to form before it is shown as it is."""
 _FRAME: Final = 0.25
 _LINE: Final = 1.0
 
@@ -67,8 +69,9 @@ def _show(nodes: list[Node], seconds: float | None, live: bool, kill: bool) -> s
     for thread in (*watchers, *workers):
         thread.start()
     try:
-        run = _Run(nodes, screen, seconds, kill)
         try:
+            _await_traffic(screen)
+            run = _Run(nodes, screen, seconds, kill)
             _run_live(run) if live else _run_plain(run)
         except KeyboardInterrupt:
             click.echo("")
@@ -87,6 +90,13 @@ def _show(nodes: list[Node], seconds: float | None, live: bool, kill: bool) -> s
             worker.end()
         for thread in (*watchers, *workers):
             thread.join(5.0)
+
+
+def _await_traffic(screen: Screen) -> None:
+    """The time counts from when messages go from one broker to another; what keeps them from it is shown after a while."""
+    deadline = time.monotonic() + TRAFFIC_SECONDS
+    while not screen.flowing() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 class _Run:

@@ -108,6 +108,13 @@ class Screen:
             return "killed"
         return "running" if watcher.figures is not None else "starting"
 
+    def flowing(self) -> bool:
+        """Are all links up, has one of them forwarded a message, and was one read?"""
+        links = [link for watcher in self._watchers if watcher.figures is not None for link in watcher.figures.links]
+        up = sum(link.state == "connected" for link in links)
+        forwarded = any(link.values["messagesForwarded"] for link in links)
+        return up == len(self._nodes) * (len(self._nodes) - 1) and forwarded and self._ledger.totals()[1] > 0
+
     def _names(self) -> Mapping[str, str]:
         return {watcher.node_id: watcher.node.name for watcher in self._watchers if watcher.node_id}
 
