@@ -138,6 +138,14 @@ class Clustering:
 
         ways = Ways(messaging.core, in_use)
         connections = [self._cluster_connection(each, ways) for each in configuration.cluster_connections]
+        handler = configuration.grouping_handler
+        if handler is not None and not any(each.interests.cover(handler.address) for each in connections):
+            log.warn(
+                "grouping-handler {name}: no cluster connection shares its address, {address!r}: other brokers will not hear it. "
+                "Expected an address that begins as the <address> of a cluster connection says",
+                name=handler.name,
+                address=handler.address,
+            )
         self.manager = self._server.cluster = ClusterManager(self._server, connections, ways)
 
     def _cluster_connection(self, configuration: ClusterConnectionConfiguration, ways: Ways) -> ClusterConnection:
@@ -233,6 +241,7 @@ class Clustering:
             group.stop()
         if self.grouping is not None:
             self.grouping.stop()
+            self._server.notifications.observers.remove(self.grouping.notified)
         waiting: list[Deferred[Any]] = [self.bridges.stop()]
         if self.manager is not None:
             waiting.append(self.manager.stop())

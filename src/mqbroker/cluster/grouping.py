@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import Cancellable
     from mqbroker.messaging.routing import Binding, Route
 
-DECISIONS_MAX = 500_000
+DECISIONS_MAX = 100_000
 """Decisions that a handler knows; beyond that the one that was not used for the longest time is forgotten."""
 
 KEY_LENGTH_MAX = 4096

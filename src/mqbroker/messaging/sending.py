@@ -79,7 +79,7 @@ class Sending:
         others: list[Send] = []
         references = self._route(message, address, address_name, queue_name, routing_type, others, arrival, may, may_wait)
         grouping = core.routing.grouping
-        if grouping is not None and grouping.ticket > core.store.synced:
+        if grouping is not None and grouping.ticket > core.store.synced and has_group(message):
             context.run(grouping.ticket, _nothing)
         if transaction is not None:
             transaction.add_send(message, references)

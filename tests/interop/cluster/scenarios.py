@@ -346,6 +346,21 @@ def groups(nodes: Nodes, java: Puppet) -> None:
     assert _take_groups(java, 4 * GROUPS, "c0", "c1") == owners
 
 
+def _come_back(stage: Stage, number: int, consumer: str) -> None:
+    """Start a broker that was killed, listen to its queue again, and wait until both brokers know each other again."""
+    java, here, there = stage.java, f"m{number}", f"n{1 - number}"
+    stage.nodes[number].start()
+    java.connect(here, stage.nodes[number].url)
+    java.consume(consumer, here, "queue://orders")
+    for source, at in ((there, here), (here, there)):
+        name = f"probe-{next(_probes)}"
+        java.consume(name, at, f"topic://{name}")
+        deadline = time.monotonic() + KNOWN_SECONDS
+        while not java.take(name, 1, 200):
+            assert time.monotonic() < deadline, f"{source} does not learn of {at} again"
+            java.send(source, f"topic://{name}", persistent=False)
+
+
 def groups_after_restart(nodes: Nodes, java: Puppet) -> None:
     """The broker with the LOCAL handler is killed and started again: each group stays where it was."""
     stage = begin(nodes, java)
@@ -355,16 +370,7 @@ def groups_after_restart(nodes: Nodes, java: Puppet) -> None:
     _send_groups(java, 0, "n1", "n0")
     owners = _take_groups(java, 4 * GROUPS, "c0", "c1")
     nodes[0].kill()
-    nodes[0].start()
-    java.connect("m0", nodes[0].url)
-    java.consume("d0", "m0", "queue://orders")
-    name = f"probe-{next(_probes)}"
-    for source, at in (("n1", "m0"), ("m0", "n1")):
-        java.consume(name + at, at, f"topic://{name}")
-        deadline = time.monotonic() + KNOWN_SECONDS
-        while not java.take(name + at, 1, 200):
-            assert time.monotonic() < deadline, f"{source} does not learn of {at} again"
-            java.send(source, f"topic://{name}", persistent=False)
+    _come_back(stage, 0, "d0")
     _send_groups(java, 10, "m0", "n1")
     again = _take_groups(java, 4 * GROUPS, "d0", "c1")
     assert again == {group: "d0" if owner == "c0" else owner for group, owner in owners.items()}, (owners, again)
@@ -396,6 +402,24 @@ def scale_down(nodes: Nodes, java: Puppet) -> None:
     assert java.take("timed", 1, 15_000) == [0]
     assert time.monotonic() - began > due - 0.2
     assert java.take("orders", 1, NOTHING_MS) == []
+
+
+def groups_wait(nodes: Nodes, java: Puppet) -> None:
+    """Messages of groups that belong to a broker which is down wait for it."""
+    stage = begin(nodes, java)
+    java.consume("c0", "n0", "queue://orders")
+    java.consume("c1", "n1", "queue://orders")
+    stage.all_known()
+    _send_groups(java, 0, "n1", "n0")
+    owners = _take_groups(java, 4 * GROUPS, "c0", "c1")
+    nodes[1].kill()
+    _send_groups(java, 10, "n0")
+    here = java.take("c0", 2 * GROUPS, NOTHING_MS)
+    assert {owners[number // _PER_GROUP] for number in here} == {"c0"}, (owners, here)
+    _come_back(stage, 1, "d1")
+    there = java.take("d1", 2 * GROUPS, NOTHING_MS)
+    assert {owners[number // _PER_GROUP] for number in there} == {"c1"}, (owners, there)
+    assert len(here) + len(there) == 2 * GROUPS
 
 
 SYMMETRIC = Shape()
@@ -450,4 +474,5 @@ SCENARIOS: dict[str, Scenario] = {
     "groups": Scenario(groups, GROUPED),
     "groups-after-restart": Scenario(groups_after_restart, GROUPED),
     "scale-down": Scenario(scale_down, Shape(core={0: _SCALE_DOWN})),
+    "groups-wait": Scenario(groups_wait, GROUPED),
 }

@@ -210,7 +210,7 @@ BRIDGES = Block("bridges", "Forwards a queue to another broker.", children=(BRID
 
 GROUPING_ITEMS: tuple[Item, ...] = (
     honoured("type", kinds.choice("LOCAL", "REMOTE"), "LOCAL on exactly one broker of the cluster, REMOTE on the others. Needed."),
-    honoured("address", kinds.TEXT, "Beginning of the addresses that it decides for."),
+    honoured("address", kinds.TEXT, "Address in its notifications, which the cluster connection must share; it decides for all addresses."),
     honoured("timeout", kinds.POSITIVE, "Longest wait for a decision, ms."),
     honoured("group-timeout", kinds.POSITIVE_OR_NONE, "Time after which an unused decision is forgotten, ms; -1 never."),
     honoured("reaper-period", kinds.POSITIVE, "How often to look for such decisions, ms."),
