@@ -24,7 +24,9 @@ def runs(kinds: str, names: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]
     found: list[tuple[str, tuple[str, ...]]] = []
     for name in names or (*SCENARIOS, *PAIRED):
         if kinds in MATRIX_WORDS:
-            found += ((name, mixture) for mixture in itertools.product(KINDS, repeat=1 if name in PAIRED else 2))
+            scenario = PAIRED.get(name) or SCENARIOS[name]
+            mixtures = itertools.product(KINDS, repeat=1 if name in PAIRED else 2)
+            found += ((name, mixture) for mixture in mixtures if scenario.not_for not in mixture)
         else:
             found.append((name, tuple(kinds.split(","))))
     return found

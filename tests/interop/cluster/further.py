@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from mqclient.jms import ConnectionFactory
+from collections.abc import Iterable
+
+from mqclient.blocking import get_runner
+from mqclient.core.api import TransportConfiguration
+from mqclient.core.configuration import NETTY_CONNECTOR
+from mqclient.jms import ConnectionFactory, JMSContext, JMSProducer
 from tests.interop import instance
 from tests.interop.cluster.nodes import Nodes, Shape
-from tests.interop.cluster.scenarios import NOTHING_MS, Scenario, Stage, begin, until
+from tests.interop.cluster.scenarios import NOTHING_MS, Scenario, Stage, until
 from tests.interop.processes import free_port
 from tests.interop.puppet import Puppet
 
@@ -16,7 +21,7 @@ PYTHON_MS = 10_000
 
 def discovered(nodes: Nodes, java: Puppet) -> None:
     """The brokers find each other by UDP, and so does a client."""
-    stage = begin(nodes, java)
+    stage = Stage.begun(nodes, java)
     java.connect("found", nodes.discovery_url)
     assert {broker.port for broker in nodes.brokers} == _ports(java, "found")
     java.consume("c1", "n1", "queue://orders")
@@ -29,7 +34,7 @@ def discovered(nodes: Nodes, java: Puppet) -> None:
 
 def client_balancing(nodes: Nodes, java: Puppet) -> None:
     """Connections of one factory go round its list and the topology; a list needs only one broker that is there."""
-    begin(nodes, java)
+    Stage.begun(nodes, java)
     reached = {java.connect("a", nodes[0].url).rsplit(":", 1)[1]}
     reached |= {java.connect_like(f"a{number}", "a").rsplit(":", 1)[1] for number in range(3)}
     assert reached == {str(broker.port) for broker in nodes.brokers}
@@ -105,7 +110,7 @@ def comes_later(nodes: Nodes, java: Puppet) -> None:
 
 def wandering(nodes: Nodes, java: Puppet) -> None:
     """A consumer goes from broker to broker while a producer stays: each message once."""
-    stage = begin(nodes, java)
+    stage = Stage.begun(nodes, java)
     taken: list[int] = []
     for turn, number in enumerate((1, 0, 1, 0)):
         java.consume("c", f"n{number}", "queue://moving.orders")
@@ -119,7 +124,7 @@ def wandering(nodes: Nodes, java: Puppet) -> None:
 
 def urgency(nodes: Nodes, java: Puppet) -> None:
     """Priority and expiry hold on the other broker."""
-    stage = begin(nodes, java)
+    stage = Stage.begun(nodes, java)
     java.consume("d1", "n1", "topic://news", subscription="archive", shared=True)
     java.close("d1")
     stage.known(0, 1)
@@ -134,7 +139,7 @@ def urgency(nodes: Nodes, java: Puppet) -> None:
 
 def qualified(nodes: Nodes, java: Puppet) -> None:
     """What is sent to a fully qualified queue name reaches the consumer of that queue elsewhere, and no other queue of the address."""
-    stage = begin(nodes, java)
+    stage = Stage.begun(nodes, java)
     for name in ("a", "b"):
         java.consume(f"c-{name}", "n1", f"queue://stock::stock-{name}")
     stage.known(0, 1)
@@ -145,7 +150,7 @@ def qualified(nodes: Nodes, java: Puppet) -> None:
 
 def secured(nodes: Nodes, java: Puppet) -> None:
     """Links over TLS where both ends show certificates."""
-    stage = begin(nodes, java)
+    stage = Stage.begun(nodes, java)
     java.consume("c1", "n1", "queue://orders")
     java.consume("c0", "n0", "queue://bills")
     stage.all_known()
@@ -194,21 +199,43 @@ def core_bridge(nodes: Nodes, java: Puppet) -> None:
 
 
 def python(nodes: Nodes, java: Puppet) -> None:
-    """mqclient on one broker and Java on the other, both ways; the topology is what Java sees."""
-    stage = begin(nodes, java)
+    """mqclient on one broker and Java on the other, both ways; the topology is what Java sees; it goes on at the other broker."""
+    stage = Stage.begun(nodes, java)
     java.consume("java1", "n1", "queue://to-java")
-    url = f"({nodes[0].url},{nodes[1].url})?ha=true&useTopologyForLoadBalancing=false&connectionLoadBalancingPolicyClassName=FirstElement"
+    seen = {node_id: str(primary) for node_id, (primary, _) in java.topology("n0").items()}
+    until(lambda: _topology(nodes[0].port) == seen, "mqclient sees the same members as Java")
+    options = "reconnectAttempts=2&retryInterval=100&failoverAttempts=20&connectionLoadBalancingPolicyClassName=FirstElement"
+    url = f"({nodes[0].url},{nodes[1].url})?ha=true&useTopologyForLoadBalancing=false&{options}"
     with ConnectionFactory(url, user=instance.USER, password=instance.PASSWORD) as factory, factory.create_context() as context:
         consumer = context.create_consumer(context.create_queue("to-python"))
         stage.all_known()
         producer = context.create_producer()
-        for number in range(10):
-            message = context.create_text_message(str(number))
-            message.set_int_property("number", number)
-            producer.send(context.create_queue("to-java"), message)
+        _send(context, producer, range(10))
         assert java.take("java1", 10) == list(range(10))
         java.send("n1", "queue://to-python", 10)
         assert [consumer.receive_body(PYTHON_MS) for _ in range(10)] == [str(number) for number in range(10)]
+        nodes[0].kill()
+        _send(context, producer, range(10, 20))
+        assert java.take("java1", 10) == list(range(10, 20))
+
+
+def _send(context: JMSContext, producer: JMSProducer, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        message = context.create_text_message(str(number))
+        message.set_int_property("number", number)
+        producer.send(context.create_queue("to-java"), message)
+
+
+def _topology(port: int) -> dict[str, str]:
+    """Node ids and the ports of primaries, as a new connection of mqclient to this port knows them."""
+    runner = get_runner()
+    locator = runner.locator([TransportConfiguration("broker", NETTY_CONNECTOR, (("host", "127.0.0.1"), ("port", str(port))))])
+    try:
+        runner.call(locator.create_session_factory)
+        members = runner.call(lambda: list(locator.topology))
+        return {member.node_id: str(dict(member.primary.parameters)["port"]) for member in members if member.primary is not None}
+    finally:
+        runner.call(locator.close)
 
 
 def _ports(java: Puppet, connection: str) -> set[int]:

@@ -26,6 +26,15 @@ class Stage:
         self.nodes = nodes
         self.java = java
 
+    @classmethod
+    def begun(cls, nodes: Nodes, java: Puppet) -> Stage:
+        """All brokers run, there is a client of each, and they are a cluster."""
+        stage = cls(nodes, java)
+        nodes.start()
+        stage.connect(*range(len(nodes.brokers)))
+        stage.all_known()
+        return stage
+
     def connect(self, *numbers: int) -> None:
         for number in numbers:
             self.java.connect(f"n{number}", self.nodes[number].url)
@@ -63,18 +72,13 @@ def until(holds: Callable[[], bool], what: str, seconds: float = KNOWN_SECONDS) 
         time.sleep(0.1)
 
 
-def begin(nodes: Nodes, java: Puppet) -> Stage:
-    """Start all brokers, connect a client to each, and wait until they are a cluster."""
-    stage = Stage(nodes, java)
-    nodes.start()
-    stage.connect(*range(len(nodes.brokers)))
-    stage.all_known()
-    return stage
+def _begin(nodes: Nodes, java: Puppet) -> Stage:
+    return Stage.begun(nodes, java)
 
 
 def spread(nodes: Nodes, java: Puppet) -> None:
     """Consumers on both brokers share what a producer on one of them sends."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c0", "n0", "queue://orders")
     java.consume("c1", "n1", "queue://orders")
     stage.known(0, 1)
@@ -86,7 +90,7 @@ def spread(nodes: Nodes, java: Puppet) -> None:
 
 def consumer_elsewhere(nodes: Nodes, java: Puppet) -> None:
     """A producer on either broker reaches the only consumer, on the other one; sizes, priorities and persistence do not matter."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c1", "n1", "queue://orders")
     java.consume("c0", "n0", "queue://bills")
     stage.all_known()
@@ -101,7 +105,7 @@ def consumer_elsewhere(nodes: Nodes, java: Puppet) -> None:
 
 def nobody_listens(nodes: Nodes, java: Puppet) -> None:
     """Without a consumer anywhere messages stay where they were sent (ON_DEMAND)."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c1", "n1", "queue://orders")
     java.consume("c0", "n0", "queue://orders")
     java.close("c1")
@@ -114,7 +118,7 @@ def nobody_listens(nodes: Nodes, java: Puppet) -> None:
 
 def strict(nodes: Nodes, java: Puppet) -> None:
     """STRICT goes round all brokers that have the queue, whether somebody listens there or not."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     for number in (0, 1):
         java.consume(f"c{number}", f"n{number}", "queue://orders")
         java.close(f"c{number}")
@@ -129,7 +133,7 @@ def strict(nodes: Nodes, java: Puppet) -> None:
 
 def off(nodes: Nodes, java: Puppet) -> None:
     """OFF leaves messages of queues alone; subscriptions of topics still get theirs."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c1", "n1", "queue://orders")
     java.consume("s1", "n1", "topic://news")
     stage.known(0, 1)
@@ -143,7 +147,7 @@ def off(nodes: Nodes, java: Puppet) -> None:
 
 def selectors(nodes: Nodes, java: Puppet) -> None:
     """Messages go to the broker whose consumers' selectors match."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("red", "n0", "queue://paint", selector="colour='red'")
     java.consume("blue", "n1", "queue://paint", selector="colour='blue'")
     stage.known(0, 1)
@@ -155,7 +159,7 @@ def selectors(nodes: Nodes, java: Puppet) -> None:
 
 def topics(nodes: Nodes, java: Puppet) -> None:
     """Every subscription of every broker gets each message once; a shared one exists on both brokers and shares."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     for number in (0, 1):
         java.consume(f"s{number}", f"n{number}", "topic://news")
         java.consume(f"shared{number}", f"n{number}", "topic://news", subscription="desk", shared=True)
@@ -170,7 +174,7 @@ def topics(nodes: Nodes, java: Puppet) -> None:
 
 def moving(nodes: Nodes, java: Puppet) -> None:
     """Messages move to a broker with a consumer, in either direction, large ones and those of subscriptions, too."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c0", "n0", "queue://moving.orders")
     java.consume("c1", "n1", "queue://moving.orders")
     java.close("c0")
@@ -189,7 +193,7 @@ def moving(nodes: Nodes, java: Puppet) -> None:
 
 def moving_subscription(nodes: Nodes, java: Puppet) -> None:
     """What waits in a shared durable subscription moves to the broker where somebody listens to it."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("d0", "n0", "topic://moving.news", subscription="archive", shared=True)
     java.close("d0")
     java.send("n0", "topic://moving.news", 12)
@@ -200,7 +204,7 @@ def moving_subscription(nodes: Nodes, java: Puppet) -> None:
 
 def moving_filters(nodes: Nodes, java: Puppet) -> None:
     """The five steps of the chapter: what only a consumer elsewhere wants moves there, although another one listens here."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("red0", "n0", "queue://moving.paint", selector="colour='red'")
     java.consume("none1", "n1", "queue://moving.paint", selector="colour='none'")
     stage.all_known()
@@ -213,7 +217,7 @@ def moving_filters(nodes: Nodes, java: Puppet) -> None:
 
 def off_then_moving(nodes: Nodes, java: Puppet) -> None:
     """OFF_WITH_REDISTRIBUTION: nothing is balanced when it is sent, and what nobody takes here moves."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c0", "n0", "queue://moving.orders")
     java.consume("c1", "n1", "queue://moving.orders")
     stage.all_known()
@@ -240,7 +244,7 @@ def chain(nodes: Nodes, java: Puppet) -> None:
 
 def leaves_and_returns(nodes: Nodes, java: Puppet) -> None:
     """A broker that stops leaves the topology of clients, and is part of the cluster again after its start."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     assert len(java.topology("n0")) == 2
     stage.forget(1)
     nodes[1].stop()
@@ -267,7 +271,7 @@ def leaves_and_returns(nodes: Nodes, java: Puppet) -> None:
 
 def killed_and_started(nodes: Nodes, java: Puppet) -> None:
     """What was sent for a durable subscription of a broker that is down waits, and arrives once, in order."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("d1", "n1", "topic://news", subscription="archive", shared=True)
     java.close("d1")
     stage.known(0, 1)
@@ -284,7 +288,7 @@ def killed_and_started(nodes: Nodes, java: Puppet) -> None:
 
 def cut_links(nodes: Nodes, java: Puppet) -> None:
     """The links are cut again and again while messages cross: each arrives once, in order."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("d1", "n1", "topic://news", subscription="archive", shared=True)
     stage.known(0, 1)
     for round_number in range(4):
@@ -299,7 +303,7 @@ def cut_links(nodes: Nodes, java: Puppet) -> None:
 
 def later(nodes: Nodes, java: Puppet) -> None:
     """A message with a delivery delay comes to a consumer of another broker when it is due."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c1", "n1", "queue://orders")
     stage.known(0, 1)
     began = time.monotonic()
