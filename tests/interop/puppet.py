@@ -14,6 +14,7 @@ from typing import Any
 from tests.interop.maven import java_classpath
 
 ANSWER_SECONDS = 90.0
+NOTHING_MS = 700
 
 
 class PuppetError(Exception):
@@ -117,6 +118,10 @@ class Puppet:
     def take(self, name: str, count: int, ms: int = 5000) -> list[int]:
         """The numbers of up to ``count`` messages, as they came; each is waited for at most ``ms``."""
         return list(self.do("take", name, count=count, ms=ms))
+
+    def take_all(self, name: str, count: int) -> list[int]:
+        """As :meth:`take`, where no more than ``count`` are expected: one that comes after them is among the result."""
+        return self.take(name, count) + self.take(name, 1, NOTHING_MS)
 
     def close(self, name: str) -> None:
         self.do("close", name)

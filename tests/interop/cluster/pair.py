@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.cluster.nodes import Nodes, Shape
-from tests.interop.cluster.scenarios import NOTHING_MS, Scenario, Stage, until
+from tests.interop.cluster.scenarios import Scenario, Stage, until
 from tests.interop.processes import wait_for_port
-from tests.interop.puppet import Puppet
+from tests.interop.puppet import NOTHING_MS, Puppet
 
 SYNCHRONISED = "AMQ221024"
 TAKES_OVER = "AMQ221071"  # a majority says that the primary is gone
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 TAKE_OVER_SECONDS = 60.0
 
 
@@ -52,7 +52,7 @@ def replicated_pair(nodes: Nodes, java: Puppet) -> None:
     assert java.take("d0", 1, NOTHING_MS) == []
     stage.known(0, 2)
     java.send("n0", "queue://to-voter", 5)
-    assert java.take("c2", 6, NOTHING_MS) == list(range(5))
+    assert java.take_all("c2", 5) == list(range(5))
 
 
 _POLICY = """
@@ -73,5 +73,6 @@ SCENARIOS: dict[str, Scenario] = {
         replicated_pair,
         Shape(core={0: _POLICY.format(role="primary", options=""), 1: _POLICY.format(role="backup", options=_VOTES)}),
         brokers=4,
+        not_for="artemis",  # the backup may ask one of the others first, and waits for ever for its answer
     ),
 }

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.interop.cluster.nodes import Nodes, Shape
-from tests.interop.puppet import Puppet
+from tests.interop.puppet import NOTHING_MS, Puppet
 
 KNOWN_SECONDS = 30.0
-NOTHING_MS = 700
 
 _probes = itertools.count()
 
@@ -83,7 +82,7 @@ def spread(nodes: Nodes, java: Puppet) -> None:
     java.consume("c1", "n1", "queue://orders")
     stage.known(0, 1)
     java.send("n0", "queue://orders", 10)
-    first, second = java.take("c0", 6, NOTHING_MS), java.take("c1", 6, NOTHING_MS)
+    first, second = java.take_all("c0", 5), java.take_all("c1", 5)
     assert sorted(first + second) == list(range(10)), (first, second)
     assert len(first) == len(second) == 5, (first, second)
 
@@ -113,7 +112,7 @@ def nobody_listens(nodes: Nodes, java: Puppet) -> None:
     stage.all_known()
     java.send("n0", "queue://orders", 6)
     java.consume("c0", "n0", "queue://orders")
-    assert java.take("c0", 7, NOTHING_MS) == list(range(6))
+    assert java.take_all("c0", 6) == list(range(6))
 
 
 def strict(nodes: Nodes, java: Puppet) -> None:
@@ -126,7 +125,7 @@ def strict(nodes: Nodes, java: Puppet) -> None:
     java.send("n0", "queue://orders", 10)
     java.consume("c0", "n0", "queue://orders")
     java.consume("c1", "n1", "queue://orders")
-    first, second = java.take("c0", 6, NOTHING_MS), java.take("c1", 6, NOTHING_MS)
+    first, second = java.take_all("c0", 5), java.take_all("c1", 5)
     assert (len(first), len(second)) == (5, 5), (first, second)
     assert sorted(first + second) == list(range(10))
 
@@ -153,8 +152,8 @@ def selectors(nodes: Nodes, java: Puppet) -> None:
     stage.known(0, 1)
     java.send("n0", "queue://paint", 5, property="blue")
     java.send("n0", "queue://paint", 5, property="red", first=5)
-    assert java.take("blue", 6, NOTHING_MS) == list(range(5))
-    assert java.take("red", 6, NOTHING_MS) == list(range(5, 10))
+    assert java.take_all("blue", 5) == list(range(5))
+    assert java.take_all("red", 5) == list(range(5, 10))
 
 
 def topics(nodes: Nodes, java: Puppet) -> None:
@@ -165,9 +164,9 @@ def topics(nodes: Nodes, java: Puppet) -> None:
         java.consume(f"shared{number}", f"n{number}", "topic://news", subscription="desk", shared=True)
     stage.all_known()
     java.send("n0", "topic://news", 8)
-    assert java.take("s0", 9, NOTHING_MS) == list(range(8))
-    assert java.take("s1", 9, NOTHING_MS) == list(range(8))
-    first, second = java.take("shared0", 8, NOTHING_MS), java.take("shared1", 8, NOTHING_MS)
+    assert java.take_all("s0", 8) == list(range(8))
+    assert java.take_all("s1", 8) == list(range(8))
+    first, second = java.take("shared0", 8, 3 * NOTHING_MS), java.take("shared1", 8, 3 * NOTHING_MS)
     assert sorted(first + second) == list(range(8)), (first, second)
     assert first and second, (first, second)
 
@@ -210,9 +209,9 @@ def moving_filters(nodes: Nodes, java: Puppet) -> None:
     stage.all_known()
     java.send("n0", "queue://moving.paint", 4, property="blue")
     java.send("n0", "queue://moving.paint", 4, property="red", first=4)
-    assert java.take("red0", 5, NOTHING_MS) == list(range(4, 8))
+    assert java.take_all("red0", 4) == list(range(4, 8))
     java.consume("blue1", "n1", "queue://moving.paint", selector="colour='blue'")
-    assert java.take("blue1", 5, 2 * NOTHING_MS) == list(range(4))
+    assert java.take_all("blue1", 4) == list(range(4))
 
 
 def off_then_moving(nodes: Nodes, java: Puppet) -> None:
@@ -222,7 +221,7 @@ def off_then_moving(nodes: Nodes, java: Puppet) -> None:
     java.consume("c1", "n1", "queue://moving.orders")
     stage.all_known()
     java.send("n0", "queue://moving.orders", 6)
-    assert java.take("c0", 7, NOTHING_MS) == list(range(6))
+    assert java.take_all("c0", 6) == list(range(6))
     java.close("c0")
     stage.known(1, 0)
     java.send("n0", "queue://moving.orders", 6, first=6)
