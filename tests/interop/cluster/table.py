@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import configparser
 import datetime
 import platform
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from tests.interop import artemis
 from tests.interop.cluster.play import Result
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "compatibility.md"
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "compatibility.md"
 BEGIN, END = "<!-- the table of clusters begins: written by make interop-cluster -->", "<!-- the table of clusters ends -->"
 
 
@@ -30,8 +31,10 @@ def table(results: Sequence[Result]) -> str:
         by_name.setdefault(result.name, {})[result.kinds] = result
     mixtures = sorted({result.kinds for result in results}, key=lambda kinds: (len(kinds), kinds), reverse=True)
     head = [" and ".join(kinds) if len(kinds) > 1 else f"replicated pair with {kinds[0]}" for kinds in mixtures]
+    package = configparser.ConfigParser()
+    package.read(ROOT / "setup.cfg")
     lines = [
-        f"mqbroker {version('mqbroker')} and Artemis {artemis.VERSION}, Java client {artemis.VERSION}, Python {platform.python_version()}, "
+        f"mqbroker {package['metadata']['version']} and Artemis {artemis.VERSION}, its Java client, Python {platform.python_version()}, "
         f"{datetime.date.today().isoformat()}.",
         "",
         f"| scenario | {' | '.join(head)} |",
