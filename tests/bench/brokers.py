@@ -105,15 +105,15 @@ def start_peer(peer: Peer) -> Started:
     return Started(peer, time.monotonic() - begin, usage(peer.pid).resident_mib)
 
 
-def new_broker(name: str, folder: Path, additions: Additions = AS_CREATED) -> Peer:
-    """A broker that is not started; `additions` are for the broker.xml of mqbroker.
+def new_broker(name: str, folder: Path, additions: Additions = AS_CREATED, port: int = 0) -> Peer:
+    """A broker that is not started; `additions` and `port` (0: it finds one) are for the broker.xml of mqbroker.
 
     The modules of mqbroker are compiled once and kept beside its folder, as an installation has them.
     """
     if name == "artemis":
         return ArtemisBroker(folder, as_created=True)
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled")}
-    return MqbrokerProcess(folder, additions, environment=compiled)
+    return MqbrokerProcess(folder, additions, port, environment=compiled)
 
 
 def start(name: str, folder: Path) -> Started:

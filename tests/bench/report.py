@@ -45,6 +45,11 @@ AMOUNTS = (
     Amount("idle", "kib_each", "memory of an idle connection with session and consumer, KiB", 1, most=rows.MEMORY_RATIO_MAX),
     Amount("idle", "connects_per_second", "connections opened per second"),
     Amount("queues", "kib_each", "memory of a durable queue, KiB", 1, most=rows.MEMORY_RATIO_MAX),
+    Amount("membership", "join_s", "a third node joins a cluster, until all members tell their clients, s", 2),
+    Amount("membership", "leave_s", "it leaves, s", 2),
+    Amount(
+        "discovery", "discovery_s", "a second node starts, until both have found each other by UDP multicast (announced every second), s", 2
+    ),
     Amount("million", "put_per_second", "a million durable messages of 100 B put, msg/s", least=rows.DURABLE[0]),
     Amount("million", "drain_per_second", "the same drained, msg/s", least=rows.DURABLE[0]),
     Amount("million", "bytes_each", "memory of a queued message of 100 B, bytes", most=rows.MEMORY_RATIO_MAX),

@@ -35,13 +35,21 @@ class Program:
 
 
 @dataclass(frozen=True)
+class Cluster:
+    """Durable messages from a producer at one node to consumers at the others, through our own Java program."""
+
+    nodes: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Row:
     """One line of the table. `name` is what `--rows` takes; `ratio_min` replaces the usual throughput target."""
 
     name: str
     title: str
     durable: bool
-    load: Perf | Program
+    load: Perf | Program | Cluster
     ratio_min: float | None = None
     beside_bare_loop: bool = False
 
@@ -82,6 +90,8 @@ FLOWS: tuple[Row, ...] = (
         Program("selectors", {"size": 1024, "consumers": 10}),
     ),
     Row("request-reply", "request and reply, temporary queue, non-durable 1 KiB", False, Program("request-reply", {"size": 1024})),
+    Row("cluster-2", "cluster of 2, producer and consumer on different nodes, durable 1 KiB", True, Cluster(2, 1024)),
+    Row("cluster-3", "cluster of 3, producer on one node, a consumer on each other, durable 1 KiB", True, Cluster(3, 1024)),
 )
 """Loads that run for a time."""
 
@@ -89,6 +99,7 @@ AMOUNTS: dict[str, str] = {
     "start": "start-up, memory after the start",
     "idle": "2,000 idle connections with session and consumer",
     "queues": "memory of a queue",
+    "membership": "how soon the members of a cluster know that one joins, leaves, or is found by UDP multicast",
     "million": "a million durable messages of 100 B put and drained, restart with them after kill -9",
 }
 """What is measured by amount, not by time; each has a function in `amounts`."""

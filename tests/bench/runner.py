@@ -6,20 +6,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.bench import amounts, brokers
+from tests.bench import amounts, brokers, clusters
 from tests.bench.load_client import run_load
 from tests.bench.load_program import LoadProgram, load_of
 from tests.bench.results import LoadFailed, Run, figures_of
-from tests.bench.rows import TEN_MILLION, Perf, Row
+from tests.bench.rows import TEN_MILLION, Cluster, Perf, Program, Row
+from tests.interop.cluster.nodes import Nodes
 from tests.interop.processes import ProcessFailed
 
 PERF_OVERHEAD_SECONDS = 4.0
 PROGRAM_OVERHEAD_SECONDS = 2.0
 REVIVE_SECONDS = 5.0
+CLUSTER_SECONDS = 4
+"""Rows of clusters are measured for so long at most, and half of that before; so long are their brokers warmed up, too."""
+CLUSTER_START_SECONDS = {2: 9.0, 3: 13.0}
+MEMBERSHIP_ROUNDS = 2
 WARM_UP_LOADS = (Row("warm-durable", "", True, Perf(1024, 4, 4)), Row("warm-plain", "", False, Perf(1024, 4, 4)))
 FAILURES = (LoadFailed, ProcessFailed, OSError, TimeoutError, subprocess.SubprocessError, KeyError, AssertionError)
 """What may end a row; KeyError: /proc and reports of a process that has gone lack their lines; AssertionError: it was not started again."""
@@ -41,16 +47,23 @@ class Plan:
     def estimate(self) -> float:
         """Seconds that the whole run takes, roughly."""
         each = 0.0
+        clustered = [row.load for row in self.rows if isinstance(row.load, Cluster)]
         for row in self.rows:
+            if isinstance(row.load, Cluster):
+                continue
             overhead = PERF_OVERHEAD_SECONDS if isinstance(row.load, Perf) else PROGRAM_OVERHEAD_SECONDS
             each += self.seconds + self.warm_load + overhead
+        flows = len(clustered) < len(self.rows)
         starts = 8.0 * (self.rounds if "start" in self.amounts else 1)
-        warm = self.warm_broker + 2 * PERF_OVERHEAD_SECONDS if self.rows or "million" in self.amounts else 0.0
+        warm = self.warm_broker + 2 * PERF_OVERHEAD_SECONDS if flows or "million" in self.amounts else 0.0
         once = starts + warm
         if "idle" in self.amounts:
             once += self.sizes.connections / 150
         if "queues" in self.amounts:
             once += self.sizes.queues / 200
+        once += sum(CLUSTER_START_SECONDS[load.nodes] + CLUSTER_SECONDS + self.rounds * (1.5 * CLUSTER_SECONDS + 2.5) for load in clustered)
+        if "membership" in self.amounts:
+            once += 8 + 15.0 * min(self.rounds, MEMBERSHIP_ROUNDS)
         if "million" in self.amounts:
             once += 3 * self.sizes.messages / 35_000 + 15
         return len(self.brokers) * (self.rounds * each + once)
@@ -75,11 +88,17 @@ class Runner:
                 for amount, measure in (("idle", amounts.idle), ("queues", amounts.queues)):
                     if amount in self.plan.amounts:
                         self._note(name, amount, 0, lambda m=measure, n=name: m(self._program, self._running[n], self.plan.sizes))
-            if self.plan.warm_broker and (self.plan.rows or "million" in self.plan.amounts):
+            flows = [row for row in self.plan.rows if not isinstance(row.load, Cluster)]
+            if self.plan.warm_broker and (flows or "million" in self.plan.amounts):
                 self._warm_up()
             for turn in range(self.plan.rounds):
-                for row in self.plan.rows:
+                for row in flows:
                     self._row(row, turn)
+            for row in self.plan.rows:
+                if isinstance(row.load, Cluster):
+                    self._cluster(row, row.load)
+            if "membership" in self.plan.amounts:
+                self._membership()
             if "million" in self.plan.amounts:
                 for name in self.plan.brokers:
                     self._note(name, "million", 0, lambda n=name: self._million(n))
@@ -152,6 +171,42 @@ class Runner:
         for name in order:
             self._note(name, row.name, turn, lambda n=name: self._flow(row, self._running[n]))
 
+    def _cluster(self, row: Row, load: Cluster) -> None:
+        """Both clusters are up at the same time, each has had some load, and they are measured in turn."""
+        plan = self.plan
+        seconds = min(plan.seconds, CLUSTER_SECONDS)
+        with ExitStack() as stack:
+            started: dict[str, Nodes] = {}
+            for name in plan.brokers:
+                try:
+                    started[name] = stack.enter_context(clusters.running(name, load.nodes, self._folder / f"{name}-{row.name}"))
+                    if plan.warm_broker:
+                        clusters.flow(self._program, started[name], load, 1, seconds)
+                except FAILURES as error:
+                    self.runs.append(Run(name, row.name, 0, error=f"{type(error).__name__}: {error}"))
+                    started.pop(name, None)
+            for turn in range(plan.rounds):
+                for name in plan.brokers if turn % 2 == 0 else list(reversed(plan.brokers)):
+                    if name in started:
+                        nodes = started[name]
+                        self._note(name, row.name, turn, lambda n=nodes: clusters.flow(self._program, n, load, seconds, seconds // 2))
+
+    def _membership(self) -> None:
+        rounds = min(self.plan.rounds, MEMBERSHIP_ROUNDS)
+        for name in self.plan.brokers:
+            try:
+                clusters.membership(
+                    name,
+                    self._folder / f"{name}-membership",
+                    rounds,
+                    lambda turn, measure, n=name: self._note(n, "membership", turn, measure),
+                )
+            except FAILURES as error:
+                self.runs.append(Run(name, "membership", 0, error=f"{type(error).__name__}: {error}"))
+            for turn in range(rounds):
+                folder = self._folder / f"{name}-discovery-{turn}"
+                self._note(name, "discovery", turn, lambda n=name, f=folder: clusters.discovery(n, f))
+
     def _flow(self, row: Row, started: brokers.Started) -> dict[str, float]:
         peer, plan = started.peer, self.plan
         if isinstance(row.load, Perf):
@@ -164,6 +219,7 @@ class Runner:
         def mark(event: str, line: Mapping[str, Any]) -> None:
             marks[event] = brokers.usage(peer.pid)
 
+        assert isinstance(row.load, Program)
         options = {**row.load.options, "warm": max(1, plan.warm_load // 2), "seconds": plan.seconds}
         load = load_of(self._program.run(peer.url, row.load.workload, options, plan.warm_load + plan.seconds, mark))
         return figures_of(load, marks["measured"].cpu_seconds - marks["measuring"].cpu_seconds, marks["measured"].resident_mib)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,7 +97,13 @@ class Shape:
 class Nodes:
     """The brokers of a cluster, by number; they are not started yet."""
 
-    def __init__(self, kinds: Sequence[str], folder: Path, shape: Shape = Shape()) -> None:
+    def __init__(
+        self,
+        kinds: Sequence[str],
+        folder: Path,
+        shape: Shape = Shape(),
+        make: Callable[[str, Path, Additions, int], Peer] = make_peer,
+    ) -> None:
         self.shape = shape
         self.group_port = free_port()
         self.ports = [free_port() for _ in kinds]
@@ -113,7 +119,7 @@ class Nodes:
                 acceptors="" if self._stores is None else _acceptor(announced[number], self._stores),
                 name=f"node-{number}",
             )
-            self.brokers.append(make_peer(kind, folder / f"node-{number}", additions, self.ports[number]))
+            self.brokers.append(make(kind, folder / f"node-{number}", additions, self.ports[number]))
 
     def __enter__(self) -> Nodes:
         return self

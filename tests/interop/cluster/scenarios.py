@@ -338,7 +338,7 @@ def _take_groups(java: Puppet, count: int, *consumers: str) -> dict[int, str]:
 
 def groups(nodes: Nodes, java: Puppet) -> None:
     """The messages of a group go to one consumer of the whole cluster, wherever they are sent."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c0", "n0", "queue://orders")
     java.consume("c1", "n1", "queue://orders")
     stage.all_known()
@@ -366,7 +366,7 @@ def _come_back(stage: Stage, number: int, consumer: str) -> None:
 
 def groups_after_restart(nodes: Nodes, java: Puppet) -> None:
     """The broker with the LOCAL handler is killed and started again: each group stays where it was."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c0", "n0", "queue://orders")
     java.consume("c1", "n1", "queue://orders")
     stage.all_known()
@@ -381,7 +381,7 @@ def groups_after_restart(nodes: Nodes, java: Puppet) -> None:
 
 def scale_down(nodes: Nodes, java: Puppet) -> None:
     """A broker that is stopped gives its messages to the other one, behind those that are there, in order and only once."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     due = 6.0
     for name in ("d", "e"):
         java.consume(f"{name}0", "n0", f"topic://{name}-news", subscription=name, shared=True)
@@ -409,7 +409,7 @@ def scale_down(nodes: Nodes, java: Puppet) -> None:
 
 def groups_wait(nodes: Nodes, java: Puppet) -> None:
     """Messages of groups that belong to a broker which is down wait for it."""
-    stage = begin(nodes, java)
+    stage = _begin(nodes, java)
     java.consume("c0", "n0", "queue://orders")
     java.consume("c1", "n1", "queue://orders")
     stage.all_known()

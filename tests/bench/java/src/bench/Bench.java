@@ -48,6 +48,10 @@ final class Bench implements AutoCloseable {
 
     Connection connect(String parameters) throws JMSException {
         ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(url + (parameters.isEmpty() ? "" : "?" + parameters));
+        return started(factory);
+    }
+
+    private Connection started(ActiveMQConnectionFactory factory) throws JMSException {
         Connection connection = factory.createConnection(Program.USER, Program.PASSWORD);
         synchronized (opened) {
             opened.add(factory);
@@ -55,6 +59,12 @@ final class Bench implements AutoCloseable {
         }
         connection.start();
         return connection;
+    }
+
+    /** At the broker that listens on another port of this machine. */
+    Session sessionAt(int port) throws JMSException {
+        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory("tcp://127.0.0.1:" + port + "?useTopologyForLoadBalancing=false");
+        return started(factory).createSession(false, Session.AUTO_ACKNOWLEDGE);
     }
 
     Session session(boolean transacted) throws JMSException {

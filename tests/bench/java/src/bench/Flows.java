@@ -9,6 +9,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.jms.BytesMessage;
+import javax.jms.CompletionListener;
 import javax.jms.DeliveryMode;
 import javax.jms.JMSException;
 import javax.jms.Message;
@@ -24,6 +25,8 @@ final class Flows {
     private static final int LARGE_OPEN = 3;
     private static final int SELECTED_OPEN = 200;
     private static final long RECEIVE_MS = 1_000;
+    private static final int FORWARDED_OPEN = 2_000;
+    private static final long KNOWN_MS = 1_500;
     private static final String SENT = "sent";
 
     private Flows() {
@@ -189,6 +192,61 @@ final class Flows {
         });
         bench.during(tasks);
         bench.empty(queue);
+    }
+
+    /**
+     * A producer at one broker of a cluster, consumers at others; the time is from the sending to the receiving. A limit on messages
+     * under way keeps the producer from filling the queues between the brokers.
+     */
+    static void forward(Bench bench) throws Exception {
+        String queue = "bench.forward";
+        byte[] body = new byte[bench.option("size")];
+        Semaphore open = new Semaphore(FORWARDED_OPEN);
+        List<Callable<Void>> tasks = new ArrayList<>();
+        for (int i = 0; i < bench.option("consumers"); i++) {
+            Session session = bench.sessionAt(bench.option("port" + i));
+            MessageConsumer consumer = session.createConsumer(session.createQueue(queue));
+            tasks.add(() -> {
+                for (Message message = consumer.receive(RECEIVE_MS); message != null || !bench.stopping();
+                        message = consumer.receive(RECEIVE_MS)) {
+                    if (message != null) {
+                        bench.meter.done(System.nanoTime() - message.getLongProperty(SENT));
+                        open.release();
+                    }
+                }
+                return null;
+            });
+        }
+        Thread.sleep(KNOWN_MS);  // until the producer's broker knows of the consumers
+        Session session = bench.connect("confirmationWindowSize=1048576&useTopologyForLoadBalancing=false")
+                .createSession(false, Session.AUTO_ACKNOWLEDGE);
+        MessageProducer producer = session.createProducer(session.createQueue(queue));
+        CompletionListener answered = new Failures();
+        tasks.add(() -> {
+            while (!bench.stopping()) {
+                if (!open.tryAcquire(RECEIVE_MS, TimeUnit.MILLISECONDS)) {
+                    continue;
+                }
+                Message message = bytes(session, body);
+                message.setLongProperty(SENT, System.nanoTime());
+                producer.send(message, answered);
+            }
+            return null;
+        });
+        bench.during(tasks);
+    }
+
+    /** Nobody waits for the answers. */
+    private static final class Failures implements CompletionListener {
+        @Override
+        public void onCompletion(Message message) {
+            // the consumer counts it
+        }
+
+        @Override
+        public void onException(Message message, Exception failed) {
+            System.err.println(failed);
+        }
     }
 
     /** One requester with a temporary queue, one that answers; non-durable. */

@@ -29,6 +29,7 @@ public final class Program {
             "large", Flows::large,
             "selectors", Flows::selectors,
             "request-reply", Flows::requestReply,
+            "forward", Flows::forward,
             "put", Amounts::put,
             "drain", Amounts::drain,
             "idle", Amounts::idle,
