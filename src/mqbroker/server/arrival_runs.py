@@ -98,6 +98,8 @@ class _Shape:
     @classmethod
     def of(cls, data: bytes, start: int, end: int) -> _Shape | None:
         """The shape of the table in ``data[start:end]``; None when a message with it is none that is meant here."""
+        if end - start > PROPERTIES_CHECKED_FROM:
+            return None
         if data.find(_BRIDGE_DUPLICATE_ID, start, end) < 0 or data.find(_ROUTE_TO, start, end) < 0:
             return None
         shape = cls(end - start)
@@ -135,6 +137,13 @@ class _Shape:
             return None
         shape.head = _HEAD.pack(1, count - 2) if count > 2 else b"\0"
         return shape
+
+
+def _address_of(data: bytes, at: int) -> bytes:
+    """The encoded address at ``at``; empty where there is none."""
+    length: int = _unpack_i32(data, at + 1)[0]
+    raw = data[at : at + 5 + length]
+    return raw if data[at] and length >= 0 and not length & 1 and len(raw) == 5 + length else b""
 
 
 class _Target:
@@ -182,17 +191,13 @@ class ArrivalRuns:
         sizes: list[int] = []
         for at in range(index, len(frames)):
             data = frames[at]
-            size = len(data)
-            end = size - trailer
-            if end < _SIZE_MIN or not data.startswith(begin, 4):
-                break
-            headers: int = _unpack_i32(data, HEADER_SIZE)[0] + 4
-            if headers < HEADER_SIZE + 4 or headers + 13 > end or not data[headers + 8]:
+            end = len(data) - trailer
+            headers: int = _unpack_i32(data, HEADER_SIZE)[0] + 4 if end >= _SIZE_MIN else 0
+            if headers < HEADER_SIZE + 4 or headers + 13 > end or not data.startswith(begin, 4):
                 break
             if target is None:
-                length: int = _unpack_i32(data, headers + 9)[0]
-                raw = data[headers + 8 : headers + 13 + length]
-                if length < 0 or length & 1 or len(raw) != 5 + length:
+                raw = _address_of(data, headers + 8)
+                if not raw:
                     break
             elif not data.startswith(raw, headers + 8):
                 break
@@ -202,8 +207,6 @@ class ArrivalRuns:
             fixed += 17 if data[fixed] == 1 else 1
             _, durable, expiration, _, _ = _unpack_fixed(data, fixed)
             properties = fixed + 19
-            if end - properties > PROPERTIES_CHECKED_FROM:
-                break
             if shape is None or not shape.matches(data, properties, end):
                 found = _Shape.of(data, properties, end)
                 if found is None:
@@ -244,9 +247,8 @@ class ArrivalRuns:
             fresh[duplicate_id] = None
             messages.append(message)
             answers.append(pack_answer(answer_length, NullResponse.TYPE, channel, correlation_id) if flag else None)
-            sizes.append(size)
+            sizes.append(len(data))
         if messages and target is not None and target.address is not None:
-            session.sends.messages_sent += len(messages)
             target.address.routed_messages += len(messages)
             ticket = self._store(target, messages, cache, list(fresh), record_id)
             session.context.run(ticket, self._arrive, target.queues, messages, answers, sizes, encoded)
@@ -255,6 +257,7 @@ class ArrivalRuns:
     def _store(self, target: _Target, messages: list[Message], cache: DuplicateIdCache | None, ids: list[bytes], record_id: int) -> int:
         """The messages and their duplicate ids are one batch; returns the ticket to wait for."""
         core = self._core
+        self._session.sends.messages_sent += len(messages)
         for queue in target.queues:
             queue.arriving += len(messages)
         durable = bool(target.durable_ids) and messages[0].durable
