@@ -17,7 +17,7 @@ from mqbroker.config.address_settings import FIELD_NAMES, AddressSettings, Parti
 
 T = TypeVar("T")
 
-CACHED_NAMES_MAX = 20000  # clients choose names: more than these are looked up anew instead of being remembered
+CACHED_NAMES_MAX = 1000  # clients choose names: more than these are looked up anew instead of being remembered
 
 Permissions = Mapping[str, frozenset[str]]
 """The roles that have each permission, by permission type."""

@@ -166,6 +166,10 @@ class RoutingTable:
             bound.remove(binding)
             if not bound:
                 del self._exact[address]
+            # Temporary queues have new names each time: nothing stays of those that are gone.
+            name = _local_key(binding)[1] if isinstance(binding, Queue) else binding.routing_name
+            if not bound or name != address:
+                self._positions.pop((address, name), None)
         if binding in self._patterns:
             self._patterns.remove(binding)
         self.changed()

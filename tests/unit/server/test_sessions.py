@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
@@ -504,6 +505,19 @@ class QueueLifeTests(SynchronousTestCase):
         self.session.peer.lose()
         self.assertFalse(self.exists("t"))
         self.assertNotIn("t", self.world.messaging.core.addresses)
+
+    @mock.patch("mqbroker.config.matching.CACHED_NAMES_MAX", 20)
+    def test_names_of_clients_that_are_gone_are_forgotten(self) -> None:
+        core = self.world.messaging.core
+        sizes = []
+        for number in range(50):
+            visitor, name = self.world.session(), f"t{number}"
+            visitor.ok(wire.CreateQueueV2(name, name, durable=False, temporary=True, routing_type=number % 2))
+            visitor.publish(address=name)
+            visitor.peer.lose()
+            sizes.append((len(core.routing._positions), len(core.settings._resolved), len(self.world.security.repository._resolved)))
+        self.assertEqual({size[0] for size in sizes}, {0})
+        self.assertLessEqual(max(max(size) for size in sizes), 20)
 
     def test_the_consumers_of_a_vanished_temporary_queue_are_told(self) -> None:
         self.session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
