@@ -10,31 +10,37 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from mqclient.core.api import ClientMessage
+from mqclient.core.api import ClientMessage, QueueConfiguration
 from mqclient.core.session import Session
 from mqclient.errors import MQError
 from mqclient.wire.bodies import encode_text
-from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_SCHEDULED_DELIVERY, TYPE_TEXT
-from mqclient.wire.properties import INT, LONG
+from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, TYPE_TEXT
+from mqclient.wire.properties import BYTE, INT, LONG
 from mqclient.xa import TMJOIN, TMRESUME, TMSUSPEND, XAER_NOTA, XAER_RMFAIL, XAError, Xid
 from tests.simulation.branches import FORMAT
 from tests.simulation.others import Manager
+from tests.simulation.settings import ANYCAST, MULTICAST
 
 if TYPE_CHECKING:
     from tests.simulation.run import Simulation
 
-ADDRESS, QUEUE, OTHER, WILD = "admin.work", "admin.work", "admin.other", "admin.wild"
+ADDRESS, QUEUE, OTHER, WILD, SECOND = "admin.work", "admin.work", "admin.other", "admin.wild", "admin.second"
+SHARED = "admin.shared"
+LONG_TEXT = 70_000
+"""Characters of a property that makes the broker count all of them."""
+DIVERT = {"name": "admin.divert", "address": ADDRESS, "forwarding-address": f"{OTHER}, {WILD}"}
 QUEUE_KINDS: tuple[dict[str, Any], ...] = (
     {},
     {"exclusive": True},
     {"group-rebalance": True, "group-rebalance-pause-dispatch": True},
     {"group-buckets": 2},
     {"max-consumers": 2},
+    {"group-first-key": "first"},
     {"purge-on-no-consumers": True},
     {"filter-string": "number >= 0"},
     {"consumers-before-dispatch": 2, "delay-before-dispatch": 300},
 )
-CHANGES: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
+CHANGES: tuple[tuple[str, str | None, tuple[Any, ...]], ...] = (
     (f"queue.{QUEUE}", "changeMessagesPriority", ("number > 1", 7)),
     (f"queue.{QUEUE}", "moveMessages", ("number = 2", OTHER)),
     (f"queue.{QUEUE}", "sendMessagesToDeadLetterAddress", ("number = 3",)),
@@ -56,7 +62,18 @@ CHANGES: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
     (f"address.{ADDRESS}", "purge", ()),
     ("broker", "listQueues", ("", 1, 50)),
     ("broker", "listPreparedTransactionDetailsAsJSON", ()),
+    ("broker", "createDivert", (json.dumps({**DIVERT, "exclusive": True, "filter-string": "number = 1"}),)),
+    ("broker", "createDivert", (json.dumps(DIVERT),)),
+    ("broker", "updateDivert", (json.dumps({"name": DIVERT["name"], "forwarding-address": OTHER, "filter-string": "number > 0"}),)),
+    ("broker", "destroyDivert", (DIVERT["name"],)),
+    (f"divert.{DIVERT['name']}", None, ("Filter",)),
     ("broker", "updateAddress", (ADDRESS, "ANYCAST,MULTICAST")),
+    ("broker", "updateAddress", (ADDRESS, "MULTICAST")),
+    ("broker", "deleteAddress", (ADDRESS,)),
+    ("broker", "deleteAddress", ("admin.nowhere", True)),
+    ("broker", "destroyQueue", (SECOND,)),
+    (f"queue.{QUEUE}", "copyMessage", (1, OTHER)),
+    (f"queue.{SECOND}", "listMessages", ("",)),
 )
 
 
@@ -75,13 +92,15 @@ class Administrator(Manager):
         for _ in range(self.rng.randrange(1, 4)):
             await self._make_queues()
             for _ in range(self.rng.randrange(2, 8)):
-                await self.rng.choice((self._change, self._change, self._update, self._send, self._receive, self._branch))()
+                await self.rng.choice((self._change, self._change, self._update, self._send, self._receive, self._branch, self._share))()
                 await self.pause(self.rng.uniform(0, 0.3))
+            await self._try("broker", "destroyDivert", (DIVERT["name"],))
             await self._remove_queues()
 
     async def _make_queues(self) -> None:
         kind = self.rng.choice(QUEUE_KINDS)
-        for name, address, routing in ((QUEUE, ADDRESS, "ANYCAST"), (OTHER, OTHER, "ANYCAST"), (WILD, "admin.#", "MULTICAST")):
+        second = ((SECOND, ADDRESS, "ANYCAST"),) if self.rng.random() < 0.5 else ()
+        for name, address, routing in ((QUEUE, ADDRESS, "ANYCAST"), *second, (OTHER, OTHER, "ANYCAST"), (WILD, "admin.#", "MULTICAST")):
             definition = {"name": name, "address": address, "routing-type": routing, "durable": True, **(kind if name == QUEUE else {})}
             await self._try("broker", "createQueue", (json.dumps(definition), True))
         await self._send()
@@ -95,7 +114,7 @@ class Administrator(Manager):
 
     async def _remove_queues(self) -> None:
         """Until the broker says that they are not there."""
-        names = {QUEUE, OTHER, WILD}
+        names = {QUEUE, OTHER, WILD, SECOND, SHARED}
         while names:
             for name in sorted(names):
                 try:
@@ -108,10 +127,24 @@ class Administrator(Manager):
                     continue
                 await self._try("broker", "destroyQueue", (name, True, True))
 
+    async def _share(self) -> None:
+        """A shared queue, which may be there, with another filter or elsewhere, when it is asked for again."""
+        address, selector = self.rng.choice(((ADDRESS, None), (ADDRESS, None), (ADDRESS, "number > 1"), (OTHER, None)))
+        queue = QueueConfiguration(name=SHARED, address=address, routing_type=MULTICAST, filter_string=selector, durable=False)
+        try:
+            session = await self.session()
+            await self.call(f"share {SHARED}", lambda: session.create_shared_queue(queue))
+            consumer = await self.consume(session, SHARED)
+            await self.call("delete what is used", lambda: session.delete_queue(SHARED))
+            await self.call("close consumer", consumer.close)
+        except MQError:
+            await self.leave()
+
     async def _send(self) -> None:
         try:
             session = await self.session()
-            producer = await self.call("create producer", lambda: session.create_producer(ADDRESS))
+            address = self.rng.choice((ADDRESS, ADDRESS, ADDRESS, f"{ADDRESS}::{QUEUE}", OTHER))
+            producer = await self.call("create producer", lambda: session.create_producer(address))
             for number in range(self.rng.randrange(1, 7)):
                 await self.call(f"send {number}", lambda number=number: producer.send(self._message(number)))
             await self.call("close producer", producer.close)
@@ -121,6 +154,10 @@ class Administrator(Manager):
     def _message(self, number: int) -> ClientMessage:
         message = ClientMessage(durable=self.rng.random() < 0.7, type=TYPE_TEXT, body=encode_text("x" * self.rng.choice((5, 5, 2000))))
         message.put("number", number, INT)
+        if self.rng.random() < 0.1:
+            message.put("text", "x" * LONG_TEXT)
+        if self.rng.random() < 0.2:
+            message.put(KEY_ROUTING_TYPE, self.rng.choice((ANYCAST, MULTICAST)), BYTE)
         if self.rng.random() < 0.5:
             message.put(KEY_GROUP_ID, f"group {number % 3}")
             if self.rng.random() < 0.2:

@@ -20,6 +20,7 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.server.audit import AuditLog
 from mqbroker.server.management.address_control import AddressControl
 from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
+from mqbroker.server.management.divert_control import DivertControl
 from mqbroker.server.management.queue_control import QueueControl
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.management.service import ManagementService
@@ -206,6 +207,8 @@ class BrokerNode:
         server, core, registry = self.server, self.messaging.core, Registry()
         registry.register("broker", BrokerControl(server, BrokerStatus("simulated", lambda: 0.0, list), None))
         registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
+        diverts = self.messaging.diverts
+        registry.find_by("divert", lambda name: None if (divert := diverts.find(name)) is None else DivertControl(divert))
         registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
         server.management = ManagementService(server, registry, AuditLog()).handle
 

@@ -11,6 +11,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from tests.simulation.diverting import AUDIT, GOODS, queues_for
+
 DIVERT = "auditing"
 """The divert that clusters may have."""
 DEAD_LETTERS, EXPIRED = "dead.letters", "expired"
@@ -72,7 +74,7 @@ class Plan:
 
     def pages(self, address: str) -> bool:
         """May messages of the address go to pages?"""
-        return self.full_policy == "PAGE" if address == "stock" else self.paging >= 0 and address in ("jobs", "news")
+        return self.full_policy == "PAGE" if address == "stock" else self.paging >= 0 and address in ("jobs", "news", AUDIT)
 
     def may_block(self, address: str) -> bool:
         """May a sender have to wait for receivers?"""
@@ -116,4 +118,6 @@ class Plan:
 
 def queues_of(address: str, queues: tuple[str, ...], color: str) -> tuple[str, ...]:
     """The queues that a message gets; ``queues`` are those of the address."""
+    if address == GOODS:
+        return queues_for(color)
     return (DEAD_LETTERS,) if address == SORTED and color != "red" else queues

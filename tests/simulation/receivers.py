@@ -9,6 +9,7 @@ from mqclient.core.consumers import Consumer
 from mqclient.core.session import Session
 from mqclient.errors import MQError, QueueDoesNotExistError, TransactionRolledBackError
 from mqclient.wire.message import KEY_ORIGINAL_QUEUE
+from tests.simulation import diverting
 from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent, Unit
 from tests.simulation.policies import DIVERT, OWN_QUEUES, PERISHABLES
 from tests.simulation.settings import QUEUES
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 
 ALL_QUEUES = frozenset(queue for queues in QUEUES.values() for queue in queues)
+SORTED_BY_SENDER = frozenset(("orders", "jobs", "shipped", "stock", *QUEUES["news"], *diverting.ALL_GOODS))
+"""Queues that give what one producer has sent in its order."""
 REFUSED_MAX = 3
 """Receives in a row that may come too early for the same message."""
 
@@ -26,7 +29,9 @@ REFUSED_MAX = 3
 def copy_of(message: ClientMessage, queue: str, ledger: Ledger) -> Copy:
     """Which copy this is, also as a dead letter; what a divert has made is a copy of its own."""
     origin = message.get(KEY_ORIGINAL_QUEUE)
-    return ledger.key(str(origin) if origin not in (None, DIVERT) else queue), str(message.get(IDENTITY))
+    if origin is None or origin == DIVERT or origin in diverting.NAMES:
+        origin = queue
+    return ledger.key(str(origin)), str(message.get(IDENTITY))
 
 
 async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy:
@@ -53,6 +58,8 @@ async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy
     actor.world.note(f"{actor.name}: received {copy} as {message.message_id}, delivery {message.delivery_count}")
     if consumer.queue_name == PERISHABLES and actor.simulation.broker.plan.wrong_expiration(message.expiration):
         actor.world.violation(f"{copy} has the expiration {message.expiration} against the settings of its address")
+    if consumer.queue_name in diverting.MARKED and message.get(diverting.MARK) != consumer.queue_name:
+        actor.world.violation(f"{copy} was not changed by the transformer of its divert")
     wrong = actor.ledger.receive(receipt)
     if wrong is not None:
         actor.world.violation(wrong)
@@ -339,5 +346,5 @@ class Drain(Actor):
             priority = message.priority
             identities.append(copy[1])
             await message.individual_acknowledge()
-        if queue in ("orders", "jobs", "shipped", "stock", *QUEUES["news"]) and not (queue == "jobs" and self._delayed):
+        if queue in SORTED_BY_SENDER and not (queue == "jobs" and self._delayed):
             self.ledger.sequences.append((f"the drain of {queue}", identities))

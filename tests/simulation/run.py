@@ -20,6 +20,7 @@ from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
 from tests.simulation.disk import SimulatedCrash
+from tests.simulation.diverting import AUDIT, GOODS, RED
 from tests.simulation.model import Ledger
 from tests.simulation.network import Network
 from tests.simulation.others import Manager, Subscriber, TemporaryUser
@@ -37,7 +38,7 @@ SCHEDULED_MAX = 4000.0
 """Seconds of virtual time until everything scheduled is due: while the wall clock was wrong, that may have been an hour later."""
 UNUSED_MAX = 4.0
 """Seconds of virtual time after which queues that go by themselves have gone: what one scan finds unused another removes."""
-MORE_QUEUES = ((PERISHABLES, PERISHABLES), (SORTED, SORTED_QUEUE), (PARCELS, PARCELS))
+MORE_QUEUES = ((PERISHABLES, PERISHABLES), (SORTED, SORTED_QUEUE), (PARCELS, PARCELS), (GOODS, GOODS), (GOODS, RED), (GOODS, AUDIT))
 ABANDONED = "cannot reuse already awaited coroutine"
 """What waited in a process that has died is taken apart in any order; in one that lives this cannot be."""
 VIOLATIONS_MAX = 20
@@ -190,7 +191,7 @@ class Simulation:
         rng = self.world.generator("people")
         senders = (BlockingSender, BlockingSender, AsynchronousSender, TransactedSender)
         for number in range(rng.choice((2, 3))):
-            address = rng.choice(("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS))
+            address = rng.choice(("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS, GOODS, GOODS))
             kind = rng.choice(senders)
             if kind is TransactedSender and self.broker.plan.may_block(address):
                 # What a transaction has sent fills the address; one that fills it altogether waits for itself.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqbroker.storage.settings import StoreSettings
+from tests.simulation.diverting import ALL_GOODS, AUDIT, DIVERTS
 from tests.simulation.policies import DEAD_LETTERS, EXPIRED, PERISHABLES, SORTED, SORTED_QUEUE, Plan
 
 ANYCAST, MULTICAST = 1, 0
@@ -15,6 +16,7 @@ QUEUES: dict[str, tuple[str, ...]] = {
     "news": ("news.archive", "news.mail"),
     PERISHABLES: (PERISHABLES,),
     SORTED: (SORTED_QUEUE,),
+    **{name: (name,) for name in ALL_GOODS},
     DEAD_LETTERS: (DEAD_LETTERS,),
     EXPIRED: (EXPIRED,),
 }
@@ -48,6 +50,7 @@ def configuration(plan: Plan) -> Configuration:
     return Configuration(
         security_enabled=False,
         addresses=addresses,
+        diverts=list(DIVERTS),
         address_settings={
             "#": {"max_delivery_attempts": -1, "expiry_address": EXPIRED},
             "jobs": {
@@ -66,6 +69,7 @@ def configuration(plan: Plan) -> Configuration:
                 "max_size_bytes": plan.paging,
                 "page_size_bytes": 1000,
             },
+            AUDIT: {"address_full_policy": "PAGE", "max_size_bytes": plan.paging, "page_size_bytes": 1000},
             "news": {"address_full_policy": "PAGE", "max_size_bytes": plan.paging, "page_size_bytes": 1000},
             **plan.settings(),
         },
