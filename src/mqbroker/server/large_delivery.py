@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mqbroker.messaging.message import Message
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
-from mqclient.wire.hot import encode_receive_continuation
+from mqclient.wire.hot import receive_continuation_parts
 
 if TYPE_CHECKING:
     from mqbroker.server.consumers import ServerConsumer
@@ -48,8 +48,7 @@ class LargeDelivery:
                 return
             self._offset += len(chunk)
             self._done = self._offset >= body.size or not chunk
-            content = encode_receive_continuation(chunk, not self._done, consumer.consumer_id)
-            self._write(frame(wire.SessionReceiveContinuation.TYPE, session.channel, content))
+            self._write(*receive_continuation_parts(session.channel, chunk, not self._done, consumer.consumer_id))
         self._end()
         consumer.large_finished()
 
@@ -69,7 +68,7 @@ class LargeDelivery:
         if self._message.large is not None:
             self._message.large.release()
 
-    def _write(self, data: bytes) -> None:
-        session = self._consumer.session
-        session.send_parts((data,), len(data))
-        self._consumer.charge(len(data))
+    def _write(self, *parts: bytes) -> None:
+        size = sum(map(len, parts))
+        self._consumer.session.send_parts(parts, size)
+        self._consumer.charge(size)

@@ -108,16 +108,23 @@ class FrameSplitter:
             self._sunk = 0
             data = data[missing:]
         buffer = self._buffer
-        if buffer:
-            buffer += data
-            if len(buffer) < self._need:
-                return frames
-            data = bytes(buffer)
-            buffer.clear()
         size = len(data)
         offset = 0
-        unpack = _LENGTH.unpack_from
         append = frames.append
+        if buffer:
+            missing = self._need - len(buffer)
+            if size < missing:
+                buffer += data
+                return frames
+            if len(buffer) >= 4:
+                # Only the frame that was waited for is put together: of a large message each is longer than what is read at a time.
+                append(b"".join((buffer, memoryview(data)[:missing])))
+                offset = missing
+            else:
+                data = bytes(buffer) + data
+                size = len(data)
+            buffer.clear()
+        unpack = _LENGTH.unpack_from
         need = 4
         while size - offset >= 4:
             need = unpack(data, offset)[0] + 4

@@ -30,6 +30,10 @@ _RECEIVE = struct.Struct(">qi")
 _FLOW = struct.Struct(">qi")
 _ACKNOWLEDGE = struct.Struct(">qqB")
 _RECEIVE_CONTINUATION = struct.Struct(">Bq")
+_CONTINUATION_BEGIN = struct.Struct(">ibqi")
+_CONTINUATION_TYPE = 77
+_CONTINUATION_EXTRA = _CONTINUATION_BEGIN.size - 4 + _RECEIVE_CONTINUATION.size
+"""What the length field of the frame counts beside the chunk."""
 
 
 def _cut_off(packet: str, size: int, *fields: tuple[str, int]) -> MalformedPacketError:
@@ -163,6 +167,13 @@ def decode_receive(body: bytes, version: int) -> tuple[bytes, int, int]:
 
 def encode_receive_continuation(chunk: bytes, continues: bool, consumer_id: int) -> bytes:
     return b"".join((_I32.pack(len(chunk)), chunk, _RECEIVE_CONTINUATION.pack(0xFF if continues else 0, consumer_id)))
+
+
+def receive_continuation_parts(channel: int, chunk: bytes, continues: bool, consumer_id: int) -> tuple[bytes, bytes, bytes]:
+    """The whole frame, in parts, so that ``chunk`` is not copied."""
+    size = len(chunk)
+    begin = _CONTINUATION_BEGIN.pack(_CONTINUATION_EXTRA + size, _CONTINUATION_TYPE, channel, size)
+    return begin, chunk, _RECEIVE_CONTINUATION.pack(0xFF if continues else 0, consumer_id)
 
 
 def decode_receive_continuation(body: bytes) -> tuple[bytes, bool, int]:
