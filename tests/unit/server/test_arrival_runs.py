@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.cluster import DivertConfiguration
 from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
+from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import Recovered
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
@@ -20,6 +21,7 @@ from mqclient.wire.message import (
     KEY_BRIDGE_DUPLICATE_ID,
     KEY_CID,
     KEY_DUPLICATE_ID,
+    KEY_ORIGINAL_MESSAGE_ID,
     KEY_ROUTE_TO,
     KEY_ROUTING_TYPE,
     CoreMessage,
@@ -131,6 +133,13 @@ def make(size: int, window: int = -1, transacted: bool = False, diverted: bool =
     return world, session
 
 
+def seen(message: Message) -> bytes:
+    """The bytes behind the id, without the id that the original of a divert's copy had."""
+    data, key = message.buffer[message.headers + 8 :], KEY_ORIGINAL_MESSAGE_ID.encode("utf-16-le")
+    at = data.find(key)
+    return data if at < 0 else data[: at + len(key) + 1] + data[at + len(key) + 9 :]
+
+
 def outcome(world: World, session: Session) -> dict[str, Any]:
     """All that is seen of it; which numbers messages and records have is not."""
     core = world.messaging.core
@@ -146,10 +155,7 @@ def outcome(world: World, session: Session) -> dict[str, Any]:
         "duplicates": [entry[1:] for entry in entries if entry[0] == "duplicate"],
         "known": {name: None if cache is None else list(cache._ids) for name, cache in caches.items()},
         "waiting": {
-            name: [
-                (each.message.body_size, each.message.timestamp, each.message.durable, each.message.buffer[each.message.headers + 8 :])
-                for each in queue.references
-            ]
+            name: [(each.message.body_size, each.message.timestamp, each.message.durable, seen(each.message)) for each in queue.references]
             for name, queue in core.queues.items()
         },
         "figures": {
