@@ -1,6 +1,6 @@
 # make run    a broker on tcp://127.0.0.1:61616, from a fresh clone; CONFIG=config/cluster-symmetric: three of them
 # make test   everything that CI runs
-# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster | simulate SEEDS=n | soak MINUTES=n ROUNDS=n | clean
+# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster | simulate SEEDS=n | simulate-cluster SEEDS=n | soak MINUTES=n ROUNDS=n | clean
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
@@ -16,7 +16,7 @@ SOURCES := $(shell find src clients/mqclient/src plugins -name '*.py' 2>/dev/nul
 PACKAGING := setup.cfg pyproject.toml clients/mqclient/setup.cfg clients/mqclient/pyproject.toml
 FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/plugins
 
-.PHONY: run test bench docs fuzz hostile interop-cluster simulate soak install clean
+.PHONY: run test bench docs fuzz hostile interop-cluster simulate simulate-cluster soak install clean
 
 run: $(VENV)/.installed
 	@if [ -d $(CONFIG) ]; then exec $(PY) config/run_cluster.py $(CONFIG); \
@@ -45,6 +45,9 @@ interop-cluster: $(VENV)/.test-extras
 
 simulate: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.simulation --seeds $(SEEDS)
+
+simulate-cluster: $(VENV)/.test-extras
+	@$(FROM_SOURCE) $(PY) -m tests.simulation --cluster --seeds $(SEEDS)
 
 soak: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.soak --minutes $(MINUTES) --rounds $(ROUNDS)

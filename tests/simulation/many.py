@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
-from tests.simulation.plants import PLANTS, planted, put
+from tests.simulation.plants import CLUSTER_PLANTS, PLANTS, planted, put
 from tests.simulation.run import Result, simulate
 
 CHUNK = 5
@@ -72,7 +73,7 @@ def outcome_of(result: Result, verbose: bool = False, plant: str = "") -> Outcom
         result.seed,
         result.violations,
         result.report(verbose, plant) if result.violations else "",
-        [type(fault).__name__ for fault in (*result.schedule.timed, *result.schedule.cuts)],
+        [str(getattr(fault, "kind", type(fault).__name__)) for fault in (*result.schedule.timed, *result.schedule.cuts)],
         result.events,
         result.messages,
         result.receipts,
@@ -91,14 +92,17 @@ def run_many(
     plant: str = "",
     first_failure: bool = False,
     on_outcome: Callable[[Summary, Outcome], object] = lambda summary, outcome: None,
+    cluster: bool = False,
 ) -> Summary:
-    """Run all seeds, in ``jobs`` processes (0: one per core), with ``plant`` in the code; ``first_failure`` ends at the first that fails.
+    """Run all seeds (``cluster``: of clusters), in ``jobs`` processes (0: one per core), with ``plant`` in the code.
+
+    ``first_failure`` ends at the first that fails.
 
     Which seed is the first to fail may then depend on which process is faster.
     """
     summary = Summary()
     started = time.monotonic()
-    for outcome in _outcomes(seeds, jobs or cores(), plant):
+    for outcome in _outcomes(seeds, jobs or cores(), plant, cluster):
         summary.add(outcome)
         summary.seconds = time.monotonic() - started
         on_outcome(summary, outcome)
@@ -107,16 +111,16 @@ def run_many(
     return summary
 
 
-def _outcomes(seeds: Sequence[int], jobs: int, plant: str) -> Iterator[Outcome]:
+def _outcomes(seeds: Sequence[int], jobs: int, plant: str, cluster: bool) -> Iterator[Outcome]:
     if jobs == 1:
         with planted(plant):
-            yield from map(_run_planted, ((seed, plant) for seed in seeds))
+            yield from map(_run_planted, ((seed, plant, cluster) for seed in seeds))
         return
     with planted(plant):
         pass  # a plant that does not fit fails here, and not in every process that the pool begins
     context = multiprocessing.get_context("spawn")
     with context.Pool(jobs, _begin, (plant,)) as pool:
-        yield from pool.imap_unordered(_run_planted, [(seed, plant) for seed in seeds], 1 if plant else CHUNK)
+        yield from pool.imap_unordered(_run_planted, [(seed, plant, cluster) for seed in seeds], 1 if plant else CHUNK)
 
 
 def _begin(plant: str) -> None:
@@ -126,9 +130,13 @@ def _begin(plant: str) -> None:
     gc.freeze()
 
 
-def _run_planted(work: tuple[int, str]) -> Outcome:
-    seed, plant = work
-    return outcome_of(simulate(seed), plant=plant)
+def _run_planted(work: tuple[int, str, bool]) -> Outcome:
+    seed, plant, cluster = work
+    return outcome_of(_simulate(seed, cluster), plant=plant)
+
+
+def _simulate(seed: int, cluster: bool) -> Result:
+    return simulate_cluster(seed) if cluster else simulate(seed)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -138,14 +146,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, metavar="S", help="run just this seed, and print its digest")
     parser.add_argument("--verbose", action="store_true", help="with --seed: print the whole event log")
     parser.add_argument("--jobs", type=int, default=0, metavar="J", help="processes at a time (default: one per core)")
-    parser.add_argument("--plant", default="", choices=sorted(PLANTS), help="put this fault into the code first")
-    parser.add_argument("--coverage", action="store_true", help="run in this process, and tell which lines of storage and messaging ran")
+    parser.add_argument("--plant", default="", choices=sorted({**PLANTS, **CLUSTER_PLANTS}), help="put this fault into the code first")
+    parser.add_argument("--cluster", action="store_true", help="clusters of several brokers instead of one that is alone")
+    parser.add_argument(
+        "--coverage",
+        action="store_true",
+        help="run in this process, also half as many clusters, and tell which lines of storage and messaging ran",
+    )
     options = parser.parse_args(arguments)
     if options.coverage:
         return _coverage(range(options.first, options.first + options.seeds))
     if options.seed is not None:
         with planted(options.plant):
-            return _one(options.seed, options.verbose, options.plant)
+            return _one(options.seed, options.verbose, options.plant, options.cluster)
     last_line = time.monotonic()
 
     def progress(summary: Summary, outcome: Outcome) -> None:
@@ -156,7 +169,9 @@ def main(arguments: Sequence[str]) -> int:
             last_line = time.monotonic()
             print(f"{summary.seeds} of {options.seeds} seeds, {len(summary.failed)} failed, {summary.seconds:.0f} s", flush=True)
 
-    summary = run_many(range(options.first, options.first + options.seeds), options.jobs, options.plant, on_outcome=progress)
+    summary = run_many(
+        range(options.first, options.first + options.seeds), options.jobs, options.plant, on_outcome=progress, cluster=options.cluster
+    )
     print(", ".join(f"{name} {count}" for name, count in sorted(summary.faults.items())))
     print(summary)
     return 1 if summary.failed else 0
@@ -166,13 +181,15 @@ def _coverage(seeds: Sequence[int]) -> int:
     coverage = Coverage()
     with coverage.watching():
         summary = run_many(seeds, jobs=1)
+        clusters = run_many(seeds[: (len(seeds) + 1) // 2], jobs=1, cluster=True)
     print(coverage)
     print(summary)
-    return 1 if summary.failed else 0
+    print(f"clusters: {clusters}")
+    return 1 if summary.failed or clusters.failed else 0
 
 
-def _one(seed: int, verbose: bool, plant: str) -> int:
-    result = simulate(seed)
+def _one(seed: int, verbose: bool, plant: str, cluster: bool) -> int:
+    result = _simulate(seed, cluster)
     if result.violations:
         print(result.report(verbose, plant))
         return 1

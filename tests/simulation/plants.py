@@ -71,6 +71,35 @@ PLANTS = {
     ),
 }
 
+CLUSTER_PLANTS = {
+    "": None,
+    "bridge-ids-forgotten": Plant(
+        "mqbroker.cluster.outgoing:StoreAndForward.__call__",
+        "if self._duplicate_id is None:",
+        "if True:",
+        ("was in its queue", "was acknowledged 2 times", "was sent to"),
+    ),
+    "backlog-dropped-at-reconnect": Plant(
+        "mqbroker.cluster.forwarder:Forwarder.detach",
+        "self._settlement.cancel(returned)",
+        "self._settlement.acknowledge(returned)",
+        LOST,
+    ),
+    "remote-queue-kept": Plant(
+        "mqbroker.cluster.flow:Flow._binding_removed",
+        "if binding is not None:",
+        "if binding is None:",
+        ("which is not there",),
+    ),
+    "moved-before-stored": Plant(
+        "mqbroker.messaging.redistribution:_Redistributor.deliver",
+        "kept, waiting = core.paging.store(batch, copy, references)",
+        "kept, waiting = core.paging.store(core.store.begin(), copy, references)",
+        LOST,
+    ),
+}
+"""Those that it takes several brokers to find."""
+
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
@@ -84,7 +113,7 @@ def planted(name: str) -> Iterator[None]:
 
 def put(name: str) -> Callable[[], object]:
     """Change the code; returns what changes it back."""
-    plant = PLANTS[name]
+    plant = PLANTS[name] if name in PLANTS else CLUSTER_PLANTS[name]
     if plant is None:
         return lambda: None
     owner, attribute, function = _find(plant.function)

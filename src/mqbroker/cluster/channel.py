@@ -154,7 +154,7 @@ class ClusterChannel:
         if packet.backup:
             topology.backup_announced(member(backup=packet.connector), self._server.clock.wall_ms())
         else:
-            topology.up(member(primary=packet.connector, backup=packet.backup_connector))
+            topology.announced(member(primary=packet.connector, backup=packet.backup_connector))
 
     def _rival(self) -> str | None:
         topology = self._default_topology()

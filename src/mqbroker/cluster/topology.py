@@ -220,17 +220,27 @@ class ClusterTopology(Topology):
             return False
         if node_id == self.node_id:
             self._warn("left", f"a peer says that this broker ({node_id}) has left the cluster: possibly a split brain; it is not believed")
+            own = self.get(node_id)
+            if own is not None and own.unique_event_id <= unique_event_id:
+                # Whoever believes it would refuse this broker's announcement until its clock has caught up.
+                self.activated(own, unique_event_id + 1)
             return False
         return super().down(node_id, unique_event_id)
 
     def lost(self, node_id: str) -> bool:
         """This broker has lost its own link to a member: out with it, however far the clocks are apart."""
         known = self.get(node_id)
-        return known is not None and self.down(node_id, max(known.unique_event_id, self._clock.wall_ms()))
+        return known is not None and self.down(node_id, max(known.unique_event_id + 1, self._clock.wall_ms()))
 
     def found_again(self, member: TopologyMember) -> bool:
-        """The link to a member that was :meth:`lost` is there again."""
-        return self.up(replace(member, unique_event_id=max(member.unique_event_id, self._clock.wall_ms())))
+        """The link to a member that was :meth:`lost` is there again: whoever said that it has left was wrong, whatever his clock."""
+        event_id = max(member.unique_event_id, self._clock.wall_ms(), self.left_at(member.node_id) + 1)
+        return self.up(replace(member, unique_event_id=event_id))
+
+    def announced(self, member: TopologyMember) -> bool:
+        """A member has said itself that it is there: this is later than any departure."""
+        left = self.left_at(member.node_id)
+        return self.up(member if member.unique_event_id > left else replace(member, unique_event_id=left + 1))
 
     def _refused(self, member: TopologyMember) -> bool:
         reason = _excess(member)

@@ -1,4 +1,4 @@
-"""Clients of a cluster: those of one broker (:mod:`tests.simulation.workload`), each at one of the nodes, and those who look after it."""
+"""Clients of a cluster: those of one broker, each at one of the nodes, and those who look after the run."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class Watcher(AtNode):
         self.settings.ha = True
         self.settings.reconnect_attempts = 2
         self.settings.retry_interval = 50
-        self.settings.failover_attempts = -1
+        self.settings.failover_attempts = 3
         self.settings.initial_connect_attempts = -1
         self.locator = Locator(self.runtime, connectors, self.settings)
         self.stop = False

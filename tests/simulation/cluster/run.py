@@ -75,13 +75,13 @@ class ClusterSimulation:
             globalLogPublisher.removeObserver(observer)
         return Result(
             world.seed,
-            world.violations,
+            list(world.violations),
             self.schedule,
             world.log,
             world.events,
             len(self.ledger.sent),
             len(self.ledger.receipts),
-            sum(node.starts for node in self.nodes) - len(self.nodes) + 1,
+            max(node.starts for node in self.nodes),
             f"{self.plan}",
             "python -m tests.simulation --cluster",
         )
@@ -214,9 +214,9 @@ class ClusterSimulation:
         def waiting() -> list[str]:
             found = [f"{node.backlog(other)} on {node.name} for {other.name}" for node in live for other in live if node.backlog(other)]
             for queue, at in chosen.items():
-                nodes = live if plan.redistributes else [at]
+                places = live if plan.redistributes else [at]
                 found += [
-                    f"{node.count(queue)} in {queue} of {node.name}, with a consumer at {at.name}" for node in nodes if node.count(queue)
+                    f"{node.count(queue)} in {queue} of {node.name}, with a consumer at {at.name}" for node in places if node.count(queue)
                 ]
             return found
 
@@ -334,4 +334,6 @@ class ClusterSimulation:
 
 def simulate_cluster(seed: int) -> Result:
     """Run one seed."""
-    return ClusterSimulation(seed).run()
+    result = ClusterSimulation(seed).run()
+    gc.collect()  # what processes that died have left behind must not be taken apart in the next run
+    return result

@@ -194,8 +194,15 @@ class TopologyTests(SynchronousTestCase):
         self.assertTrue(self.topology.down("n", 5))
         self.assertFalse(self.topology.down("n", 9))
         self.assertFalse(self.topology.up(TopologyMember("n", 4, A)))
-        self.assertTrue(self.topology.up(TopologyMember("n", 5, A)))
+        self.assertFalse(self.topology.up(TopologyMember("n", 5, A)))  # else a departure and it would chase each other for ever
+        self.assertTrue(self.topology.up(TopologyMember("n", 6, A)))
         self.assertEqual(self.told, [("n", True), ("n", False), ("n", True)])
+
+    def test_departures_are_forgotten_when_somebody_is_asked_anew(self) -> None:
+        self.topology.up(TopologyMember("n", 5, A))
+        self.topology.down("n", 7)
+        self.topology.forget_departures()
+        self.assertTrue(self.topology.up(TopologyMember("n", 5, A)))
 
     def test_backup_and_own_activation_always_count(self) -> None:
         self.topology.up(TopologyMember("n", 50, A))

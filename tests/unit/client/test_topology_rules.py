@@ -34,7 +34,7 @@ class TopologyRules(RuleBasedStateMachine):
         changed = self.topology.up(member)
         event, left = member.unique_event_id, self.left.get(member.node_id)
         known = self.members.get(member.node_id)
-        refused = left is not None and event != 0 and event < left
+        refused = left is not None and event != 0 and event <= left
         replaces = known is not None and (event > known[0] or (known[1] is None and member.primary is not None))
         accepted = not refused and (known is None or replaces)
         if accepted:

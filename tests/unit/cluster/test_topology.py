@@ -53,6 +53,36 @@ class MemberTests(SynchronousTestCase):
         self.assertFalse(self.topology.lost("me"))
         self.assertIsNotNone(self.topology.get("me"))
 
+    def test_who_is_said_to_have_left_says_that_it_is_there(self) -> None:
+        """Later than the departure: who believes that would refuse the announcement otherwise, until this clock has caught up."""
+        self.topology.own(connector(1))
+        self.topology.down("me", START_MS + 99999)
+        own = self.topology.get("me")
+        assert own is not None
+        self.assertEqual(own.unique_event_id, START_MS + 100_000)
+        self.topology.down("me", START_MS)
+        self.assertIs(self.topology.get("me"), own)
+
+    def test_a_departure_is_later_than_the_announcement_also_of_a_member_whose_clock_is_ahead(self) -> None:
+        """With equal event ids both would be accepted in turn, by everybody, for ever."""
+        ahead = member("b", START_MS + 10**9)
+        self.topology.up(ahead)
+        self.topology.lost("b")
+        self.assertEqual(self.topology.left_at("b"), START_MS + 10**9 + 1)
+        self.assertFalse(self.topology.up(ahead))
+        self.assertFalse(self.topology.up(replace(ahead, unique_event_id=START_MS + 10**9 + 1)))
+
+    def test_a_link_that_is_back_counts_more_than_a_departure_by_a_clock_that_is_ahead(self) -> None:
+        self.topology.up(member("b", START_MS))
+        self.topology.down("b", START_MS + 10**9)
+        self.assertFalse(self.topology.up(member("b", START_MS + 5)))
+        self.assertTrue(self.topology.found_again(member("b", START_MS + 5)))
+        self.topology.down("b", START_MS + 2 * 10**9)
+        self.assertTrue(self.topology.announced(member("b", START_MS + 6)))
+        found = self.topology.get("b")
+        assert found is not None
+        self.assertEqual(found.unique_event_id, START_MS + 2 * 10**9 + 1)
+
     def test_split_brain_detection(self) -> None:
         self.topology.own(connector(1))
         self.assertTrue(self.topology.up(member("me", START_MS + 1, port=2)))

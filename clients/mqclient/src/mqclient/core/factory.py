@@ -52,6 +52,7 @@ class SessionFactory(ListenerMethods):
         self._opening: Any = None
         self._round = 0
         self._attempt: Connection | None = None
+        self._told_by: Connection | None = None
         """The connection that is being opened."""
         self._restored_at: float | None = None
         self._hasty = False
@@ -153,6 +154,9 @@ class SessionFactory(ListenerMethods):
     # --- what the connection tells ---
 
     def topology_received(self, connection: Connection, packet: TopologyPacket) -> None:
+        if connection is not self._told_by:
+            self._told_by = connection
+            self._locator.topology_begins()
         self._locator.topology_received(packet, connection.connector)
         self._attempts.topology_received(packet, connection.connector)
 

@@ -10,13 +10,19 @@ from mqclient.core.connection import Connection
 from mqclient.core.discovery import DiscoveryListener
 from mqclient.core.factory import PAUSE_MIN, SessionFactory
 from mqclient.core.reconnect import Attempts
-from mqclient.core.runtime import Runtime, sleep, starts
+from mqclient.core.runtime import Runtime, Timer, sleep, starts
 from mqclient.errors import ConnectionTimedOutError, MQError, NotConnectedError
 from mqclient.protocol.connection import TopologyPacket
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, check_endpoint
 from mqclient.protocol.retry import load_balancing_policy
 from mqclient.protocol.topology import Topology, TopologyListener, TopologyMember
 from mqclient.wire.primitives import TransportConfiguration
+
+CONFIRMATION_SECONDS = 10.0
+"""How long after a new connection a member is kept of which the broker there does not tell.
+
+A broker that has just started needs a while to find the others.
+"""
 
 
 class Locator:
@@ -55,6 +61,9 @@ class Locator:
         _check(self._settings)
         self._connectors = tuple(connectors)
         self._topology = Topology() if topology is None else topology
+        self._follows_one_broker = topology is None
+        self._unconfirmed: set[str] = set()
+        self._confirmation: Timer | None = None
         self.greet = greet
         self.cluster_connection = cluster_connection
         self.follow = follow
@@ -140,6 +149,32 @@ class Locator:
 
     # --- for the factories ---
 
+    def topology_begins(self) -> None:
+        """A connection is about to tell who is there.  What was missed while there was none is made up for.
+
+        Members that left meanwhile are not spoken of: they go when nobody has told of them for :data:`CONFIRMATION_SECONDS`.
+        """
+        if not self._follows_one_broker or not self._settings.ha:
+            return
+        self._topology.forget_departures()
+        self._unconfirmed = {member.node_id for member in self._topology}
+        self._stop_confirmation()
+        if self._unconfirmed:
+            self._confirmation = self.runtime.call_later(CONFIRMATION_SECONDS, self._drop_unconfirmed)
+
+    def _drop_unconfirmed(self) -> None:
+        self._confirmation = None
+        for node_id in self._unconfirmed:
+            member = self._topology.get(node_id)
+            if member is not None:
+                self._topology.down(node_id, member.unique_event_id)
+        self._unconfirmed = set()
+
+    def _stop_confirmation(self) -> None:
+        if self._confirmation is not None:
+            self._confirmation.cancel()
+            self._confirmation = None
+
     def topology_received(self, packet: TopologyPacket, connector: TransportConfiguration) -> None:
         """An announcement came over a connection to ``connector``."""
         event_id = packet.unique_event_id or self.runtime.wall_clock_ms()
@@ -147,6 +182,7 @@ class Locator:
             if self._settings.ha:
                 self._topology.down(packet.node_id, event_id)
         else:
+            self._unconfirmed.discard(packet.node_id)
             nothing_said = packet.primary is None and packet.backup is None
             self._topology.up(
                 TopologyMember(
@@ -174,6 +210,7 @@ class Locator:
             self._factories.remove(factory)
         if not self._factories:
             self._topology_complete = False
+            self._stop_confirmation()
 
     async def _discover(self, discovery: DiscoveryListener) -> None:
         """Wait until a broker has announced itself: ``initial_wait_timeout`` for each of the initial connect attempts."""

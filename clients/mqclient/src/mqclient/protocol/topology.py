@@ -80,12 +80,12 @@ class Topology:
     def up(self, member: TopologyMember) -> bool:
         """A member appeared or changed.  Returns whether the view changed (listeners were told).
 
-        Refused: what is older than the member's departure, and more than :data:`MEMBERS_MAX` members.  Older than what is known: only a
-        missing primary or backup is filled in.
+        Refused: what is not newer than the member's departure (else the two would chase each other through the cluster), and more than
+        :data:`MEMBERS_MAX` members.  Older than what is known: only a missing primary or backup is filled in.
         """
         known = self._members.get(member.node_id)
         left = self._left.get(member.node_id)
-        if left is not None and member.unique_event_id and member.unique_event_id < left:
+        if left is not None and member.unique_event_id and member.unique_event_id <= left:
             return False
         if known is None:
             return self._store(member)
@@ -127,6 +127,10 @@ class Topology:
     def left_at(self, node_id: str) -> int:
         """The event with which a member left last, 0 if it never did."""
         return self._left.get(node_id, 0)
+
+    def forget_departures(self) -> None:
+        """Somebody who is asked anew says who is there: what others said before of who has left counts no more."""
+        self._left.clear()
 
     def activated(self, member: TopologyMember, now_ms: int) -> None:
         """The own node activated, or repeats its announcement; always accepted."""
