@@ -87,8 +87,8 @@ CLUSTER_PLANTS = {
     ),
     "remote-queue-kept": Plant(
         "mqbroker.cluster.flow:Flow._binding_removed",
-        "if binding is not None:",
-        "if binding is None:",
+        "self._remove(binding)",
+        "pass",
         ("which is not there",),
     ),
     "moved-before-stored": Plant(
