@@ -8,18 +8,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Sent, Subscription, Unit
+from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent, Subscription, Unit
 
 
 class ClusterLedger(Ledger):
-    """``homes``: to which node a client, or the subscription of one, belongs."""
+    """``homes``: to which node a client, or the subscription of one, belongs.
 
-    def __init__(self) -> None:
+    ``several_hops``: nodes between two others know a queue by its name only, and may take a new life of it for the old one.
+    """
+
+    def __init__(self, several_hops: bool) -> None:
         super().__init__()
+        self._several_hops = several_hops
         self.lost_memory = True
         self.homes: dict[str, str] = {}
         self.doubtful: dict[str, set[str]] = defaultdict(set)
         """By identity: the queues that may not have been known where the message was sent."""
+
+    def receive(self, receipt: Receipt) -> str | None:
+        wrong = super().receive(receipt)
+        subscription = self.subscriptions.get(receipt.copy[0])
+        if wrong is None or subscription is None or not self._several_hops:
+            return wrong
+        elsewhere = self.homes[subscription.queue] != self.homes[self.sent[receipt.copy[1]].producer]
+        return None if elsewhere and "before this life" in wrong else wrong
 
     def _check_copy(self, message: Sent, copy: Copy, asked: dict[Copy, list[Unit]], subscription: Subscription | None = None) -> list[str]:
         if not self.by_copy.get(copy):

@@ -49,9 +49,9 @@ class ClusterSimulation:
 
     def __init__(self, seed: int) -> None:
         self.world = World(seed, EVENTS_MAX)
-        self.ledger = ClusterLedger()
         self.fabric = Fabric(self.world)
         self.plan = ClusterPlan.draw(self.world.generator("cluster plan"))
+        self.ledger = ClusterLedger(self.plan.shape == "chain")
         self.nodes = [ClusterNode(self.world, self.fabric, self.ledger, self.plan, number) for number in range(self.plan.nodes)]
         self.schedule = faults.draw(self.world.generator("cluster faults"), self.plan.nodes, self.plan.away)
         self.actors: list[Actor] = []
