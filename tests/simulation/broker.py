@@ -16,6 +16,7 @@ from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
+from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queue import Queue
 from mqbroker.server.audit import AuditLog
 from mqbroker.server.management.address_control import AddressControl
@@ -137,7 +138,7 @@ class BrokerNode:
     def configuration(self) -> Configuration:
         return configuration(self.plan)
 
-    def join_others(self) -> None:
+    def join_others(self, recovered: Recovered) -> None:
         """The broker is there: whoever it works with may be looked for."""
 
     def _does_not_start(self, error: Exception) -> None:
@@ -199,7 +200,7 @@ class BrokerNode:
         self.messaging.start()
         self.server.start()
         self.network.listen(process, self._accept)
-        self.join_others()
+        self.join_others(recovered)
         self.world.note(f"{process.name} has started with {self.messages_recovered} messages")
 
     def _manage(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.clustering import Clustering
 from mqbroker.config.configuration import Configuration
+from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queue import Queue
 from tests.simulation.broker import BrokerNode
 from tests.simulation.cluster.fabric import Fabric, FabricRuntime, HostProcess
@@ -48,8 +49,8 @@ class ClusterNode(BrokerNode):
         if not self.away:
             super().start()
 
-    def join_others(self) -> None:
-        self.clustering = Clustering(self.server, FabricRuntime(self.process, self.fabric), Path("etc"))
+    def join_others(self, recovered: Recovered) -> None:
+        self.clustering = Clustering(self.server, FabricRuntime(self.process, self.fabric), Path("etc"), recovered.settings)
         self.clustering.start()
 
     def go_away(self, machine: bool) -> None:
