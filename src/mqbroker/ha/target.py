@@ -15,7 +15,7 @@ from mqclient.core.api import LocatorSettings, QueueConfiguration
 from mqclient.core.connection import Connection, describe
 from mqclient.core.locator import Locator
 from mqclient.core.runtime import Runtime, new_uuid
-from mqclient.errors import ClusterSecurityError, ConnectionTimedOutError, IllegalStateError, MQError, NotConnectedError
+from mqclient.errors import ClusterSecurityError, ConnectionTimedOutError, IllegalStateError, MQError, NotConnectedError, QueueExistsError
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.packets import ClusterConnect, ClusterConnectReply, ScaleDownAnnouncement
 from mqclient.wire.primitives import TransportConfiguration
@@ -102,8 +102,15 @@ class Target:
         session = self.session
         found = await session.queue_query(definition.name)
         if not found.exists:
-            await session.create_queue(queue_configuration(definition))
-        elif (found.address, found.routing_type) != (definition.address, definition.routing_type):
+            try:
+                await session.create_queue(queue_configuration(definition))
+                return
+            except QueueExistsError:
+                # A client of the target was quicker, and its queue may be the same.
+                found = await session.queue_query(definition.name)
+                if not found.exists:
+                    raise
+        if (found.address, found.routing_type) != (definition.address, definition.routing_type):
             raise IllegalStateError(
                 f"its queue {definition.name} is another one: on address {found.address}, with routing type {found.routing_type}"
             )

@@ -47,7 +47,8 @@ class KilledTests(test_killed.KilledTests):
         session = self.connect(1).create_session()
         browser = session.create_browser(session.create_queue("q"))
         deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and not any(True for _ in browser):
+        while not any(True for _ in browser):
+            assert time.monotonic() < deadline, "no message has come to the other broker"
             time.sleep(0.02)
         self.close()
 

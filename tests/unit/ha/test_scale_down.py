@@ -15,7 +15,8 @@ from mqbroker.config.configuration import Configuration
 from mqbroker.ha import moving, scale_down
 from mqbroker.ha.places import members_after
 from mqbroker.ha.scale_down import ScaleDown
-from mqclient.core.api import LocatorSettings
+from mqclient.core.api import LocatorSettings, QueueQueryResult
+from mqclient.core.session import Session
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
@@ -178,6 +179,35 @@ class InterruptedTests(SynchronousTestCase):
         pair.find()
         pair.run()
         self.assertEqual((pair.arrived(), pair.waiting()), (bodies, []))
+
+
+class QuickerTests(SynchronousTestCase):
+    """A client of the target makes a queue between the question whether it is there and its making."""
+
+    def leaving(self, address: str) -> Leaving:
+        pair = Leaving()
+        pair.sender.create_queue("late")
+        pair.sender.publish(b"1", address="late")
+        ask = Session.queue_query
+
+        async def and_a_client_is_quicker(session: Session, name: str) -> QueueQueryResult:
+            found = await ask(session, name)
+            if name == "late" and not found.exists:
+                pair.receiver.create_queue("late", address)
+            return found
+
+        self.patch(Session, "queue_query", and_a_client_is_quicker)
+        pair.find()
+        pair.run()
+        return pair
+
+    def test_the_same_queue_gets_the_messages(self) -> None:
+        pair = self.leaving("late")
+        self.assertEqual((pair.arrived("late"), pair.a.queue("late").message_count), ([b"1"], 0))
+
+    def test_for_another_queue_of_that_name_they_stay(self) -> None:
+        pair = self.leaving("elsewhere")
+        self.assertEqual((pair.arrived("late"), pair.a.queue("late").message_count), ([], 1))
 
 
 class TargetTests(SynchronousTestCase):
