@@ -20,11 +20,17 @@ class ProcessFailed(Exception):
     """A child process ended, or did not say what was expected in time; the message carries the end of its output."""
 
 
+_HOLDERS: list[socket.socket] = []
+"""They last as long as this process: brokers start seconds later, and again after a kill."""
+
+
 def free_port() -> int:
-    """A loopback port that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that the system gives to nobody else from now on; a broker may listen on it."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    _HOLDERS.append(holder)
+    return int(holder.getsockname()[1])
 
 
 def wait_for_port(port: int, seconds: float, alive: ManagedProcess) -> None:

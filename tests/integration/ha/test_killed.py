@@ -5,19 +5,17 @@ from __future__ import annotations
 import time
 
 from tests.integration.brokers import Broker
-from tests.integration.cluster import test_killed
+from tests.integration.cluster.processes import ProcessTestCase
 
 COUNT = 3_000
+WAIT_MS = 15_000
 SCALE_DOWN = """<ha-policy><primary-only><scale-down>
 <commit-interval>50</commit-interval><connectors><connector-ref>other</connector-ref></connectors>
 </scale-down></primary-only></ha-policy>
 </core>"""
 
 
-class KilledTests(test_killed.KilledTests):
-    test_the_target_is_killed = None  # type: ignore[assignment]
-    test_the_sender_is_killed = None  # type: ignore[assignment]
-
+class KilledTests(ProcessTestCase):
     def configuration(self, number: int) -> str:
         text = super().configuration(number)
         return text.replace("</core>", SCALE_DOWN) if number == 0 else text
@@ -36,7 +34,7 @@ class KilledTests(test_killed.KilledTests):
         session = self.connect(1).create_session()
         consumer = session.create_consumer(session.create_queue("q"))
         found = []
-        while (message := consumer.receive(test_killed.WAIT_MS if len(found) < COUNT else 300)) is not None:
+        while (message := consumer.receive(WAIT_MS if len(found) < COUNT else 300)) is not None:
             found.append(str(message.text))  # type: ignore[attr-defined]
         return found
 
