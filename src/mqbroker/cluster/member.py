@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 log = Logger(namespace="mqbroker.cluster")
 
+UNREACHABLE_MS = 5_000
+"""After so long without a connection a member that was announced and never reached leaves the topology until it is reached."""
+
 
 class Link(Protocol):
     """A bridge to the member."""
@@ -123,9 +126,16 @@ class Member:
         self._run(self._machine.connected)
 
     def attempt_failed(self, error: MQError) -> None:
-        """The link did not come up this time."""
+        """The link did not come up this time.
+
+        A member that stops before the first link to it is up says goodbye to nobody here.
+        """
         self._failed(error)
         self._run(self._machine.connection_lost)
+        since = self.last_error_ms
+        if since is not None and not self._reported_down and self._owner.wall_ms() - since >= UNREACHABLE_MS:
+            log.warn("{node} was announced and cannot be reached: {reason}", node=self.node_id, reason=str(error))
+            self._owner.turn.run(self.member_down)
 
     def lost(self, reason: MQError, disconnect: DisconnectReceived | None) -> None:
         """The link failed; the bridge tries again unless it is stopped."""

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.member import Member
+from mqbroker.cluster.member import UNREACHABLE_MS, Member
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.topology import TopologyMember
 from tests.unit.cluster.support import connector
@@ -42,3 +42,41 @@ class PlaceTests(SynchronousTestCase):
         self.known = None
         self.lose()
         self.assertEqual(list(self.member.connectors()), [connector(1), connector(2)])
+
+
+class UnreachedTests(SynchronousTestCase):
+    """A member that was announced and is gone before there is a link to it."""
+
+    def setUp(self) -> None:
+        self.owner = Mock()
+        self.owner.topology_member = lambda node_id: TopologyMember("b", 1, connector(1))
+        self.owner.turn.run = lambda function, *args: function(*args)
+        self.now = 1_000
+        self.owner.wall_ms = lambda: self.now
+        self.member = Member(self.owner, TopologyMember("b", 1, connector(1)), Mock(), Mock(), Mock())
+        self.member.start()
+
+    def fail(self, after_ms: int) -> None:  # type: ignore[override]
+        self.now += after_ms
+        self.member.attempt_failed(NotConnectedError("refused"))
+
+    def test_it_leaves_the_topology_once(self) -> None:
+        self.fail(0)
+        self.fail(UNREACHABLE_MS - 1)
+        self.owner.member_down.assert_not_called()
+        self.fail(1)
+        self.fail(UNREACHABLE_MS)
+        self.owner.member_down.assert_called_once_with("b")
+
+    def test_it_is_back_when_it_is_reached(self) -> None:
+        self.fail(0)
+        self.fail(UNREACHABLE_MS)
+        self.member.started(Mock())
+        self.owner.member_up.assert_called_once_with(TopologyMember("b", 1, connector(1)))
+
+    def test_one_that_is_only_late_stays(self) -> None:
+        self.fail(0)
+        self.fail(UNREACHABLE_MS - 1)
+        self.member.started(Mock())
+        self.owner.member_down.assert_not_called()
+        self.owner.member_up.assert_not_called()
