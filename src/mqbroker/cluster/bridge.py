@@ -22,6 +22,7 @@ from mqclient.errors import MQError, NotConnectedError, SessionCreationRejectedE
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.protocol.retry import POLICY_PACKAGE, POLICY_SUFFIX
 from mqclient.protocol.topology import Topology, same_connector
+from mqclient.wire.packets import REASON_SCALE_DOWN
 from mqclient.wire.primitives import TransportConfiguration
 
 log = Logger(namespace="mqbroker.cluster")
@@ -104,6 +105,7 @@ class BridgeEvents(Protocol):
 class Bridge:
     """``connectors`` gives the places to try, in order, each time that a link is made.
 
+    With ``follows`` the bridge goes first to the broker that its target has given its messages to, when that leaves by scale-down.
     ``topology`` and ``greet``: see :class:`mqclient.core.locator.Locator`.
     """
 
@@ -116,6 +118,7 @@ class Bridge:
         forwarder: Forwarder,
         events: BridgeEvents,
         *,
+        follows: bool = False,
         topology: Topology | None = None,
         greet: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> None:
@@ -127,6 +130,7 @@ class Bridge:
         self._connectors = connectors
         self._settings = settings
         self._events = events
+        self._follows = follows
         self._topology = topology
         self._greet = greet
         self._attempt = 0
@@ -138,7 +142,7 @@ class Bridge:
         self._failures = 0
         """Attempts that have failed since the last success."""
         self._last: list[TransportConfiguration] = []
-        """Where the broker was that the bridge was connected to, and its backup."""
+        """Where the broker was that the bridge was connected to, or the one that took its place, and its backup."""
         self._stopping: list[Deferred[None]] = []
         self._restart = False
         self._machine = make_bridge_machine(BridgeData(self))
@@ -242,12 +246,15 @@ class Bridge:
 
     def tell_lost(self, error: MQError) -> None:
         factory, self._factory, self._session = self._factory, None, None
+        disconnect = None if factory is None else factory.disconnect
         self.forwarder.detach()
         if factory is not None and self._locator is not None:
             self._remember(factory, self._locator.topology)  # its backup may have come after the link
+            if self._follows and disconnect is not None:
+                self._follow(disconnect, self._locator.topology)
         self._drop_locator()
         log.warn("bridge {name} has lost its link: {error}", name=self.name, error=str(error))
-        self._guarded(self._events.lost, error, None if factory is None else factory.disconnect)
+        self._guarded(self._events.lost, error, disconnect)
 
     def tell_gave_up(self, error: MQError) -> None:
         self.state = "failed"
@@ -344,6 +351,17 @@ class Bridge:
             for connector in (member.primary, member.backup):
                 if connector is not None and not any(same_connector(connector, known) for known in self._last):
                     self._last.append(connector)
+
+    def _follow(self, disconnect: DisconnectReceived, topology: Topology) -> None:
+        """The target has left: where its messages went, those that follow them belong, too."""
+        target = disconnect.target_node_id if disconnect.reason & ~1 == REASON_SCALE_DOWN else None
+        member = None if target is None else topology.get(target)
+        if member is None:
+            return
+        places = [connector for connector in (member.primary, member.backup) if connector is not None]
+        if places:
+            self._last = places
+            log.info("bridge {name}: its target has scaled down to node {target} and is followed there", name=self.name, target=target)
 
     def _failed(self, error: MQError) -> None:
         if isinstance(error, SessionCreationRejectedError):

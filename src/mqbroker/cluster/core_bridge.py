@@ -70,7 +70,7 @@ class CoreBridge:
         forwarding = ForwardingSettings(configuration.pending_ack_timeout, configuration.retry_interval)
         self.forwarder = Forwarder(server, queue, forwarding, messages, selector)
         self.forwarder.on_queue_deleted = self._queue_deleted
-        self.bridge = Bridge(name, runtime, connectors, self._settings(configuration), self.forwarder, self)
+        self.bridge = Bridge(name, runtime, connectors, self._settings(configuration), self.forwarder, self, follows=True)
 
     def _settings(self, configuration: BridgeConfiguration) -> BridgeSettings:
         options = self._server.configuration

@@ -225,6 +225,7 @@ class Pair:
         target: World | None = None,
         ports: Sequence[int] = (1,),
         topology: Topology | None = None,
+        follows: bool = False,
     ) -> None:
         clock = FakeClock()
         self.clock = clock
@@ -247,6 +248,7 @@ class Pair:
             settings or BridgeSettings(retry_interval=1000, max_retry_interval=1000),
             self.forwarder,
             self.events,
+            follows=follows,
             topology=topology,
         )
 

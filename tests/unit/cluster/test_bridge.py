@@ -9,6 +9,7 @@ from mqclient.errors import ClusterSecurityError, DisconnectedError, NotConnecte
 from mqclient.protocol.topology import Topology, TopologyMember
 from mqclient.wire.packets import DisconnectV3
 from tests.unit.cluster.bridge_support import Pair, connector
+from tests.unit.server.support import World
 
 
 def settings(**values: object) -> BridgeSettings:
@@ -186,6 +187,26 @@ class LossTests(SynchronousTestCase):
         pair.link.cut()
         pair.advance(20)
         self.assertEqual(set(pair.runtime.tried), {"1"})
+
+    def test_a_target_that_scales_down_is_followed_to_where_its_messages_went(self) -> None:
+        for follows, reason, expected in ((True, 2, ["9"]), (False, 2, ["1"]), (True, 4, ["1"])):
+            topology = Topology()
+            topology.up(TopologyMember("third", 1, connector(9)))
+            pair = Pair(topology=topology, follows=follows)
+            pair.start()
+            del pair.runtime.tried[:]
+            pair.runtime.targets = {"9": World(clock=pair.clock)}
+            pair.b.server.turn.run(pair.link.connection.disconnect, DisconnectV3("node", reason, "third"))
+            pair.advance(1)
+            self.assertEqual(pair.runtime.tried, expected)
+            self.assertEqual(pair.bridge.state, "started" if expected == ["9"] else "waiting")
+
+    def test_a_target_that_went_to_a_node_that_is_not_known_is_tried_again_itself(self) -> None:
+        pair = Pair(follows=True)
+        pair.start()
+        pair.b.server.turn.run(pair.link.connection.disconnect, DisconnectV3("node", 2, "third"))
+        pair.advance(1)
+        self.assertEqual((pair.runtime.tried, pair.bridge.state), (["1", "1"], "started"))
 
     def test_who_is_told_of_a_loss_may_stop_the_bridge(self) -> None:
         pair = Pair()
