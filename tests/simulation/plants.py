@@ -97,6 +97,12 @@ CLUSTER_PLANTS = {
         "kept, waiting = core.paging.store(core.store.begin(), copy, references)",
         LOST,
     ),
+    "group-decided-alone": Plant(
+        "mqbroker.cluster.remote_grouping:RemoteGrouping.decide",
+        "pending = self._propose(key, name)",
+        "self._propose(key, name)\nreturn name",
+        ("at a time",),
+    ),
 }
 """Those that it takes several brokers to find."""
 

@@ -12,14 +12,14 @@ from mqclient.core.consumers import Consumer
 from mqclient.core.locator import Locator
 from mqclient.core.session import Session
 from mqclient.errors import MQError
-from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
+from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import BYTE, LONG
 from tests.simulation.client import CONNECTOR
 from tests.simulation.cluster.fabric import FabricRuntime
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.cluster.node import ClusterNode
-from tests.simulation.cluster.plan import SHARED, SORTED, SORTED_QUEUE, subscription
-from tests.simulation.model import DRAIN, Outcome, Sent
+from tests.simulation.cluster.plan import SHARED, SORTED, SORTED_QUEUE, TEAMS, subscription
+from tests.simulation.model import DRAIN, Copy, Outcome, Sent
 from tests.simulation.network import Network
 from tests.simulation.others import Subscriber
 from tests.simulation.receivers import AcknowledgingReceiver, TransactedReceiver, read
@@ -105,7 +105,9 @@ class ClusterSender(AtNode, Sender):
             message.put(KEY_DUPLICATE_ID, identity)
         if self.address == "news":
             message.put(KEY_ROUTING_TYPE, MULTICAST, BYTE)
-        if rng.random() < 0.05:
+        if self.address == TEAMS:
+            message.put(KEY_GROUP_ID, f"team{rng.randrange(6)}")
+        elif rng.random() < 0.05:
             message.put(KEY_SCHEDULED_DELIVERY, self.runtime.wall_clock_ms() + rng.randrange(50, 2000), LONG)
         number = int(identity.rpartition("-")[2])
         queues = self._queues(color)
@@ -164,6 +166,16 @@ class ClusterTransactedSender(ClusterSender, TransactedSender):
 
 class ClusterReceiver(AtNode, AcknowledgingReceiver):
     pass
+
+
+class GroupReceiver(ClusterReceiver):
+    """Takes messages with groups, and looks whether another consumer has messages of the same group at the time."""
+
+    async def next(self, consumer: Consumer) -> tuple[ClientMessage, Copy] | None:
+        entry = await super().next(consumer)
+        if entry is not None:
+            self.simulation.cluster.check_group(str(entry[0].get(KEY_GROUP_ID)))
+        return entry
 
 
 class ClusterTransactedReceiver(AtNode, TransactedReceiver):

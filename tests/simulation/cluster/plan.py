@@ -11,6 +11,7 @@ from mqbroker.config.cluster import (
     ClusterConnectionConfiguration,
     DiscoveryGroupConfiguration,
     DivertConfiguration,
+    GroupingHandlerConfiguration,
 )
 from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqclient.protocol.discovery import UdpEndpoint
@@ -23,8 +24,11 @@ SHARED = "news.shared"
 """A subscription that all nodes have: each message goes to one of them."""
 SORTED, SORTED_QUEUE = "paints", "paints.red"
 """An address with one queue, which takes red messages only."""
+TEAMS = "teams"
+"""The address and queue of messages with groups, where there are grouping handlers."""
 ENDPOINT = UdpEndpoint("231.7.7.7", 9876)
 TTL_MS = 1500
+GROUPING_TIMEOUT_MS = 3000
 
 
 def node_name(number: int) -> str:
@@ -57,6 +61,8 @@ class ClusterPlan:
     reconnect_attempts: int
     paging: int
     away: tuple[int, float] | None
+    grouping: bool
+    """Has each node a grouping handler, the first one the LOCAL one?"""
 
     @staticmethod
     def draw(rng: random.Random) -> ClusterPlan:
@@ -77,6 +83,7 @@ class ClusterPlan:
             rng.choice((-1, -1, -1, 3)),
             rng.choice((-1, -1, -1, 0, 3000)),
             (rng.randrange(1, nodes), rng.uniform(0.5, 5.0)) if rng.random() < 0.15 and shape != "chain" else None,
+            rng.random() < 0.4,
         )
 
     @property
@@ -144,6 +151,7 @@ class ClusterPlan:
             discovery_groups={"discovery": DiscoveryGroupConfiguration("discovery", ENDPOINT, 2500)} if discovery else {},
             cluster_connections=[cluster],
             diverts=[DivertConfiguration(DIVERT, "orders", ("audit",), routing_type="PASS")] if self.divert else [],
+            grouping_handler=GroupingHandlerConfiguration("groups", not number, timeout=GROUPING_TIMEOUT_MS) if self.grouping else None,
             message_expiry_scan_period=5000,
             address_queue_scan_period=5000,
             connection_ttl_check_interval=500,
@@ -156,16 +164,25 @@ class ClusterPlan:
             return AddressConfiguration(name, frozenset((kind,)), entries)
 
         return [
-            *(address(name, ANYCAST, (name,)) for name in ANYCAST_QUEUES),
+            *(address(name, ANYCAST, (name,)) for name in self._anycast),
             address(SORTED, ANYCAST, (SORTED_QUEUE,), "color = 'red'"),
             address("news", MULTICAST, (SHARED, subscription(number))),
         ]
 
     def queues(self, number: int) -> tuple[str, ...]:
         """All queues of a node from its configuration."""
-        return (*ANYCAST_QUEUES, SORTED_QUEUE, SHARED, subscription(number))
+        return (*self._anycast, SORTED_QUEUE, SHARED, subscription(number))
 
     @property
     def everywhere(self) -> tuple[str, ...]:
-        """The queues that all nodes have."""
+        """The queues that all nodes have, and whose messages go where a consumer is: those of groups stay."""
         return (*ANYCAST_QUEUES, SORTED_QUEUE, SHARED)
+
+    @property
+    def stays(self) -> tuple[str, ...]:
+        """The queues that all nodes have, and whose messages stay where they are."""
+        return (TEAMS,) if self.grouping else ()
+
+    @property
+    def _anycast(self) -> tuple[str, ...]:
+        return (*ANYCAST_QUEUES, *self.stays)

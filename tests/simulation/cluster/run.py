@@ -10,7 +10,9 @@ from typing import Any
 from twisted.logger import globalLogPublisher
 
 from mqbroker.cluster.connectors import announced_form
+from mqbroker.server.consumers import ServerConsumer
 from mqbroker.server.liveness import CONNECTION_TTL_MS
+from mqclient.wire.message import KEY_GROUP_ID
 from mqclient.wire.primitives import TransportConfiguration
 from tests.simulation import limits
 from tests.simulation.cluster import faults
@@ -22,13 +24,14 @@ from tests.simulation.cluster.actors import (
     ClusterTransactedReceiver,
     ClusterTransactedSender,
     Drain,
+    GroupReceiver,
     Place,
     Watcher,
 )
 from tests.simulation.cluster.fabric import Fabric
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.cluster.node import ClusterNode
-from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, ClusterPlan, subscription
+from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, TEAMS, ClusterPlan, subscription
 from tests.simulation.run import FailureObserver, Result
 from tests.simulation.workload import Actor
 from tests.simulation.world import SimulationError, World
@@ -207,7 +210,7 @@ class ClusterSimulation:
         drains = []
         for node in live:
             queues = [queue for queue, at in chosen.items() if at is node]
-            drains.append(Drain(Place(self, node), [*queues, subscription(node.number), *self._subscriptions(node)], False))
+            drains.append(Drain(Place(self, node), [*queues, *plan.stays, subscription(node.number), *self._subscriptions(node)], False))
         for drain in drains:
             drain.start()
 
@@ -322,7 +325,29 @@ class ClusterSimulation:
         for number in range(rng.choice((0, 1, 1, 2))):
             at = place()
             self.actors.append(ClusterSubscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
+        if self.plan.grouping:
+            self._teams()
         self.watchers = [Watcher(place(), f"watcher{number}") for number in range(rng.choice((1, 2)))]
+
+    def _teams(self) -> None:
+        rng = self.world.generator("teams")
+        for number in range(rng.choice((2, 2, 3))):
+            at = Place(self, rng.choice(self.nodes))
+            self.actors.append(ClusterBlockingSender(at, f"grouper{number}@{at.broker.name}", TEAMS))
+        for node in self.nodes:
+            self.actors.append(GroupReceiver(Place(self, node), f"{TEAMS}-receiver@{node.name}", TEAMS, False))
+
+    def check_group(self, group: str) -> None:
+        """Do several consumers have messages of one group that they have not acknowledged?"""
+        holders = []
+        for node in self.nodes:
+            queue = node.messaging.core.queues.get(TEAMS) if node.running else None
+            for consumer in () if queue is None else queue.consumers():
+                assert isinstance(consumer, ServerConsumer)
+                if any(reference.message.property(KEY_GROUP_ID) == group for reference in consumer.unacknowledged.values()):
+                    holders.append(f"a consumer of {node.name}")
+        if len(holders) > 1:
+            self.world.violation(f"group {group} is served by {' and '.join(holders)} at a time")
 
     def _receiver(self, rng: random.Random, at: Place, queue: str, number: int) -> Actor:
         name = f"{queue}-receiver{number}@{at.broker.name}"
