@@ -58,6 +58,22 @@ class ProducerCreditTests(SynchronousTestCase):
             self.assertTrue(credits.spend(size))
             self.assertGreaterEqual(credits.balance, 0)
 
+    @given(st.integers(2, 10_000), st.lists(st.tuples(st.integers(1, 20_000), st.integers(0, 2)), max_size=20))
+    def test_who_does_not_wait_for_credits_has_some_in_the_end(self, window: int, sends: list[tuple[int, int]]) -> None:
+        credits = ProducerCredits(window)
+        on_their_way = []
+        for size, grants in sends:
+            on_their_way.append(credits.request(size))
+            credits.balance -= size
+            for _ in range(grants):
+                if on_their_way:
+                    credits.granted(on_their_way.pop(0))
+                    on_their_way.append(credits.request(0))
+        while on_their_way:
+            self.assertGreaterEqual(min(on_their_way), 0)
+            credits.granted(on_their_way.pop(0))
+        self.assertGreaterEqual(credits.balance, 0)
+
     def test_request_takes_no_account_of_the_balance(self) -> None:
         credits = ProducerCredits(1000)
         credits.granted(credits.request(0))

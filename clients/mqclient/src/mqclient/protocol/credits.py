@@ -74,7 +74,10 @@ class ConsumerCredits:
 
 
 class ProducerCredits:
-    """The credits of one session for one address, in bytes of encoded messages."""
+    """The credits of one session for one address, in bytes of encoded messages.
+
+    Who may not wait takes from ``balance`` what is not there yet; what is missing then is asked for, too.
+    """
 
     __slots__ = ("_arriving", "_full", "balance", "half_window", "window")
 
@@ -90,7 +93,7 @@ class ProducerCredits:
         needed = max(size, self.half_window)
         if self.balance + self._arriving >= needed:
             return 0
-        amount = needed - self._arriving
+        amount = needed - min(self.balance, 0) - self._arriving
         self._arriving += amount
         return amount
 
