@@ -1,7 +1,7 @@
-"""Why peers were refused or given up: one line per peer and reason, then a count.
+"""Why peers were refused or given up: the first reasons of each peer, then a count.
 
-A hostile or broken peer repeats itself.  Its first line says what happened; what follows within :data:`REPEATED_REASON_SECONDS` is counted,
-and one line tells the number when that time is over.
+A hostile or broken peer repeats itself.  The first lines say what happened; what follows within :data:`REPEATED_REASON_SECONDS` is counted
+by kind, and one line tells the numbers when that time is over.
 """
 
 from __future__ import annotations
@@ -20,23 +20,59 @@ REPEATED_REASON_SECONDS = 60.0
 """In this time the same reason is written once for each peer."""
 
 REASONS_MAX = 1000
-"""Peers and reasons that are told apart; what is beyond counts as "other peers"."""
+"""Peers and codes that are told apart; what is beyond counts as "other peers"."""
+
+KINDS_WRITTEN_MAX = 8
+"""Lines of one peer and code in that time: whoever sends nonsense of every kind has a reason for each packet type."""
+
+KINDS_MAX = 100
+"""Kinds of one peer and code that are counted apart."""
+
+KINDS_NAMED = 20
+"""Kinds that the line with the numbers names, those that came most often."""
 
 _CODE = re.compile(r"AMQ\d{6}(: [A-Z_]{4,})?")
+_FAILED = re.compile(r"[A-Z0-9_]{4,} failed: (AMQ\d{6})?")
+_REASON_LENGTH = 200
 _OTHERS = ("other peers", "")
+_OTHER_KINDS = "other reasons"
 
 log = Logger(namespace="mqbroker.server")
 
 
 class _Entry:
-    """One peer and reason: how often it came again, and when that is told."""
+    """One peer and code: how often each kind of reason came without a line, and when that is told."""
 
-    __slots__ = ("count", "reason", "timer")
+    __slots__ = ("counts", "reason", "timer")
 
     def __init__(self, reason: str, timer: Cancellable) -> None:
-        self.reason = reason[:200]
+        self.reason = reason[:_REASON_LENGTH]
         self.timer = timer
-        self.count = 0
+        self.counts: dict[str, int] = {}
+
+    def admit(self, reason: str) -> bool:
+        """Is there a line for it?  Otherwise it is counted."""
+        kind = _kind(reason)
+        counts = self.counts
+        if kind not in counts:
+            if len(counts) < KINDS_WRITTEN_MAX:
+                counts[kind] = 0
+                return True
+            if len(counts) >= KINDS_MAX:
+                kind = _OTHER_KINDS
+        counts[kind] = counts.get(kind, 0) + 1
+        return False
+
+    def what(self) -> str:
+        """What was counted: the whole reason when there was one kind only."""
+        if len(self.counts) == 1:
+            return self.reason
+        counted = sorted(((count, kind) for kind, count in self.counts.items() if count), key=lambda one: (-one[0], one[1]))
+        named = [f"{kind} ({count})" for count, kind in counted[:KINDS_NAMED]]
+        rest = counted[KINDS_NAMED:]
+        if rest:
+            named.append(f"{len(rest)} more kinds ({sum(count for count, _ in rest)})")
+        return ", ".join(named)
 
 
 class ReasonLog:
@@ -63,28 +99,28 @@ class ReasonLog:
             write()
 
     def _admit(self, host: str, reason: str) -> bool:
-        """Is this the first one?  Others are counted."""
-        key = (host, _kind(reason))
+        """Is it to be written?  Others are counted."""
+        if self._stopped:
+            return True
+        key = (host, _code(reason))
         entry = self._entries.get(key)
         if entry is None and len(self._entries) >= REASONS_MAX:
             key = _OTHERS
             entry = self._entries.get(key)
-        if entry is not None:
-            entry.count += 1
-            return False
-        if not self._stopped:
-            self._entries[key] = _Entry(reason, self._clock.call_later(REPEATED_REASON_SECONDS, self._over, key))
-        return True
+        if entry is None:
+            entry = self._entries[key] = _Entry(reason, self._clock.call_later(REPEATED_REASON_SECONDS, self._over, key))
+        return entry.admit(reason)
 
     def _over(self, key: tuple[str, str]) -> None:
         entry = self._entries.pop(key)
-        if entry.count:
+        count = sum(entry.counts.values())
+        if count:
             log.warn(
                 "{count} more times within {seconds:g} s from {host}: {reason}",
-                count=entry.count,
+                count=count,
                 seconds=REPEATED_REASON_SECONDS,
                 host=key[0],
-                reason=entry.reason,
+                reason=entry.what(),
             )
 
     def stop(self) -> None:
@@ -100,7 +136,17 @@ def host_of(remote: str) -> str:
     return remote.rpartition(":")[0] or remote
 
 
+def _code(reason: str) -> str:
+    """The code that operators search for; without one, what :func:`_kind` says."""
+    if reason.startswith("AMQ"):
+        return reason[:9]
+    failed = _FAILED.match(reason)
+    if failed is not None:
+        return failed[1] or "failed"
+    return _kind(reason)
+
+
 def _kind(reason: str) -> str:
-    """What reasons of one kind have in common: the code that operators search for, and the packet; else the words before a number."""
-    found = _CODE.match(reason)
+    """What reasons of one kind have in common: the code and the packet; else the words before a number."""
+    found = _CODE.match(reason) or _FAILED.match(reason)
     return found[0] if found else re.sub(r"[\d'\"].*", "", reason)[:60]

@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.configuration import Configuration
 from mqbroker.server.login import Identity
+from mqbroker.server.reasons import ReasonLog
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, PING_CHANNEL, PREAMBLE, SESSION_CHANNEL, frame
 from tests.unit.server.support import Peer, World, of_kind
@@ -173,6 +174,7 @@ class MalformedPacketTests(ConnectionCase):
                 channel = session.channel
             name = wire.decode_packet(kind, body, version).NAME
             self.logged.clear()
+            self.world.server.reasons = ReasonLog(self.world.clock)  # one that has not counted the packets before
             peer.feed(frame(kind, channel, body[:3] if kind not in (wire.Commit.TYPE, wire.Rollback.TYPE) else b""))
             if kind == wire.Commit.TYPE:
                 continue  # the short form is a valid commit

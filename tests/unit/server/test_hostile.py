@@ -14,7 +14,7 @@ from mqbroker.messaging.message import PROPERTIES_MAX
 from mqbroker.server import overdrafts, partial_frames
 from mqbroker.server.limits import CONTROL_FRAME_SIZE_MAX, REFUSALS_MAX, ConnectionLimits
 from mqbroker.server.naming import NAME_LENGTH_MAX
-from mqbroker.server.reasons import REASONS_MAX, REPEATED_REASON_SECONDS, ReasonLog
+from mqbroker.server.reasons import KINDS_MAX, KINDS_NAMED, KINDS_WRITTEN_MAX, REASONS_MAX, REPEATED_REASON_SECONDS, ReasonLog
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER, PING_CHANNEL, PREAMBLE, frame
 from mqclient.wire.message import KEY_DUPLICATE_ID, encode_headers, encode_message
@@ -69,6 +69,39 @@ class ReasonLogTests(HostileCase):
         ):
             self.reasons.warn(remote, reason)
         self.assertEqual(len(self.lines), 4)
+
+    def test_nonsense_of_every_kind_is_some_lines_and_one_with_the_numbers(self) -> None:
+        names = [f"PACKET_{chr(65 + number)}" for number in range(26)]
+        for number, name in enumerate(names):
+            for _ in range(number + 1):
+                self.reasons.warn("a:1", f"AMQ222067: {name}: cut off")
+        self.assertEqual(self.lines, [f"AMQ222067: {name}: cut off" for name in names[:KINDS_WRITTEN_MAX]])
+        self.reasons.warn("a:1", "AMQ229014: another code is not hidden")
+        self.reasons.warn("b:1", "AMQ222067: PACKET_Z: another peer is not hidden")
+        self.assertEqual(len(self.lines), KINDS_WRITTEN_MAX + 2)
+        self.clock.advance(REPEATED_REASON_SECONDS)
+        (line,) = self.lines[KINDS_WRITTEN_MAX + 2 :]
+        self.assertIn(
+            f"{26 * 27 // 2 - KINDS_WRITTEN_MAX} more times within 60 s from a: AMQ222067: PACKET_Z (26), AMQ222067: PACKET_Y (25)", line
+        )
+        left = 26 - 1 - KINDS_NAMED  # the first kind came once, with a line
+        self.assertTrue(line.endswith(f", {left} more kinds ({sum(range(1, left + 1))})"), line)
+
+    def test_the_failed_requests_of_a_peer_are_thinned_by_their_code(self) -> None:
+        for name in "ABCDEFGHIJKLMNOP":
+            self.reasons.info("a:1", f"PACKET_{name} failed: AMQ229017: Queue {name} does not exist")
+        self.reasons.info("a:1", "PACKET_A failed: AMQ229031: another reason")
+        self.assertEqual(len(self.lines), KINDS_WRITTEN_MAX + 1)
+        self.clock.advance(REPEATED_REASON_SECONDS)
+        self.assertIn("8 more times within 60 s from a: PACKET_I failed: AMQ229017 (1)", self.lines[-1])
+
+    def test_countless_kinds_share_a_count(self) -> None:
+        for number in range(2 * KINDS_MAX):
+            self.reasons.warn("a:1", f"AMQ222067: {'A' * (4 + number)}: x")
+        for _ in range(KINDS_MAX):
+            self.reasons.warn("a:1", f"AMQ222067: {'B' * 500}: x")
+        self.clock.advance(REPEATED_REASON_SECONDS)
+        self.assertIn(f"other reasons ({2 * KINDS_MAX})", self.lines[-1])
 
     def test_countless_peers_share_a_count(self) -> None:
         for number in range(REASONS_MAX + 500):
