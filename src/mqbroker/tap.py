@@ -97,6 +97,7 @@ class BrokerService(Service):
         self._prepare_log(parent)
 
     def startService(self) -> None:
+        self._hold_signals()
         self.running = 1
         gc.collect()
         with collection_paused():
@@ -125,6 +126,14 @@ class BrokerService(Service):
         if self._markers is not None and self._markers.running:
             self._markers.stop()
         return self.broker.stop()
+
+    def _hold_signals(self) -> None:
+        """The reactor takes signals when it runs, but clients can connect before: a stop that is asked for by then waits for it."""
+        with contextlib.suppress(ValueError):  # not the main thread: who runs this one has the signals
+            if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+                signal.signal(signal.SIGTERM, self._reactor.sigTerm)
+            if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+                signal.signal(signal.SIGINT, self._reactor.sigInt)
 
     def _stop_wanted(self) -> None:
         self._reactor.stop()

@@ -17,7 +17,23 @@ from tests.integration.brokers import environment
 from tests.unit.cli.runner import mqbroker
 
 SECONDS = 30.0
-TWISTD = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]
+SIGNALLED = """
+import os, sys
+from mqbroker import tap
+from twisted.scripts.twistd import run
+
+owner, name, number = {owner}, {name!r}, {number:d}
+whole = getattr(owner, name)
+
+def signalled(*args):
+    os.kill(os.getpid(), number)
+    return whole(*args)
+
+setattr(owner, name, signalled)
+run()
+"""
+"""A broker that gets a signal at a certain moment of its start."""
+TWISTD = "from twisted.scripts.twistd import run; run()"
 
 
 class ProcessTests(unittest.TestCase):
@@ -34,10 +50,10 @@ class ProcessTests(unittest.TestCase):
         config = self.instance / "etc" / "broker.xml"
         config.write_text(re.sub(r"tcp://127\.0\.0\.1:\d+", f"tcp://127.0.0.1:{port}", config.read_text()))
 
-    def launch(self, *options: str) -> subprocess.Popen[bytes]:
+    def launch(self, *options: str, program: str = TWISTD) -> subprocess.Popen[bytes]:
         with self.log.open("wb") as out:
             process = subprocess.Popen(
-                [*TWISTD, "mqbroker", "--instance", str(self.instance), *options],
+                [sys.executable, "-c", program, "-n", "--pidfile=", "mqbroker", "--instance", str(self.instance), *options],
                 cwd=self.folder,
                 stdout=out,
                 stderr=out,
@@ -62,6 +78,21 @@ class ProcessTests(unittest.TestCase):
         # twistd ends by the signal itself once everything is closed, as a Java process does with status 143.
         self.assertEqual(process.wait(SECONDS), -signal.SIGTERM)
         self.assertIn("AMQ221002", self.log.read_text())
+
+    def test_a_signal_before_the_loop_runs_stops_it_in_order(self) -> None:
+        """While the journal is opened, and when clients can connect already."""
+        moments = [
+            ("tap.Broker", "_assemble", signal.SIGTERM),
+            ("tap", "announce", signal.SIGTERM),
+            ("tap", "announce", signal.SIGINT),
+        ]
+        for owner, name, number in moments:
+            process = self.launch(program=SIGNALLED.format(owner=owner, name=name, number=number))
+            self.assertEqual(process.wait(SECONDS), -number)
+            text = self.log.read_text()
+            self.assertIn("send a first message", text)
+            self.assertIn("AMQ221002", text)
+            self.assertNotIn("Traceback", text)
 
     def test_stop_me(self) -> None:
         process = self.start()
