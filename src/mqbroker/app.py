@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,32 +18,26 @@ from mqbroker.checks import idle_parts
 from mqbroker.clocks import ReactorClock
 from mqbroker.config.cluster import ScaleDownConfiguration
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
-from mqbroker.config.problems import ConfigurationError
 from mqbroker.garbage import collection_paused
 from mqbroker.listening import Listeners
 from mqbroker.listening import StartError as StartError
-from mqbroker.localfs import LocalFileSystem, replace_file
 from mqbroker.loop_watch import WatchThread
 from mqbroker.memory_limits import default_global_max_size
 from mqbroker.messaging.branches import xid_text
 from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
-from mqbroker.messaging.ports import Recovered, Store
+from mqbroker.messaging.ports import Recovered
+from mqbroker.persistence import Persistence
+from mqbroker.securing import security_of
 from mqbroker.server.acceptor import Acceptor
 from mqbroker.server.audit import AuditLog
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
-from mqbroker.server.login import LoginStep
 from mqbroker.server.management.registry import Registry
-from mqbroker.server.security import SecurityManager
 from mqbroker.server.server import Server
-from mqbroker.server.users import KeptUsers, KeptUsersLoginModule
 from mqbroker.settings import BrokerSettings as BrokerSettings
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.memorystore import MemoryStore
-from mqbroker.storage.settings import StoreSettings
-from mqbroker.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
     from mqbroker.clustering import Clustering
@@ -56,9 +48,6 @@ if TYPE_CHECKING:
 log = Logger(namespace="mqbroker")
 
 T = TypeVar("T")
-
-KEPT_USER_KIND = "user"
-"""The kind of settings under which the store keeps the users of basic security."""
 
 STOP_SECONDS = 10.0
 """How long an orderly stop waits for the disk before it gives up."""
@@ -72,23 +61,6 @@ def product_version() -> str:
         return version("mqbroker")
     except PackageNotFoundError:
         return "unpackaged"
-
-
-class _KeptUserStore:
-    """Keeps users in the bindings."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def put(self, name: str, record: str) -> None:
-        batch = self._store.begin()
-        batch.put_setting(KEPT_USER_KIND, name, record)
-        self._store.commit(batch)
-
-    def delete(self, name: str) -> None:
-        batch = self._store.begin()
-        batch.delete_setting(KEPT_USER_KIND, name)
-        self._store.commit(batch)
 
 
 class Broker:
@@ -107,7 +79,7 @@ class Broker:
         self.messaging: Messaging
         self.registry = Registry()
         self.listeners: Listeners
-        self._disk_writer: ThreadedDiskWriter | None = None
+        self._persistence = Persistence(settings, reactor, self.clock, self._in_turn, self._store_failed)
         self._watch: WatchThread | None = None
         self.clustering: Clustering | None = None
         """Those that management has made, as the store keeps them."""
@@ -120,7 +92,7 @@ class Broker:
     @property
     def data_directory(self) -> Path | None:
         """Where the journal is; None without persistence."""
-        return self._path(self.configuration.journal_directory) if self.configuration.persistence_enabled else None
+        return self._persistence.directory
 
     @property
     def acceptors(self) -> list[Acceptor]:
@@ -143,9 +115,10 @@ class Broker:
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))
         try:
-            recovered = self._open_store()
+            self.store = self._persistence.make_store()
+            recovered = self._persistence.open(self.store)
         except (StorageError, OSError) as error:
-            self._stop_disk_writer()
+            self._persistence.stop_writer()
             raise StartError(str(error)) from error
         try:
             kept = dict(recovered.settings)
@@ -153,7 +126,7 @@ class Broker:
             self.listeners.open(configuration.acceptors)
             self._join_others(kept)
             self._watch_loop()
-            self.listeners.monitor(self.settings.web, self._disk_usage)
+            self.listeners.monitor(self.settings.web, self._persistence.usage)
         except BaseException:
             self._give_up()
             raise
@@ -221,44 +194,6 @@ class Broker:
         if policy != "LOG" and self._on_failure is not None:
             self._on_failure(f"critical analyzer: {reason}")
 
-    def _open_store(self) -> Recovered:
-        configuration = self.configuration
-        if not configuration.persistence_enabled:
-            self.store = MemoryStore(os.urandom, self._large_body_files(), self._store_failed)
-            return Recovered()
-        file_system = LocalFileSystem()
-        self._disk_writer = ThreadedDiskWriter.of_reactor(self._reactor, self._in_turn)
-        self.store = FileStore(self._store_settings(), file_system, self._disk_writer, self.clock, os.urandom, self._store_failed)
-        self.store.open()
-        return self.store.load()
-
-    def _large_body_files(self) -> tuple[LocalFileSystem, str, ThreadedDiskWriter] | None:
-        """Where large bodies go when nothing else is kept; None keeps them in memory."""
-        if self.settings.large_bodies_in_memory:
-            return None
-        self._disk_writer = ThreadedDiskWriter.of_reactor(self._reactor, self._in_turn)
-        return LocalFileSystem(), str(self._path(self.configuration.large_messages_directory)), self._disk_writer
-
-    def _store_settings(self) -> StoreSettings:
-        configuration = self.configuration
-        lock = configuration.node_manager_lock_directory
-        return StoreSettings(
-            journal_directory=str(self._path(configuration.journal_directory)),
-            bindings_directory=str(self._path(configuration.bindings_directory)),
-            large_messages_directory=str(self._path(configuration.large_messages_directory)),
-            paging_directory=str(self._path(configuration.paging_directory)),
-            purge_page_folders=configuration.purge_page_folders,
-            compress_pages=configuration.compress_pages,
-            lock_directory=None if lock is None else str(self._path(lock)),
-            create_journal_directory=configuration.create_journal_dir,
-            create_bindings_directory=configuration.create_bindings_dir,
-            journal_file_size=configuration.journal_file_size,
-            journal_compact_min_files=configuration.journal_compact_min_files,
-            journal_compact_percentage=configuration.journal_compact_percentage,
-            journal_datasync=configuration.journal_datasync,
-            large_message_sync=configuration.large_message_sync,
-        )
-
     def _assemble(self, recovered: Recovered) -> None:
         configuration = self.configuration
         repository = configuration.address_settings_repository()
@@ -270,7 +205,7 @@ class Broker:
             self._messaging_options(),
             random.random,
             lambda name: log.info("AMQ224113: {name} was not in use and has been removed", name=name),
-            self._disk_spaces if configuration.persistence_enabled else None,
+            self._persistence.spaces if configuration.persistence_enabled else None,
         )
         if isinstance(self.store, FileStore):
             self.store.write_at_end_of(self.messaging.core.turn)
@@ -289,48 +224,17 @@ class Broker:
         except ValueError as error:
             raise StartError(str(error)) from error
         audit = AuditLog()
-        security = self._security(audit, recovered)
+        security = security_of(self.settings, recovered, self.store, self._persistence, self.clock, self._defer_to_thread, audit)
         self.server = Server(configuration, self.store, self.clock, self.messaging, security, lambda: uuid.uuid4().hex[:8])
         default = (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD)
         if default and not configuration.cluster_connections:
             log.warn(
                 "AMQ222007: the cluster user and password are the built-in defaults: nobody can log in with them; change both to use them"
             )
-        self.listeners = Listeners(self.server, self._reactor, self._read_bytes, list(self.settings.login_domains))
+        self.listeners = Listeners(self.server, self._reactor, self._persistence.read_bytes, list(self.settings.login_domains))
         self._manage(audit)
         self.messaging.start()
         self.server.start()
-
-    def _security(self, audit: AuditLog, recovered: Recovered) -> SecurityManager:
-        settings = self.settings
-        login: Sequence[Any] | None = settings.login
-        if settings.basic_security is not None:
-            login = [LoginStep("required", KeptUsersLoginModule(self._kept_users(settings.basic_security, recovered)))]
-        try:
-            return SecurityManager(
-                self.configuration,
-                login,
-                self._defer_to_thread,
-                self.clock,
-                self._read_bytes,
-                settings.etc or settings.base,
-                certificate_login=settings.certificate_login,
-                domains=settings.login_domains,
-                clustered=bool(self.configuration.cluster_connections),
-                audit=audit,
-                write_file=self._write_bytes,
-                entropy=os.urandom,
-            )
-        except ConfigurationError as error:
-            raise StartError(str(error)) from error
-
-    def _kept_users(self, properties: dict[str, str], recovered: Recovered) -> KeptUsers:
-        records = {key: value for (kind, key), value in recovered.settings.items() if kind == KEPT_USER_KIND}
-        users = KeptUsers(records, _KeptUserStore(self.store), os.urandom)
-        name, password = properties.get("bootstrapUser"), properties.get("bootstrapPassword")
-        if name and password:
-            users.bootstrap(name, password, properties.get("bootstrapRole", ""))
-        return users
 
     def _messaging_options(self) -> MessagingOptions:
         configuration = self.configuration
@@ -346,32 +250,14 @@ class Broker:
         self.registry.find_by("acceptor", self.listeners.find)
 
         def first(session: ServerSession, message: Message) -> None:
+            from mqbroker.controls import register_controls
             from mqbroker.server.management.service import ManagementService
 
-            self._register_controls()
+            register_controls(self.registry, server, product_version(), self._persistence.usage, lambda: self.acceptors)
             server.management = ManagementService(server, self.registry, audit).handle
             server.management(session, message)
 
         server.management = first
-
-    def _register_controls(self) -> None:
-        from mqbroker.server.management.address_control import AddressControl
-        from mqbroker.server.management.bridge_control import find_bridge
-        from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
-        from mqbroker.server.management.cluster_control import find_broadcast_group, find_cluster_connection
-        from mqbroker.server.management.divert_control import DivertControl
-        from mqbroker.server.management.queue_control import QueueControl
-
-        server, core = self.server, self.messaging.core
-        status = BrokerStatus(product_version(), self._disk_usage, lambda: self.acceptors)
-        self.registry.register("broker", BrokerControl(server, status, server.security.users()))
-        diverts = self.messaging.diverts
-        self.registry.find_by("divert", lambda name: None if (divert := diverts.find(name)) is None else DivertControl(divert))
-        self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
-        self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
-        self.registry.find_by("bridge", lambda name: find_bridge(server, name))
-        self.registry.find_by("clusterconnection", lambda name: find_cluster_connection(server, name))
-        self.registry.find_by("broadcastgroup", lambda name: find_broadcast_group(server, name))
 
     def accept_in_process(self, number: int | None = None) -> int:
         """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""
@@ -441,7 +327,7 @@ class Broker:
 
         def finished(result: object) -> None:
             give_up.cancel()
-            self._stop_disk_writer()
+            self._persistence.stop_writer()
             log.info(
                 "AMQ221002: mqbroker version {version} [{node}] stopped, uptime {uptime:.3f} seconds",
                 version=product_version(),
@@ -460,28 +346,14 @@ class Broker:
             if part is not None:
                 part.stop()
         self.store.abort()
-        self._stop_disk_writer()
+        self._persistence.stop_writer()
 
     def _stop_watch(self) -> None:
         if self._watch is not None:
             self._watch.stop()
             self._watch = None
 
-    def _stop_disk_writer(self) -> None:
-        if self._disk_writer is not None:
-            self._disk_writer.close()
-            self._disk_writer = None
-
     # --- what the layers below are given
-
-    def _path(self, text: str) -> Path:
-        return self.settings.base / text
-
-    def _read_bytes(self, path: str) -> bytes:
-        return self._path(path).read_bytes()
-
-    def _write_bytes(self, path: str, data: bytes) -> None:
-        replace_file(self._path(path), data)
 
     def _defer_to_thread(self, function: Callable[..., T], *args: Any) -> Deferred[T]:
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), function, *args)
@@ -492,23 +364,6 @@ class Broker:
             function(*args)
         else:
             messaging.core.turn.run(function, *args)
-
-    def _disk_spaces(self) -> list[DiskSpace]:
-        """The disks below the folders that the broker writes to."""
-        configuration = self.configuration
-        folders = (
-            configuration.journal_directory,
-            configuration.paging_directory,
-            configuration.large_messages_directory,
-            configuration.bindings_directory,
-        )
-        usages = [(str(self._path(folder)), shutil.disk_usage(self._path(folder))) for folder in folders]
-        return [DiskSpace(path, usage.free, usage.total) for path, usage in usages]
-
-    def _disk_usage(self) -> float:
-        directory = self.data_directory or self.settings.base
-        usage = shutil.disk_usage(directory)
-        return usage.used / usage.total if usage.total else 0.0
 
     def _store_failed(self, reason: str) -> None:
         log.critical("AMQ222010: Critical IO Error, shutting down the server: {reason}", reason=reason)

@@ -13,7 +13,7 @@ SMALL = {
     "mqbroker.messaging.turn.SCANNED_MAX": 12,
     "mqbroker.messaging.turn.SCAN_STEP": 3,
     "mqbroker.messaging.steps.SCANNED_MAX": 6,
-    "mqbroker.messaging.administration.DISCARDED_TOGETHER": 3,
+    "mqbroker.messaging.removal.DISCARDED_TOGETHER": 3,
     "mqbroker.messaging.reapers.REFERENCES_PER_STEP": 10,
     "mqbroker.messaging.groups.GROUPS_MAX": 2,
     "mqbroker.messaging.routing.ROUTES_CACHED_MAX": 6,

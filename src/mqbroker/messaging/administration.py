@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from mqbroker.config.configuration import QueueConfiguration
 from mqbroker.messaging.address import Address
-from mqbroker.messaging.core import MessagingCore, is_stored
+from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST, ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Reference, ReferenceList
-from mqbroker.messaging.selection import scheduled, waiting
-from mqbroker.messaging.steps import Steps, run_to_end
+from mqbroker.messaging.references import Reference
+from mqbroker.messaging.removal import Removal
 from mqclient.errors import (
     AddressDoesNotExistError,
     DeleteAddressError,
@@ -25,9 +24,6 @@ from mqclient.errors import (
     UnexpectedRoutingTypeError,
 )
 
-DISCARDED_TOGETHER = 64
-"""Messages that are removed as one stored step."""
-
 
 class Administration:
     """Addresses and queues as clients, configuration and management make and remove them.
@@ -36,8 +32,9 @@ class Administration:
     ``store.ticket()``.
     """
 
-    def __init__(self, core: MessagingCore, on_expired: Callable[[Reference], None]) -> None:
+    def __init__(self, core: MessagingCore, removal: Removal, on_expired: Callable[[Reference], None]) -> None:
         self._core = core
+        self._removal = removal
         self._on_expired = on_expired
 
     # --- addresses
@@ -219,59 +216,11 @@ class Administration:
         for consumer in list(queue.consumers()):
             queue.remove_consumer(consumer)
             consumer.queue_deleted()
-        self._discard_references(queue)
+        self._removal.drop_all(queue)
         for observer in core.observers:
             observer.queue_removed(queue)
         core.forget_duplicate_ids(f"{address.name}::{queue.name}")
         self._after_unbind(address, keep_address)
-
-    def purge(self, queue: Queue) -> int:
-        """Remove every message that waits or is scheduled.  Returns how many."""
-        return run_to_end(self.purge_steps(queue))
-
-    def purge_steps(self, queue: Queue) -> Steps[int]:
-        """As :meth:`purge`, in steps."""
-        count = yield from self.discard_each(waiting(queue))
-        count += yield from self.discard_each(scheduled(queue))
-        if queue.pages is not None and not queue.deleted:
-            count += queue.pages.purge()
-        return count
-
-    def purge_soon(self, queue: Queue) -> None:
-        """As :meth:`purge`, in steps that nobody waits for."""
-        self._core.steps.start(self.purge_steps(queue), self._done)
-
-    def discard_each(self, references: Iterable[Reference | None]) -> Steps[int]:
-        """Discard what is given one by one, None standing for what was only looked at.  The result says how many."""
-        count = looked_at = 0
-        some: list[Reference] = []
-        for reference in references:
-            looked_at += 1
-            if reference is not None:
-                some.append(reference)
-            if looked_at == DISCARDED_TOGETHER:
-                self.discard(some)
-                count += len(some)
-                some, looked_at = [], 0
-                yield DISCARDED_TOGETHER
-        self.discard(some)
-        return count + len(some)
-
-    def discard(self, references: list[Reference]) -> None:
-        """Remove waiting or scheduled references for good, as if acknowledged."""
-        core = self._core
-        batch: StoreBatch | None = None
-        for reference in references:
-            queue = reference.queue
-            queue.take(reference)
-            queue.leave_delivery(reference)
-            queue.messages_acknowledged += 1
-            if is_stored(reference):
-                batch = batch or core.store.begin()
-                batch.acknowledge(queue.queue_id, reference.message)
-            core.let_go(reference)
-        if batch is not None:
-            core.store.commit(batch)
 
     # --- things that appear by themselves
 
@@ -364,29 +313,6 @@ class Administration:
                 raise UnexpectedRoutingTypeError(f"AMQ229207: address {name} does not support routing type {kind}")
             self.update_address(address, address.routing_types | {definition.routing_type})
         return address
-
-    def _discard_references(self, queue: Queue) -> None:
-        """Nobody can see the messages any more; they are let go in steps."""
-        gone = [*queue.scheduled]
-        queue.scheduled.clear()
-        if queue.pages is not None:
-            queue.pages.close()
-        references, queue.references = queue.references, ReferenceList()
-        self._core.steps.start(self._let_go(references, gone), self._done)
-
-    def _let_go(self, references: ReferenceList, others: list[Reference]) -> Steps[None]:
-        let_go = self._core.let_go
-        while (reference := references.take_head()) is not None:
-            let_go(reference)
-            yield 1
-        for other in others:
-            let_go(other)
-            yield 1
-
-    @staticmethod
-    def _done(result: object, failure: Exception | None) -> None:
-        if failure is not None:
-            raise failure
 
     def _after_unbind(self, address: Address, keep_address: bool) -> None:
         core = self._core

@@ -18,6 +18,7 @@ from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.reapers import ExpiryReaper, UsageReaper
 from mqbroker.messaging.redistribution import Redistribution
+from mqbroker.messaging.removal import Removal
 from mqbroker.messaging.restoring import restore_messages
 from mqbroker.messaging.sending import Sending
 from mqbroker.messaging.settlement import Settlement
@@ -44,7 +45,8 @@ class Messaging:
         self.core = MessagingCore(store, clock, settings, wildcards, options, random)
         self.sending = Sending(self.core)
         self.settlement = Settlement(self.core, self.sending)
-        self.administration = Administration(self.core, self.settlement.expire)
+        self.removal = Removal(self.core)
+        self.administration = Administration(self.core, self.removal, self.settlement.expire)
         self.settlement.administration = self.sending.distribution.administration = self.administration
         self.diverts = Diverts(self.core)
         self.redistribution = Redistribution(self.core, self.sending)

@@ -11,7 +11,8 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from mqbroker.server.certificates import names_host
-from mqbroker.server.connection import HANDSHAKE_TIMEOUT_SECONDS, ServerConnection
+from mqbroker.server.connection import ServerConnection
+from mqbroker.server.handshake import HANDSHAKE_TIMEOUT_SECONDS
 from mqbroker.server.naming import Naming
 from mqbroker.server.tls import server_context
 from mqclient.urls import TransportUri

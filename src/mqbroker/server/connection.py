@@ -1,6 +1,6 @@
-"""One client connection: handshake, frames, the packets of channels 0 and 1, and orderly or sudden ends.
+"""One client connection: frames in and out, back-pressure, and orderly or sudden ends.
 
-Longer than other modules, because all that decides about a connection's end is here.
+Longer than other modules, because what each packet passes, and all that decides about a connection's end, is in one object.
 
 The connection knows no Twisted: whoever owns the socket calls :meth:`ServerConnection.received` and :meth:`ServerConnection.lost`, and
 gives it a transport.
@@ -15,36 +15,16 @@ from typing import TYPE_CHECKING, Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mqbroker.messaging.ports import Cancellable
-from mqbroker.server import farewell, topology
-from mqbroker.server.handshake import Preamble
-from mqbroker.server.limits import REFUSALS_MAX, check_control_size
+from mqbroker.server import farewell
+from mqbroker.server.control_channels import CONTROL_CHANNELS, handle_control
+from mqbroker.server.handshake import Handshake
+from mqbroker.server.limits import REFUSALS_MAX
 from mqbroker.server.liveness import Liveness
 from mqbroker.server.naming import Naming
 from mqbroker.server.partial_frames import PartialFrame
 from mqclient.errors import MalformedPacketError, MQError, ProtocolError
-from mqclient.wire.frames import (
-    CLUSTER_CHANNEL,
-    FIRST_USER_CHANNEL,
-    FRAME_SIZE_BEFORE_SESSION,
-    PING_CHANNEL,
-    SESSION_CHANNEL,
-    FrameSplitter,
-    frame,
-)
-from mqclient.wire.packets import (
-    CheckForFailover,
-    CreateSession,
-    DisconnectV3,
-    ExceptionResponse,
-    Packet,
-    Ping,
-    ReattachSession,
-    SubscribeTopology,
-    SubscribeTopologyV2,
-    decode_packet,
-    encode_packet,
-)
+from mqclient.wire.frames import FIRST_USER_CHANNEL, FRAME_SIZE_BEFORE_SESSION, PING_CHANNEL, FrameSplitter, frame
+from mqclient.wire.packets import DisconnectV3, ExceptionResponse, Packet, Ping, encode_packet
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queue import Queue
@@ -52,15 +32,10 @@ if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqbroker.server.session import ServerSession
 
-HANDSHAKE_TIMEOUT_SECONDS = 10.0
-"""How long a peer may take to begin with the protocol, unless its acceptor says otherwise."""
-
 FLUSH_BYTES = 256 * 1024
 """Output gathered in one turn beyond this is handed to the transport at once, so that its back-pressure is felt."""
 
 _TYPE_CHANNEL = struct.Struct(">bq")
-
-_CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, CLUSTER_CHANNEL))
 
 log = Logger(namespace="mqbroker.server")
 
@@ -90,11 +65,10 @@ class ServerConnection:
     __slots__ = (
         "_again",
         "_busy",
-        "_handshake_timer",
+        "_handshake",
         "_out",
         "_out_bytes",
         "_partial",
-        "_preamble",
         "_reading",
         "_splitter",
         "_transport",
@@ -162,16 +136,13 @@ class ServerConnection:
         self._transport = transport
         self._splitter = FrameSplitter(FRAME_SIZE_BEFORE_SESSION)
         self._partial = PartialFrame(server.partial_frames, self._splitter)
-        self._preamble: Preamble | None = Preamble()
+        self._handshake: Handshake | None = Handshake(self, handshake_timeout_seconds)
         self._waiting_frames: list[bytes] = []
         self._busy = False
         self._again = False
         self._reading = True
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._handshake_timer: Cancellable | None = None
-        if handshake_timeout_seconds > 0:
-            self._handshake_timer = server.clock.call_later(handshake_timeout_seconds, self._handshake_late)
 
     # --- input
 
@@ -182,10 +153,11 @@ class ServerConnection:
     def _received(self, data: bytes) -> None:
         if self.closed:
             return
-        if self._preamble is not None:
-            rest = self._handshake(self._preamble, data)
+        if self._handshake is not None:
+            rest = self._handshake.feed(data)
             if rest is None:
                 return
+            self._end_handshake()
             data = rest
         splitter = self._splitter
         try:
@@ -206,27 +178,6 @@ class ServerConnection:
         if splitter.error is not None and not self.closed:
             self.fail(f"AMQ222067: {splitter.error}")
 
-    def _handshake(self, preamble: Preamble, data: bytes) -> bytes | None:
-        """What follows the preamble, or None as long as it is not complete."""
-        try:
-            rest = preamble.feed(data)
-        except ProtocolError as error:
-            self.fail(f"AMQ222067: {error}")
-            return None
-        if rest is not None:
-            self._preamble = None
-            self._end_handshake_timer()
-        return rest
-
-    def _end_handshake_timer(self) -> None:
-        if self._handshake_timer is not None:
-            self._handshake_timer.cancel()
-            self._handshake_timer = None
-
-    def _handshake_late(self) -> None:
-        self._handshake_timer = None
-        self.fail("AMQ224088: no handshake in time")
-
     def _handle_frames(self, frames: list[bytes]) -> None:
         sessions = self.sessions
         index = 0
@@ -237,8 +188,8 @@ class ServerConnection:
                 session = sessions.get(channel)
                 if session is not None:
                     index = session.handle_some(packet_type, frames, index) - 1
-                elif channel in _CONTROL_CHANNELS:
-                    self._handle_control(packet_type, channel, data)
+                elif channel in CONTROL_CHANNELS:
+                    handle_control(self, packet_type, channel, data)
                 elif channel < FIRST_USER_CHANNEL or not self.logged_in:
                     raise MalformedPacketError("frame", "channel", f"{channel} is no channel of a session")
             except ProtocolError as error:
@@ -255,6 +206,11 @@ class ServerConnection:
                 return
             index += 1
 
+    def _end_handshake(self) -> None:
+        handshake, self._handshake = self._handshake, None
+        if handshake is not None:
+            handshake.end()
+
     def _log_failure(self, packet_type: int) -> None:
         text = "connection {id} from {remote}: unexpected failure in packet {type}"
         failure = Failure()  # type: ignore[no-untyped-call]
@@ -264,41 +220,7 @@ class ServerConnection:
             lambda: log.failure(text, failure, id=self.connection_id, remote=self.remote, type=packet_type),
         )
 
-    # --- channels 0 and 1
-
-    def _handle_control(self, packet_type: int, channel: int, data: bytes) -> None:
-        check_control_size(data)
-        packet = decode_packet(packet_type, data[13:], self.version or self.server.version)
-        if channel == PING_CHANNEL:
-            self._handle_ping_channel(packet)
-        elif channel == SESSION_CHANNEL:
-            self._handle_session_channel(packet)
-        elif channel == CLUSTER_CHANNEL:
-            self.server.cluster_channel(self, packet)
-
-    def _handle_ping_channel(self, packet: Packet) -> None:
-        if isinstance(packet, Ping):
-            if self.server.ttl_override_ms < 0:
-                self.liveness.ttl_ms = packet.connection_ttl
-            self.send(packet, PING_CHANNEL)
-        elif isinstance(packet, SubscribeTopologyV2):
-            self.declare_version(packet.client_version)
-            topology.subscribe(self, packet.cluster_connection)
-        elif isinstance(packet, SubscribeTopology):
-            topology.subscribe(self, packet.cluster_connection)
-        else:
-            log.debug("connection {id}: {name} has no meaning on channel 0", id=self.connection_id, name=packet.NAME)
-
-    def _handle_session_channel(self, packet: Packet) -> None:
-        sessions = self.server.sessions
-        if isinstance(packet, CreateSession):
-            sessions.create(self, packet)
-        elif isinstance(packet, ReattachSession):
-            sessions.reattach(self, packet)
-        elif isinstance(packet, CheckForFailover):
-            farewell.answer_failover_check(self, packet)
-        else:
-            log.debug("connection {id}: {name} has no meaning on channel 1", id=self.connection_id, name=packet.NAME)
+    # --- the protocol
 
     def declare_version(self, version: int) -> None:
         """The peer speaks this protocol version; the first declaration holds."""
@@ -451,7 +373,7 @@ class ServerConnection:
         if self.closed:
             return
         self._partial.drop()
-        self._end_handshake_timer()
+        self._end_handshake()
         if any(session.reattachable for session in self.sessions.values()):
             self.pause_output()
             for session in list(self.sessions.values()):
@@ -515,7 +437,7 @@ class ServerConnection:
     def _end(self, reason: str) -> None:
         self.closed = True
         self._partial.drop()
-        self._end_handshake_timer()
+        self._end_handshake()
         subscription, self.subscription = self.subscription, None
         if subscription is not None:
             subscription.ended()

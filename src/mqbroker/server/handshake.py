@@ -2,8 +2,48 @@
 
 from __future__ import annotations
 
-from mqclient.errors import MalformedPacketError
+from typing import TYPE_CHECKING
+
+from mqclient.errors import MalformedPacketError, ProtocolError
 from mqclient.wire.frames import PREAMBLE
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.ports import Cancellable
+    from mqbroker.server.connection import ServerConnection
+
+HANDSHAKE_TIMEOUT_SECONDS = 10.0
+"""How long a peer may take to begin with the protocol, unless its acceptor says otherwise."""
+
+
+class Handshake:
+    """What a connection has to do first, within ``timeout_seconds`` (0 or less = without limit)."""
+
+    __slots__ = ("_connection", "_preamble", "_timer")
+
+    def __init__(self, connection: ServerConnection, timeout_seconds: float) -> None:
+        self._connection = connection
+        self._preamble = Preamble()
+        self._timer: Cancellable | None = None
+        if timeout_seconds > 0:
+            self._timer = connection.server.clock.call_later(timeout_seconds, self._late)
+
+    def feed(self, data: bytes) -> bytes | None:
+        """What follows it, or None as long as it is not complete.  A peer of another protocol is given up."""
+        try:
+            return self._preamble.feed(data)
+        except ProtocolError as error:
+            self._connection.fail(f"AMQ222067: {error}")
+            return None
+
+    def end(self) -> None:
+        """It is complete, or nobody waits for it any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        self._timer = None
+        self._connection.fail("AMQ224088: no handshake in time")
 
 
 class Preamble:

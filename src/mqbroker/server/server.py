@@ -14,8 +14,9 @@ from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Cancellable, Clock, Store
 from mqbroker.server.bridge_port import BridgePort
 from mqbroker.server.cluster_port import ClusterPort, ManagedBroadcastGroup
-from mqbroker.server.connection import HANDSHAKE_TIMEOUT_SECONDS, ConnectionTransport, ServerConnection
+from mqbroker.server.connection import ConnectionTransport, ServerConnection
 from mqbroker.server.gauges import Gauges
+from mqbroker.server.handshake import HANDSHAKE_TIMEOUT_SECONDS
 from mqbroker.server.limits import ConnectionLimits, ResourceLimits
 from mqbroker.server.liveness import CONNECTION_TTL_MS
 from mqbroker.server.naming import Naming

@@ -132,7 +132,7 @@ class SessionConsumers:
         if queue.definition.transient:
             self._server.messaging.administration.delete_queue(queue, keep_address=True)
         elif queue.definition.purge_on_no_consumers:
-            self._server.messaging.administration.purge_soon(queue)
+            self._server.messaging.removal.purge_soon(queue)
 
     def started_changed(self) -> None:
         """The session was started or stopped."""

@@ -187,7 +187,7 @@ class DivertTests(DivertCase):
             self.node.send_message(Message(encode_headers(CoreMessage(message_id=77, address="q", durable=True)), 0, large=body))
             self.assertEqual(body.holders, holders)
             for queue in (self.source, self.target):
-                self.node.messaging.administration.purge(queue)
+                self.node.messaging.removal.purge(queue)
             self.assertEqual(body.holders, 0)
 
     def test_a_full_forwarding_address_refuses_everything(self) -> None:

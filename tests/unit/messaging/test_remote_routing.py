@@ -206,8 +206,8 @@ class ForwardedTests(TwoNodes):
         content = CoreMessage(message_id=77, address="t", durable=True)
         self.a.send_message(Message(encode_headers(content), 0, large=body))
         self.assertEqual(body.holders, 2)
-        self.a.messaging.administration.purge(near)
-        self.a.messaging.administration.purge(self.link.queue)
+        self.a.messaging.removal.purge(near)
+        self.a.messaging.removal.purge(self.link.queue)
         self.assertEqual(body.holders, 0)
 
     def test_a_dead_letter_of_a_link_does_not_say_where_it_was_to_go(self) -> None:

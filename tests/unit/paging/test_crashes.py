@@ -146,7 +146,7 @@ class Walk:
         crash_after, self.broker.rig.disk.crash_after = self.broker.rig.disk.crash_after, None
         self.broker.settle()
         name = self.rng.choice(list(QUEUES))
-        self.broker.messaging.administration.purge(self.queue(name))
+        self.broker.messaging.removal.purge(self.queue(name))
         held = self.takers[name].references if name in self.takers else []
         self.state[name] = sorted(body_of(reference.message) for reference in held)
         self.broker.settle()

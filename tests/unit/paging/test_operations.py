@@ -43,7 +43,7 @@ class OperationTests(TestCase):
     def test_removing_by_filter_survives_a_restart(self) -> None:
         broker, queue = self.filled()
         taken = self.taken(queue, "n >= 90 or n = 3")
-        broker.messaging.administration.discard(taken)
+        broker.messaging.removal.discard(taken)
         broker.settle()
         self.assertEqual(len(taken), 11)
         self.assertEqual(queue.message_count, 89)
@@ -69,7 +69,7 @@ class OperationTests(TestCase):
         broker, queue = self.filled()
         taker = Taker(broker, queue, room=5)
         self.taken(queue, "n = 80")
-        self.assertEqual(broker.messaging.administration.purge(queue), 95)
+        self.assertEqual(broker.messaging.removal.purge(queue), 95)
         broker.settle()
         self.assertEqual(queue.message_count, 5)
         broker.send(b"new")

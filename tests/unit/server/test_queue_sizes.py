@@ -49,7 +49,7 @@ class QueueSizeTests(SynchronousTestCase):
         self.assertEqual(self.figures(), before)
         consumer.peer.lose()
         self.assertEqual(self.figures(), before)
-        self.world.messaging.administration.purge(self.world.queue("q"))
+        self.world.messaging.removal.purge(self.world.queue("q"))
         self.assertEqual(self.figures(), (0, 0, 0, 0))
 
     def test_a_large_body_counts(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging import administration, steps
+from mqbroker.messaging import removal, steps
 from mqbroker.messaging.steps import Steps, StepwiseWork
 from mqbroker.messaging.turn import Turn
 from mqclient.wire import packets as wire
@@ -76,7 +76,7 @@ class WorkTests(SynchronousTestCase):
 class QueueTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.patch(steps, "SCANNED_MAX", STEP)
-        self.patch(administration, "DISCARDED_TOGETHER", STEP)
+        self.patch(removal, "DISCARDED_TOGETHER", STEP)
         self.world = World()
         self.session = self.world.peer().open()
         for name in ("q", "other", "replies"):

@@ -92,7 +92,7 @@ class AddressControl(Resource):
     def purge(self) -> Steps[int]:
         count = 0
         for queue in list(self.address.queues):
-            count += yield from self.server.messaging.administration.purge_steps(queue)
+            count += yield from self.server.messaging.removal.purge_steps(queue)
         return count
 
     def clear_duplicate_ids(self) -> bool:

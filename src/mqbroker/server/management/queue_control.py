@@ -154,7 +154,7 @@ class QueueControl(Resource):
         return count
 
     def remove(self, references: Selected) -> Steps[int]:
-        return self.server.messaging.administration.discard_each(references)
+        return self.server.messaging.removal.discard_each(references)
 
     def expire(self, references: Selected) -> Steps[int]:
         def expire(reference: Reference) -> None:
@@ -365,7 +365,7 @@ QueueControl.OPERATIONS = {
     "peekFirstMessageAsJSON": Operation(QueueControl.first_message),
     "removeMessage": Operation(_by_id(QueueControl.remove), 1),
     "removeMessages": Operation(_with_flush_limit, 1, 2),
-    "removeAllMessages": Operation(lambda control: control.server.messaging.administration.purge_steps(control.queue)),
+    "removeAllMessages": Operation(lambda control: control.server.messaging.removal.purge_steps(control.queue)),
     "expireMessage": Operation(_by_id(QueueControl.expire), 1),
     "expireMessages": Operation(_by_filter(QueueControl.expire), 0, 1),
     "retryMessage": Operation(_by_id(QueueControl.retry), 1),

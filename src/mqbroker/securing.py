@@ -1,0 +1,78 @@
+"""Who may log in to a broker, and what for: the security manager of its configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mqbroker.config.problems import ConfigurationError
+from mqbroker.listening import StartError
+from mqbroker.messaging.ports import Clock, Recovered, Store
+from mqbroker.persistence import Persistence
+from mqbroker.server.audit import AuditLog
+from mqbroker.server.login import LoginStep
+from mqbroker.server.security import SecurityManager
+from mqbroker.server.users import KeptUsers, KeptUsersLoginModule
+from mqbroker.settings import BrokerSettings
+
+KEPT_USER_KIND = "user"
+"""The kind of settings under which the store keeps the users of basic security."""
+
+
+class _KeptUserStore:
+    """Keeps users in the bindings."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def put(self, name: str, record: str) -> None:
+        batch = self._store.begin()
+        batch.put_setting(KEPT_USER_KIND, name, record)
+        self._store.commit(batch)
+
+    def delete(self, name: str) -> None:
+        batch = self._store.begin()
+        batch.delete_setting(KEPT_USER_KIND, name)
+        self._store.commit(batch)
+
+
+def security_of(
+    settings: BrokerSettings,
+    recovered: Recovered,
+    store: Store,
+    files: Persistence,
+    clock: Clock,
+    defer_to_thread: Callable[..., Any],
+    audit: AuditLog,
+) -> SecurityManager:
+    """The security manager; users of basic security are those that ``store`` has kept.  Raises StartError."""
+    login: Sequence[Any] | None = settings.login
+    if settings.basic_security is not None:
+        login = [LoginStep("required", KeptUsersLoginModule(_kept_users(settings.basic_security, recovered, store)))]
+    try:
+        return SecurityManager(
+            settings.configuration,
+            login,
+            defer_to_thread,
+            clock,
+            files.read_bytes,
+            settings.etc or settings.base,
+            certificate_login=settings.certificate_login,
+            domains=settings.login_domains,
+            clustered=bool(settings.configuration.cluster_connections),
+            audit=audit,
+            write_file=files.write_bytes,
+            entropy=os.urandom,
+        )
+    except ConfigurationError as error:
+        raise StartError(str(error)) from error
+
+
+def _kept_users(properties: dict[str, str], recovered: Recovered, store: Store) -> KeptUsers:
+    records = {key: value for (kind, key), value in recovered.settings.items() if kind == KEPT_USER_KIND}
+    users = KeptUsers(records, _KeptUserStore(store), os.urandom)
+    name, password = properties.get("bootstrapUser"), properties.get("bootstrapPassword")
+    if name and password:
+        users.bootstrap(name, password, properties.get("bootstrapRole", ""))
+    return users
