@@ -10,14 +10,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import random
-import ssl
-import tempfile
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -35,8 +32,8 @@ from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
-from mqclient.tls import TlsSettings, flag, tls_settings
-from mqclient.tls_policy import TlsPolicy
+from mqclient.tls import flag, tls_settings
+from mqclient.tls_context import ssl_context
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
@@ -239,59 +236,3 @@ class _LinkProtocol(asyncio.Protocol):
         pending, self._pending = self._pending, []
         if pending and not self._lost:
             self.transport.write(b"".join(pending))
-
-
-def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The TLS context that ``settings`` describe."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = settings.verify_host and not settings.trust_all
-    if settings.trust_all:
-        context.verify_mode = ssl.CERT_NONE
-    elif settings.trusted:
-        context.load_verify_locations(cadata=b"".join(settings.trusted).decode("ascii"))
-    else:
-        context.load_default_certs()
-    # The ssl module reads keys and revocations from files only.
-    if settings.private_key is not None:
-        with _file(settings.private_key + b"".join(settings.certificates)) as path:
-            context.load_cert_chain(path)
-    if settings.revoked and not settings.trust_all:
-        with _file(b"".join(settings.revoked)) as path:
-            context.load_verify_locations(path)
-        context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN
-    _apply_policy(context, settings.policy)
-    return context
-
-
-def _apply_policy(context: ssl.SSLContext, policy: TlsPolicy) -> None:
-    newest = policy.newest
-    if policy.suites_13:
-        usual = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] == "TLSv1.3"}
-        if not usual <= set(policy.suites_13):
-            # The ssl module cannot choose among the suites of TLS 1.3.
-            if not policy.suites:
-                raise ValueError(f"enabledCipherSuites: under asyncio the suites of TLS 1.3 can be chosen together only: {sorted(usual)}")
-            newest = "TLSv1.2"
-    if policy.suites:
-        context.set_ciphers(":".join(policy.suites))
-    if policy.oldest is not None:
-        context.minimum_version = _TLS_VERSIONS[policy.oldest]
-    if newest is not None:
-        context.maximum_version = _TLS_VERSIONS[newest]
-
-
-_TLS_VERSIONS = {
-    "TLSv1": ssl.TLSVersion.TLSv1,
-    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
-
-
-@contextlib.contextmanager
-def _file(content: bytes) -> Iterator[str]:
-    """The name of a file with ``content`` that only this process's user can read."""
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(content)
-        file.flush()
-        yield file.name
