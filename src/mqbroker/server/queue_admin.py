@@ -266,7 +266,7 @@ class SessionAdministration:
         names = [self.shown_name(queue) for queue in queues]
         session.reply(
             self._binding_kind()(
-                exists=address is not None or management,
+                exists=address is not None or management or name == wire.READERS_ADDRESS,
                 queue_names=tuple(names),
                 auto_create_queues=settings.auto_create_queues,
                 auto_create_addresses=settings.auto_create_addresses,

@@ -569,6 +569,13 @@ class QueueLifeTests(SynchronousTestCase):
         assert isinstance(answer, wire.BindingQueryResponseV5)
         self.assertEqual(set(answer.queue_names), {"a.one", "a.two", "all"})
 
+    def test_the_extension_of_readers_is_recognised_without_side_effects(self) -> None:
+        before = set(self.world.messaging.core.addresses)
+        answer = self.session.call(wire.BindingQuery(wire.READERS_ADDRESS))
+        assert isinstance(answer, wire.BindingQueryResponseV5)
+        self.assertEqual((answer.exists, answer.queue_names), (True, ()))
+        self.assertEqual(set(self.world.messaging.core.addresses), before)
+
 
 class PrefixTests(SynchronousTestCase):
     def setUp(self) -> None:

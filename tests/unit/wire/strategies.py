@@ -67,6 +67,7 @@ BY_LABEL: dict[str, st.SearchStrategy[Any]] = {
     "TC": TRANSPORT,
     "bool, TC": st.none() | TRANSPORT,
     "i32 n, n × i8": st.lists(I8, max_size=4).map(tuple),
+    "i32 n, n × i64": st.lists(I64, max_size=4).map(tuple),
     "i32 n, n × SStr": st.lists(TEXT, max_size=4).map(tuple),
     "i32 n, n × Xid": st.lists(XID, max_size=3).map(tuple),
     "i32 n, n bytes": BINARY,

@@ -18,6 +18,7 @@ from mqclient.wire.grammar_connection import CONNECTION, GENERIC, SESSION
 from mqclient.wire.grammar_messaging import CONSUMERS, DELIVERY, PRODUCERS
 from mqclient.wire.grammar_packets import Description, Presence
 from mqclient.wire.grammar_queues import QUEUES
+from mqclient.wire.grammar_readers import READERS
 from mqclient.wire.grammar_sessions import CONTROL, XA
 
 CHAPTERS: Mapping[str, tuple[Description, ...]] = MappingProxyType(
@@ -32,6 +33,7 @@ CHAPTERS: Mapping[str, tuple[Description, ...]] = MappingProxyType(
         "control": CONTROL,
         "xa": XA,
         "cluster": CLUSTER,
+        "readers": READERS,
     }
 )
 """The descriptions by the group of packets that they belong to."""

@@ -230,5 +230,6 @@ TRANSPORT = Wire(
 )
 CONNECTOR = nullable("bool, TC", BOOL, TRANSPORT, "bool, and a TC if it is true")
 I8_ARRAY = array("i32 n, n × i8", I8)
+I64_ARRAY = array("i32 n, n × i64", I64)
 SSTR_ARRAY = array("i32 n, n × SStr", SSTR)
 XID_ARRAY = array("i32 n, n × Xid", XID)

@@ -128,6 +128,9 @@ class Writer:
     def raw(self, value: bytes) -> None:
         self.data += value
 
+    def blob(self, value: bytes) -> None:
+        self.data += _I32.pack(len(value)) + value
+
     def string(self, text: str) -> None:
         """Java String: three forms by its number of UTF-16 code units."""
         wide = utf_16_be_encode(text, "surrogatepass")[0]
@@ -225,6 +228,9 @@ class Reader:
     def raw(self, size: int) -> bytes:
         start = self.take(size)
         return self.data[start : start + size]
+
+    def blob(self) -> bytes:
+        return self.raw(self.i32())
 
     def i8(self) -> int:
         value = self.data[self.take(1)]

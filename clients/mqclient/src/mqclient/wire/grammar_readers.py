@@ -1,0 +1,161 @@
+"""The packets of named readers, described: an extension of mqbroker."""
+
+from __future__ import annotations
+
+import construct as cs
+
+from mqclient.wire.grammar_packets import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description
+from mqclient.wire.grammar_types import BOOL, BYTES, I32, I64, I64_ARRAY, NSSTR, REST, SSTR
+
+_USER = "session"
+
+READERS = (
+    Description(
+        -101,
+        "READER_OPEN",
+        CLIENT_TO_SERVER,
+        _USER,
+        "Take a reader over. A reader that the queue does not have is made. Whoever had it opened before is fenced.",
+        cs.Struct(
+            "queue" / SSTR,
+            "reader" / SSTR,
+            "start" / I64 * "where a new reader begins: -1 before the oldest message, -2 behind the newest, n after message n",
+        ),
+        answer="READER_STATE",
+    ),
+    Description(
+        -102,
+        "READER_STATE",
+        SERVER_TO_CLIENT,
+        _USER,
+        "Where the reader stands.",
+        cs.Struct(
+            "node_id" / SSTR * "of the broker",
+            "epoch" / I64 * "what READER_RESERVE and READER_SETTLE have to state from now on",
+            "settled" / I64 * "everything up to here is done with",
+            "reserved" / I64 * "everything up to here was handed out",
+            "newest" / I64 * "how far a range can be handed out now",
+            "messages" / I64 * "messages that this reader has not settled",
+            "address" / SSTR * "of the queue",
+        ),
+        response=True,
+    ),
+    Description(
+        -103,
+        "READER_RESERVE",
+        CLIENT_TO_SERVER,
+        _USER,
+        "Ask for a range of the queue, and keep it for the reader.",
+        cs.Struct(
+            "queue" / SSTR,
+            "reader" / NSSTR * "null: a survey, nothing is kept",
+            "epoch" / I64 * "of the reader; not heeded in a survey",
+            "after" / I64 * "the range begins behind this id",
+            "until" / I64 * "it ends here at the latest; -1: as far as there is",
+            "max_messages" / I64 * "-1: as many as there are",
+            "max_bytes" / I64 * "bytes of encoded messages, at least one message comes; -1: as many as there are",
+            "parts" / I32 * "into how many parts of similar size it is to be cut at most",
+        ),
+        answer="READER_RANGE",
+    ),
+    Description(
+        -104,
+        "READER_RANGE",
+        SERVER_TO_CLIENT,
+        _USER,
+        "The range.",
+        cs.Struct(
+            "after" / I64,
+            "until" / I64 * "equal to after: there is nothing new",
+            "messages" / I64 * "how many messages it has",
+            "bytes" / I64 * "their encoded size, bodies of large messages included",
+            "oldest" / I64 * "the smallest id that can still be read, 0 when there is none",
+            "ends" / I64_ARRAY * "the id at which each part ends, ascending; the last is until; empty when there is nothing new",
+        ),
+        response=True,
+    ),
+    Description(
+        -105,
+        "READER_READ",
+        CLIENT_TO_SERVER,
+        _USER,
+        "Ask for messages of a range. They stay in the queue.",
+        cs.Struct(
+            "queue" / SSTR,
+            "after" / I64 * "behind this id; the position of the answer before goes on where that ended",
+            "until" / I64 * "up to this id",
+            "max_bytes" / I32 * "of messages in the answer, 4 MiB at most; at least one message comes",
+            "filter" / NSSTR * "only what matches comes",
+        ),
+        answer="READER_MESSAGES",
+    ),
+    Description(
+        -106,
+        "READER_MESSAGES",
+        SERVER_TO_CLIENT,
+        _USER,
+        "Messages of a range, in the order of their ids.",
+        cs.Struct(
+            "position" / I64 * "everything up to here was looked at",
+            "end" / BOOL * "the range is done",
+            "lost" / BOOL * "something of the range was settled or removed already",
+            "count" / I32 * "how many messages come",
+            "messages" / REST * "count × i64 message id, count × i32 delivery count, count × i32 size, count × i8 kind, then the messages",
+        ),
+        response=True,
+    ),
+    Description(
+        -107,
+        "READER_BODY",
+        CLIENT_TO_SERVER,
+        _USER,
+        "Ask for a piece of the body of a large message.",
+        cs.Struct("queue" / SSTR, "message_id" / I64, "offset" / I64 * "bytes", "size" / I32 * "bytes, 4 MiB at most"),
+        answer="READER_BODY_CHUNK",
+    ),
+    Description(
+        -108,
+        "READER_BODY_CHUNK",
+        SERVER_TO_CLIENT,
+        _USER,
+        "The piece.",
+        cs.Struct("data" / BYTES * "shorter than asked for only where the body ends"),
+        response=True,
+    ),
+    Description(
+        -109,
+        "READER_SETTLE",
+        CLIENT_TO_SERVER,
+        _USER,
+        "The reader is done with everything up to an id.",
+        cs.Struct("queue" / SSTR, "reader" / SSTR, "epoch" / I64, "until" / I64),
+        answer="NULL_RESPONSE",
+    ),
+    Description(
+        -110,
+        "READER_REMOVE",
+        CLIENT_TO_SERVER,
+        _USER,
+        "Forget the reader. What it had not settled stays in the queue.",
+        cs.Struct("queue" / SSTR, "reader" / SSTR),
+        answer="NULL_RESPONSE",
+    ),
+    Description(
+        -111,
+        "ID_CACHE_QUERY",
+        CLIENT_TO_SERVER,
+        _USER,
+        "Ask how many duplicate ids are kept for an address.",
+        cs.Struct("address" / SSTR),
+        answer="ID_CACHE_STATE",
+    ),
+    Description(
+        -112,
+        "ID_CACHE_STATE",
+        SERVER_TO_CLIENT,
+        _USER,
+        "The answer.",
+        cs.Struct("size" / I32 * "ids", "persisted" / BOOL * "they survive a restart"),
+        response=True,
+    ),
+)
