@@ -13,8 +13,8 @@ ROUNDS ?= 500
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 SOURCES := $(shell find src clients/mqclient/src plugins -name '*.py' 2>/dev/null)
-PACKAGING := setup.cfg pyproject.toml clients/mqclient/setup.cfg clients/mqclient/pyproject.toml
-FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/plugins
+PACKAGING := setup.cfg pyproject.toml $(wildcard clients/*/setup.cfg clients/*/pyproject.toml)
+FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/clients/mqspark/src:$(CURDIR)/plugins
 
 .PHONY: run test bench docs fuzz hostile interop-cluster simulate simulate-cluster soak install clean
 
@@ -53,7 +53,7 @@ soak: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.soak --minutes $(MINUTES) --rounds $(ROUNDS)
 
 clean:
-	rm -rf $(VENV) build dist clients/mqclient/build clients/mqclient/dist docs/_build _trial_temp* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist clients/*/build clients/*/dist docs/_build _trial_temp* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src clients -name '*.egg-info' -prune -exec rm -rf {} +
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -65,13 +65,13 @@ $(VENV)/.created:
 
 # setuptools copies what an earlier build left in build/ into the wheel, deleted modules included.
 $(VENV)/.installed: $(VENV)/.created $(PACKAGING) README.md $(SOURCES)
-	@rm -rf build clients/mqclient/build
+	@rm -rf build clients/*/build
 	$(PY) -m pip install --quiet . ./clients/mqclient
 	@touch $@
 
 $(VENV)/.test-extras: $(VENV)/.created $(PACKAGING)
-	@rm -rf build clients/mqclient/build
-	$(PY) -m pip install --quiet '.[test]' ./clients/mqclient
+	@rm -rf build clients/*/build
+	$(PY) -m pip install --quiet '.[test]' ./clients/mqclient ./clients/mqspark
 	@touch $@
 
 $(VENV)/.docs-extras: $(VENV)/.created $(PACKAGING)
@@ -79,5 +79,5 @@ $(VENV)/.docs-extras: $(VENV)/.created $(PACKAGING)
 	@touch $@
 
 $(VENV)/.fuzz-extras: $(VENV)/.test-extras
-	$(PY) -m pip install --quiet '.[test,fuzz]' ./clients/mqclient
+	$(PY) -m pip install --quiet '.[test,fuzz]' ./clients/mqclient ./clients/mqspark
 	@touch $@

@@ -2,7 +2,8 @@
 
 ``python tests/run.py [SUITE…]`` runs only the named suites.  The numbers are the sums of what pytest reported; a suite without pytest
 (lint, types, trial) that fails counts as one failure, so that the last line never says 0 when something failed.  Exit status: 0 when
-all is well, 1 otherwise.  Without Java 17 and Maven the interop suite is skipped with one line, unless ``CI=true``: then it fails.
+all is well, 1 otherwise.  Without Java 17 (and Maven) the suites spark (interop) are skipped with one line, unless ``CI=true``: then
+they fail.
 
 Much of the time of a suite is waiting (for a JVM, a disk, a timeout), so two run side by side where the machine has two processors.  The
 output of a suite appears as a whole when it has ended; that of a single named suite appears as it comes.
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE_PATHS = ("src", "clients/mqclient/src", "plugins")
+SOURCE_PATHS = ("src", "clients/mqclient/src", "clients/mqspark/src", "plugins")
 SUITE_SECONDS_MAX = 1500.0
 """A suite that takes longer hangs: it is ended and counts as failed."""
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
@@ -107,7 +108,7 @@ def lint(outcome: Outcome) -> int:
 
 
 def types(outcome: Outcome) -> int:
-    return run(outcome, [sys.executable, "-m", "mypy", "--strict", "src", "clients/mqclient/src"])
+    return run(outcome, [sys.executable, "-m", "mypy", "--strict", "src", "clients/mqclient/src", "clients/mqspark/src"])
 
 
 def test_modules(*folders: str) -> Iterator[str]:
@@ -124,34 +125,40 @@ def trial(outcome: Outcome) -> int:
         return run(outcome, [sys.executable, "-m", "twisted.trial", *arguments, *test_modules("unit", "integration")])
 
 
-def java_missing() -> str | None:
-    """What is missing for the Java programs of the interop suite, or None."""
-    for tool in ("java", "javac", "mvn"):
+def java_missing(*tools: str) -> str | None:
+    """Which of these programs is missing, or that the first one (java or javac) is too old; None when all is there."""
+    for tool in tools:
         if shutil.which(tool) is None:
             return f"{tool} is not installed"
-    answer = subprocess.run(["javac", "-version"], capture_output=True, text=True, timeout=60, check=False)
-    found = re.search(r"javac (\d+)", answer.stdout + answer.stderr)
+    answer = subprocess.run([tools[0], "-version"], capture_output=True, text=True, timeout=60, check=False)
+    found = re.search(r'(?:javac |version ")(\d+)', answer.stdout + answer.stderr)
     if found is None or int(found[1]) < 17:
         return f"Java 17 or later is needed, found {(answer.stdout + answer.stderr).strip() or 'nothing'}"
     return None
 
 
-def interop(outcome: Outcome) -> int:
-    reason = java_missing()
-    if reason is None:
-        return pytest_suite("tests/interop", "tests/bench")(outcome)
-    if os.environ.get("CI", "").lower() == "true":
-        outcome.say(f"interop: FAILED, {reason}, and CI=true demands it\n")
-        return 1
-    outcome.note = "skipped"
-    outcome.say(f"interop: skipped, {reason}\n")
-    return 0
+def with_java(tools: Sequence[str], suite: Callable[[Outcome], int]) -> Callable[[Outcome], int]:
+    """``suite``, where these programs are installed; elsewhere one line that it was not run."""
+
+    def checked(outcome: Outcome) -> int:
+        reason = java_missing(*tools)
+        if reason is None:
+            return suite(outcome)
+        if os.environ.get("CI", "").lower() == "true":
+            outcome.say(f"{outcome.name}: FAILED, {reason}, and CI=true demands it\n")
+            return 1
+        outcome.note = "skipped"
+        outcome.say(f"{outcome.name}: skipped, {reason}\n")
+        return 0
+
+    return checked
 
 
 SUITES: dict[str, Callable[[Outcome], int]] = {
     "lint": lint,
     "types": types,
-    "interop": interop,
+    "interop": with_java(("javac", "java", "mvn"), pytest_suite("tests/interop", "tests/bench")),
+    "spark": with_java(("java",), pytest_suite("tests/spark")),
     "trial": trial,
     "integration": pytest_suite("tests/integration", "--ignore=tests/integration/examples"),
     "unit": pytest_suite("tests/unit"),

@@ -1,4 +1,4 @@
-"""What a user installs: wheels and source archives of both distributions, and the plugin in them."""
+"""What a user installs: wheels and source archives of the three distributions, and the plugin in the broker's."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class DistributionTests(unittest.TestCase):
         sources = {
             "mqbroker": (ROOT, cls.work / "source" / "mqbroker"),
             "mqclient": (ROOT / "clients" / "mqclient", cls.work / "source" / "mqclient"),
+            "mqspark": (ROOT / "clients" / "mqspark", cls.work / "source" / "mqspark"),
         }
         cls.wheels, cls.archives = {}, {}
         for name, (origin, copy) in sources.items():
@@ -58,7 +59,9 @@ class DistributionTests(unittest.TestCase):
         environment = cls.work / "environment"
         venv.create(environment, with_pip=True)
         cls.python = str(environment / "bin" / "python")
-        installed = run([cls.python, "-m", "pip", "install", "--quiet", *(str(wheel) for wheel in cls.wheels.values())], cls.work)
+        # Without mqspark: half a gigabyte would come with it.
+        wheels = [str(cls.wheels[name]) for name in ("mqbroker", "mqclient")]
+        installed = run([cls.python, "-m", "pip", "install", "--quiet", *wheels], cls.work)
         assert installed.returncode == 0, installed.stdout[-3000:] + installed.stderr[-3000:]
 
     def bin(self, name: str) -> str:
@@ -69,12 +72,28 @@ class DistributionTests(unittest.TestCase):
         self.assertIn(PLUGIN, names)
         self.assertEqual([name for name in names if name.startswith("twisted/")], [PLUGIN])
         self.assertIn("mqbroker/py.typed", names)
-        self.assertIn("mqclient/py.typed", zipfile.ZipFile(self.wheels["mqclient"]).namelist())
+        for name in ("mqclient", "mqspark"):
+            self.assertIn(f"{name}/py.typed", zipfile.ZipFile(self.wheels[name]).namelist())
 
     def test_every_module_is_in_its_wheel(self) -> None:
-        for name, folder in (("mqbroker", ROOT / "src"), ("mqclient", ROOT / "clients" / "mqclient" / "src")):
-            expected = {str(path.relative_to(folder)) for path in (folder / name).rglob("*.py")}
+        for name, folder in (
+            ("mqbroker", ROOT / "src"),
+            ("mqclient", ROOT / "clients" / "mqclient" / "src"),
+            ("mqspark", ROOT / "clients" / "mqspark" / "src"),
+        ):
+            expected = {str(path.relative_to(folder)) for path in folder.rglob("*.py")}
             self.assertEqual(expected - set(zipfile.ZipFile(self.wheels[name]).namelist()), set())
+
+    def test_the_data_sources_are_installed_from_their_folder_and_need_what_the_tests_have(self) -> None:
+        target = self.work / "target"
+        command = [sys.executable, "-m", "pip", "install", "--quiet"]
+        done = run([*command, "--no-deps", "--target", str(target), str(self.work / "source" / "mqspark")], self.work)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = run([sys.executable, "-c", "import mqspark.errors; print(mqspark.errors.__file__)"], self.work, PYTHONPATH=str(target))
+        self.assertEqual(found.stdout.strip(), str(target / "mqspark" / "errors.py"), found.stderr)
+        wheels = ["--no-index", "--find-links", str(self.work / "dist"), str(self.wheels["mqspark"])]
+        resolved = run([*command, "--dry-run", *wheels], self.work)
+        self.assertEqual(resolved.returncode, 0, resolved.stderr)
 
     def test_the_source_archive_holds_the_plugin(self) -> None:
         with tarfile.open(self.archives["mqbroker"]) as archive:

@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 ROOT = Path(__file__).resolve().parents[2]
 BROKER = ROOT / "src" / "mqbroker"
 CLIENT = ROOT / "clients" / "mqclient" / "src" / "mqclient"
+DATA_SOURCES = ROOT / "clients" / "mqspark" / "src"
 
 BROKER_LAYERS = {"config": 0, "messaging": 1, "storage": 2, "server": 3, "cluster": 4, "ha": 5, "imq": 6}
 TOP = 7
@@ -115,6 +116,17 @@ class LayerTests(SynchronousTestCase):
             for _, path in modules(CLIENT)
             for line, name in imports(path)
             if name.split(".")[0] in ("mqbroker", "mqspark")
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_the_data_sources_never_import_the_broker_and_the_broker_never_them(self) -> None:
+        folders = ((DATA_SOURCES, "mqbroker"), (BROKER, "mqspark"), (BROKER, "pyspark"))
+        wrong = [
+            f"{path.relative_to(ROOT)}:{line}: imports {name}"
+            for folder, forbidden in folders
+            for _, path in modules(folder)
+            for line, name in imports(path)
+            if name.split(".")[0] == forbidden
         ]
         self.assertEqual(wrong, [])
 

@@ -1,0 +1,58 @@
+"""What can go wrong, one class for each kind: the text is one sentence that says what was asked, what is the matter, and what to do.
+
+All of them can be pickled: they travel from Spark's executors to the driver.
+"""
+
+from __future__ import annotations
+
+
+class MqsparkError(Exception):
+    """Base of all errors of this package; itself raised for what a broker answers and no other class covers."""
+
+
+class BadOptionError(MqsparkError, ValueError):
+    """An option is unknown, is missing, has a bad value, or does not go with another one.  No text of it shows a secret."""
+
+
+class BrokerUnreachableError(MqsparkError):
+    """No broker answers at any address that is known, or a node of the cluster is away longer than may be waited for."""
+
+
+class LoginError(MqsparkError):
+    """The broker does not accept the user or the password."""
+
+
+class PermissionDeniedError(MqsparkError):
+    """The user may not do this on this address or queue; the text names the permission."""
+
+
+class MissingQueueError(MqsparkError):
+    """The queue or address does not exist."""
+
+
+class ReaderRefusedError(MqsparkError):
+    """The broker opens no reader on this queue (it has consumers, or is of a kind that has none); the text has the broker's reason."""
+
+
+class FencedError(MqsparkError):
+    """Another query has opened the same reader since: this one must not go on."""
+
+
+class DataLossError(MqsparkError):
+    """Messages of a range that was promised are not there any more.  ``failOnDataLoss=false`` goes on without them."""
+
+
+class DuplicateCacheError(MqsparkError):
+    """The duplicate id cache of an address is too small to keep a batch from being doubled."""
+
+
+class SchemaError(MqsparkError):
+    """A column is unknown, has a wrong type, or holds what no message can hold."""
+
+
+class MessageFormatError(MqsparkError):
+    """A message cannot be decoded: its type is unknown, or its bytes are damaged."""
+
+
+class JournalError(MqsparkError):
+    """A data folder cannot be read: it is none, it is of another broker, or it is damaged (file and offset are in the text)."""

@@ -1,0 +1,425 @@
+"""The options of the data sources and jobs: one table that is documentation, types, defaults and checks at once.
+
+Spark hands options over as texts and forgets the case of their names, so names are compared without case.  Credentials come from the
+options, from a file or from the environment of the driver; they are read when options are parsed, so that executors need neither.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from mqclient.core.configuration import IN_VM_CONNECTOR, Configuration, configuration_from_url
+from mqclient.text import nearest_name
+from mqspark.errors import BadOptionError
+
+
+class Use(enum.Flag):
+    """What options are given to."""
+
+    READ = enum.auto()
+    READ_STREAM = enum.auto()
+    WRITE = enum.auto()
+    WRITE_STREAM = enum.auto()
+    JOURNAL = enum.auto()
+    JOB = enum.auto()
+    SOURCE = READ | READ_STREAM
+    SINK = WRITE | WRITE_STREAM
+    BROKER = SOURCE | SINK | JOB
+
+
+USE_NAMES: Final = {
+    Use.READ: "spark.read",
+    Use.READ_STREAM: "spark.readStream",
+    Use.WRITE: "df.write",
+    Use.WRITE_STREAM: "df.writeStream",
+    Use.JOURNAL: "mqbroker-journal",
+    Use.JOB: "jobs",
+}
+"""How messages and manual call them."""
+
+SPARKS_OWN: Final = {Use.WRITE_STREAM: frozenset({"checkpointlocation", "queryname"})}
+"""Options that Spark deals with and hands to the sink nevertheless."""
+
+BYTES_MAX: Final = 1 << 50
+COUNT_MAX: Final = 1 << 62
+
+_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
+_SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionEntry:
+    """One row of the table."""
+
+    name: str
+    attribute: str
+    uses: Use
+    read: Callable[[str], Any]
+    expected: str
+    """What a value looks like; completes "expected …"."""
+    default: str
+    """The default as the manual shows it; empty when there is none."""
+    meaning: str
+    secret: bool
+
+
+def _text(value: str) -> str:
+    if not value:
+        raise ValueError
+    return value
+
+
+def _flag(value: str) -> bool:
+    found = {"true": True, "false": False}.get(value.strip().lower())
+    if found is None:
+        raise ValueError
+    return found
+
+
+def _count(value: str) -> int:
+    return _whole(value, 1, COUNT_MAX)
+
+
+def _whole(value: str, least: int, most: int) -> int:
+    number = int(value)
+    if not least <= number <= most:
+        raise ValueError
+    return number
+
+
+def _milliseconds(value: str) -> int:
+    return _whole(value, 1, 86_400_000)
+
+
+def _size(value: str) -> int:
+    found = _SIZE.fullmatch(value.strip())
+    unit = None if found is None else _UNITS.get(found[2].lower())
+    if found is None or unit is None or not 1 <= int(found[1]) * unit <= BYTES_MAX:
+        raise ValueError
+    return int(found[1]) * unit
+
+
+def _names(value: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in value.split(","))
+    if not all(names) or len(set(names)) != len(names):
+        raise ValueError
+    return names
+
+
+def _choice(*choices: str) -> Callable[[str], str]:
+    by_folded = {choice.lower(): choice for choice in choices}
+
+    def read(value: str) -> str:
+        found = by_folded.get(value.strip().lower())
+        if found is None:
+            raise ValueError
+        return found
+
+    return read
+
+
+def _offsets(*words: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        stripped = value.strip()
+        if stripped.lower() in words:
+            return stripped.lower()
+        if not (stripped.startswith("{") and stripped.endswith("}")):
+            raise ValueError
+        return stripped
+
+    return read
+
+
+def _option(
+    name: str,
+    uses: Use,
+    read: Callable[[str], Any],
+    expected: str,
+    meaning: str,
+    default: Any = None,
+    *,
+    shown: str = "",
+    secret: bool = False,
+) -> Any:
+    """One field of :class:`Options`; ``shown``: the default as the manual has it, when its Python form would not do."""
+    text = shown or ("" if default in (None, (), "") else str(default).lower() if isinstance(default, bool) else str(default))
+    entry = OptionEntry(name, "", uses, read, expected, text, meaning, secret)
+    return field(default=default, repr=not secret, metadata={"option": entry})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What was set, with the defaults.  It can be pickled, and then holds the password; ``repr`` never shows it."""
+
+    url: str = _option(
+        "url",
+        Use.BROKER,
+        _text,
+        "a connection URL such as tcp://host:61616 or (tcp://a:61616,tcp://b:61616)?ha=true",
+        "Where the broker is: any connection URL of a client, with its parameters for TLS, time limits and the like. Of a cluster one "
+        "member is enough: the others are found by it.",
+        "",
+        secret=True,
+    )
+    user: str | None = _option("user", Use.BROKER, _text, "a name", "The user name; wins over one in the URL.")
+    password: str | None = _option("password", Use.BROKER, str, "a password", "The password; wins over one in the URL.", secret=True)
+    password_file: str | None = _option(
+        "passwordFile", Use.BROKER, _text, "a path", "A file on the driver whose first line is the password."
+    )
+    password_env: str | None = _option(
+        "passwordEnv", Use.BROKER, _text, "a name", "An environment variable of the driver that holds the password."
+    )
+    connect_timeout: int = _option(
+        "connectTimeout",
+        Use.BROKER,
+        _milliseconds,
+        "ms from 1 to 86400000",
+        "How long, in ms, a query tries to reach a broker before it fails with an error.",
+        5_000,
+    )
+    reconnect_timeout: int = _option(
+        "reconnectTimeout",
+        Use.BROKER,
+        _milliseconds,
+        "ms from 1 to 86400000",
+        "How long, in ms, a query that runs waits for a broker that has gone away, before it fails.",
+        60_000,
+    )
+    queues: tuple[str, ...] = _option(
+        "queue",
+        Use.BROKER,
+        _names,
+        "names of queues, separated by commas, each once",
+        "Sources: the queue to read, or several. Sink: the one queue to send to.",
+        (),
+    )
+    topic: str | None = _option(
+        "topic",
+        Use.BROKER,
+        _text,
+        "the name of an address",
+        "Sources: the address to read, through the queue of a durable subscription. Sink: the address to send to, for all its "
+        "subscriptions.",
+    )
+    subscription: str | None = _option(
+        "subscription",
+        Use.SOURCE | Use.JOB,
+        _text,
+        "a name",
+        "The durable subscription of `topic`: the name of its queue, which is created when it does not exist.",
+    )
+    selector: str | None = _option(
+        "selector",
+        Use.SOURCE | Use.JOB,
+        _text,
+        "a message selector",
+        "Which messages are read. Of a subscription that is created it becomes the filter.",
+    )
+    starting_offsets: str = _option(
+        "startingOffsets",
+        Use.SOURCE,
+        _offsets("earliest", "latest"),
+        'earliest, latest, or JSON such as {"version":1,"nodes":{"<node id>":{"<queue>":1234}}}',
+        "Where reading begins: before the oldest message, behind the newest, or behind these message ids. A stream that has a checkpoint "
+        "goes on where it was.",
+        "earliest",
+    )
+    ending_offsets: str = _option(
+        "endingOffsets",
+        Use.READ,
+        _offsets("latest"),
+        'latest, or JSON such as {"version":1,"nodes":{"<node id>":{"<queue>":1234}}}',
+        "Where reading ends: at the newest message, or with these message ids.",
+        "latest",
+    )
+    max_messages_per_trigger: int | None = _option(
+        "maxMessagesPerTrigger",
+        Use.READ_STREAM,
+        _count,
+        "a number from 1",
+        "At most so many messages in a batch, over all nodes and queues.",
+    )
+    max_bytes_per_trigger: int | None = _option(
+        "maxBytesPerTrigger",
+        Use.READ_STREAM,
+        _size,
+        "a number of bytes from 1, or with k, m or g: 64m",
+        "About so many bytes of messages in a batch, over all nodes and queues: it ends with the message that reaches them.",
+    )
+    min_partitions: int | None = _option(
+        "minPartitions",
+        Use.SOURCE,
+        _count,
+        "a number from 1",
+        "At least so many tasks read a batch, if it has as many messages. Without it: as many as Spark runs at a time, and one for each "
+        "node and queue at least.",
+    )
+    fail_on_data_loss: bool = _option(
+        "failOnDataLoss",
+        Use.SOURCE,
+        _flag,
+        "true or false",
+        "Fail when messages are gone that should still be read (removed by an operator, or the reader was), instead of logging it.",
+        True,
+    )
+    reader_name: str | None = _option(
+        "readerName",
+        Use.READ_STREAM | Use.JOB,
+        _text,
+        "a name",
+        "The name of the query's durable position on the broker. Two queries that read one queue need two names.",
+        shown="of the query's checkpoint",
+    )
+    body_format: str | None = _option(
+        "bodyFormat",
+        Use.SOURCE,
+        _choice("binary", "text", "json"),
+        "binary, text or json",
+        "With a schema of one's own: how its columns are made of the body.",
+    )
+    exactly_once: str = _option(
+        "exactlyOnce",
+        Use.SINK,
+        _choice("duplicateId", "xa", "none"),
+        "duplicateId, xa or none",
+        "How a repeated task is kept from doubling messages: by duplicate ids, by one prepared XA branch per task, or not at all.",
+        "duplicateId",
+    )
+    path: str | None = _option(
+        "path", Use.JOURNAL, _text, "a folder", "The data folder of a broker, stopped or running; nothing is written to it."
+    )
+    table: str = _option(
+        "table",
+        Use.JOURNAL,
+        _choice("messages", "records", "transactions"),
+        "messages, records or transactions",
+        "Which table is read: the messages that a start would recover, the records as they are in the files, or the open transactions.",
+        "messages",
+    )
+
+    @classmethod
+    def parse(cls, mapping: Mapping[str, str], allowed: Use) -> Options:
+        """Read what Spark hands over, for one use or several.
+
+        Raises :class:`mqspark.errors.BadOptionError` that names the option and, for an unknown one, the nearest; a value appears in it
+        only when it is no secret.
+        """
+        values: dict[str, Any] = {}
+        by_folded = {entry.name.lower(): entry for entry in OPTIONS}
+        passed_over = frozenset[str]().union(*(names for use, names in SPARKS_OWN.items() if use & allowed))
+        for given, value in mapping.items():
+            entry = by_folded.get(given.lower())
+            if entry is None:
+                if given.lower() not in passed_over:
+                    raise BadOptionError(_unknown(given, allowed))
+                continue
+            if not entry.uses & allowed:
+                raise BadOptionError(
+                    f"the option {entry.name} belongs to {use_names(entry.uses)} and does nothing for {use_names(allowed)}"
+                )
+            values[entry.attribute] = _read(entry, value)
+        options = cls(**_with_password(values))
+        options._check(allowed)
+        return options
+
+    def _check(self, allowed: Use) -> None:
+        if allowed & Use.BROKER and not self.url:
+            raise BadOptionError("the option url is missing: expected a connection URL such as tcp://host:61616")
+        if self.url:
+            self.configuration()
+        if self.queues and self.topic:
+            raise BadOptionError("the options queue and topic exclude each other")
+        if self.subscription is not None and self.topic is None:
+            raise BadOptionError("the option subscription needs the option topic")
+        if allowed & Use.SOURCE:
+            self._check_source(allowed)
+        if allowed & Use.SINK and len(self.queues) > 1:
+            raise BadOptionError(
+                f"the option queue names {len(self.queues)} queues, and a sink sends to one: several need the column address"
+            )
+        if allowed & Use.JOURNAL and self.path is None:
+            raise BadOptionError("the option path is missing: expected the data folder of a broker")
+
+    def _check_source(self, allowed: Use) -> None:
+        if not self.queues and self.topic is None:
+            raise BadOptionError("one of the options queue and topic is needed")
+        if self.topic is not None and self.subscription is None:
+            raise BadOptionError("the option topic needs the option subscription: the durable name under which the broker keeps messages")
+
+    def configuration(self) -> Configuration:
+        """Connectors and settings of the URL, with the credentials of the options.
+
+        Raises :class:`mqspark.errors.BadOptionError` for a URL that cannot be read.
+        """
+        try:
+            found = configuration_from_url(self.url)
+        except ValueError as error:
+            raise BadOptionError(f"the option url: {error}") from None
+        if any(connector.factory_class_name == IN_VM_CONNECTOR for connector in found.connectors):
+            raise BadOptionError("the option url: vm:// leads to a broker in the same process, and Spark runs in several: expected tcp://")
+        found.settings.user = self.user or found.settings.user
+        found.settings.password = found.settings.password if self.password is None else self.password
+        return found
+
+
+OPTIONS: Final[tuple[OptionEntry, ...]] = tuple(
+    OptionEntry(entry.name, each.name, entry.uses, entry.read, entry.expected, entry.default, entry.meaning, entry.secret)
+    for each in fields(Options)
+    for entry in (each.metadata["option"],)
+)
+"""The table, in the manual's order."""
+
+
+def use_names(uses: Use) -> str:
+    """``spark.read, df.write``."""
+    return ", ".join(name for use, name in USE_NAMES.items() if use & uses)
+
+
+def options_table(uses: Use) -> str:
+    """The options of these uses as a table in Markdown, for the manual."""
+    rows = ["| option | default | meaning |", "|---|---|---|"]
+    for entry in OPTIONS:
+        if entry.uses & uses:
+            default = entry.default if " " in entry.default or not entry.default else f"`{entry.default}`"
+            rows.append(f"| `{entry.name}` | {default} | {entry.meaning} Expected: {entry.expected}. |")
+    return "\n".join(rows) + "\n"
+
+
+def _read(entry: OptionEntry, value: str) -> Any:
+    try:
+        return entry.read(value)
+    except ValueError:
+        shown = "" if entry.secret else f"={value!r}"
+        raise BadOptionError(f"the option {entry.name}{shown}: expected {entry.expected}") from None
+
+
+def _unknown(given: str, allowed: Use) -> str:
+    known = [entry.name for entry in OPTIONS if entry.uses & allowed]
+    nearest = nearest_name(given, known)
+    return f"the option {given} is not known" + (f"; did you mean {nearest}?" if nearest else f"; there are: {', '.join(known)}")
+
+
+def _with_password(values: dict[str, Any]) -> dict[str, Any]:
+    """``values`` with the password that a file or the environment holds."""
+    if len({"password", "password_file", "password_env"} & set(values)) > 1:
+        raise BadOptionError("give only one of the options password, passwordFile and passwordEnv")
+    if "password_file" in values:
+        path = Path(values["password_file"])
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+            raise BadOptionError(f"the option passwordFile={str(path)!r}: the file cannot be read: {reason}") from None
+        values["password"] = text.splitlines()[0] if text else ""
+    if "password_env" in values:
+        name = values["password_env"]
+        if name not in os.environ:
+            raise BadOptionError(f"the option passwordEnv={name!r}: the driver has no such environment variable")
+        values["password"] = os.environ[name]
+    return values

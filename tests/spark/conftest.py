@@ -1,0 +1,55 @@
+"""One Spark session and one broker for all tests of this folder: a session takes six seconds to start, and its first query ten.
+
+Tests that kill a broker or a driver make their own (:mod:`tests.spark.support`).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.spark.support import Additions, MqbrokerProcess, java_missing, new_broker, new_session, paged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without Java all tests are skipped for the same reason; with CI=true they fail."""
+    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    missing = java_missing() if here else None
+    if missing is None:
+        return
+    if os.environ.get("CI", "").lower() == "true":
+        pytest.exit(f"the tests of the data sources need Java 17, and CI=true demands them: {missing}", returncode=1)
+    for item in here:
+        item.add_marker(pytest.mark.skip(reason=f"the tests of the data sources need Java 17: {missing}"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session: two tasks at a time."""
+    session = new_session(tmp_path_factory.mktemp("spark"))
+    try:
+        yield session
+    finally:
+        for query in session.streams.active:
+            query.stop()
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[MqbrokerProcess]:
+    """A broker that tests share: they use names of their own.  Addresses that begin with ``deep.`` are paged early."""
+    with tempfile.TemporaryDirectory(prefix="mqbroker-spark-") as folder:
+        shared = new_broker(Path(folder), Additions(name="spark", address_settings=paged("deep.#")))
+        shared.start()
+        try:
+            yield shared
+        finally:
+            shared.stop()
