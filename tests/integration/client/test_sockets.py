@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.embedded import EmbeddedBroker
 from mqclient.core.api import QueueConfiguration
+from mqclient.core.session import Session
 from mqclient.sockets import SocketRuntime, server_locator
 
 
@@ -22,7 +23,7 @@ class SocketsTests(SynchronousTestCase):
             factory = self.runtime.run(locator.create_session_factory(), 10)
             session = self.runtime.run(factory.create_session(), 10)
 
-            async def exchange(name: str = url) -> list[bytes]:
+            async def exchange(session: Session = session, name: str = url) -> list[bytes]:
                 await session.create_queue(QueueConfiguration(name=name, routing_type=1))
                 producer = await session.create_producer(name)
                 consumer = await session.create_consumer(name)
