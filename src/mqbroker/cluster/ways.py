@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
 from mqbroker.messaging.core import MessagingCore
-from mqbroker.messaging.remote import RemoteBinding
-
-_ID_BASE = 1 << 62
-"""Ids from here on are never ids of the store."""
+from mqbroker.messaging.remote import REMOTE_ID_BASE, RemoteBinding
 
 
 def binding_id(cluster_name: str) -> int:
@@ -22,7 +19,7 @@ def binding_id(cluster_name: str) -> int:
     Members further away keep messages with this id in their store-and-forward queues, also while this broker restarts.
     """
     digest = blake2b(cluster_name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return _ID_BASE | (int.from_bytes(digest, "big") >> 2)
+    return REMOTE_ID_BASE | (int.from_bytes(digest, "big") >> 2)
 
 
 class Ways:

@@ -128,7 +128,8 @@ def take_arrival(
     """What ``message`` says of itself, None when that is nothing; the properties that say so are taken out of it.
 
     Only what messages of ``address`` may reach counts, and queues of the ``routing_type`` of the message if it has one.
-    ``may_send(permission, address, queue)`` raises where the sender may not send to a queue.
+    ``may_send(permission, address, queue)`` raises where the sender may not send to a queue.  Raises Undecided for a queue of
+    another broker that is not known yet: the message is to be sent again, made anew.
     """
     removed = message.strip_properties(_PREFIXES)
     bridge = removed.get(KEY_BRIDGE_DUPLICATE_ID, (0, None))[1]
@@ -159,6 +160,7 @@ def take_arrival(
             if remote is not None:
                 arrival.bindings.append(remote)
             else:
+                core.awaited.check(number)
                 core.report("AMQ222110", f"a message to {address} states the queue {number}, which the address does not have")
             continue
         definition = queue.definition

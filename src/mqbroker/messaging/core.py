@@ -10,6 +10,7 @@ from typing import Protocol
 from mqbroker.config.address_settings import AddressSettings
 from mqbroker.config.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.address import Address
+from mqbroker.messaging.awaited import AwaitedQueues
 from mqbroker.messaging.diverts import Divert
 from mqbroker.messaging.duplicates import DuplicateIdCache
 from mqbroker.messaging.memory import AddressMemory, GlobalMemory
@@ -119,6 +120,7 @@ class MessagingCore:
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
         self.routing = RoutingTable(wildcards)
+        self.awaited = AwaitedQueues(clock, self.turn)
         self.routing.on_remote = self._remote_changed
         self.global_memory = GlobalMemory(options.global_max_size, options.global_max_messages, store.pager)
         self.paging = Paging(self)
@@ -238,6 +240,8 @@ class MessagingCore:
     # --- other brokers
 
     def _remote_changed(self, binding: RemoteBinding, came: bool) -> None:
+        if came:
+            self.awaited.came(binding.binding_id)
         for observer in self.observers:
             if came:
                 observer.remote_binding_added(binding)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Undecided(Exception):
-    """Where the group of a message goes is not known yet.  Nothing has happened; ``when_known(function)`` calls it once to try again."""
+    """Where a message goes is not known yet.  Nothing has happened; ``when_known(function)`` calls it once to try again."""
 
     def __init__(self, when_known: Callable[[Callable[[], object]], object]) -> None:
-        super().__init__("the group is not decided yet")
+        super().__init__("where the message goes is not known yet")
         self.when_known = when_known
 
 

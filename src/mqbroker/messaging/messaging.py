@@ -128,6 +128,7 @@ class Messaging:
         self.usage_reaper.stop()
         self.branches.stop()
         self.redistribution.stop()
+        self.core.awaited.stop()
         if self.disk_guard is not None:
             self.disk_guard.stop()
         for queue in self.core.queues.values():

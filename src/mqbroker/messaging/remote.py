@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mqbroker.messaging.message import Message
     from mqbroker.messaging.queue import Queue
 
+REMOTE_ID_BASE = 1 << 62
+"""Ids of queues of other brokers begin here; those of the store never come so far."""
 NODE_ID_LENGTH = 36
 """Characters of a node id, which ends the cluster name of each of the node's queues."""
 

@@ -169,11 +169,11 @@ class SessionSends:
             server.messaging.administration.auto_create_for_send(address, routing_type, queue, session.permissions.check)
         transaction = None if session.auto_commit_sends else session.transaction
         permission = session.permissions.check
-        arrival = take_arrival(core, message, address, routing_type, permission) if has_marks(message) else None
-        known = core.addresses.get(address)
-        if known is not None and known.memory.full:
-            self._overdrawn().charge(known, message.encode_size)
         try:
+            arrival = take_arrival(core, message, address, routing_type, permission) if has_marks(message) else None
+            known = core.addresses.get(address)
+            if known is not None and known.memory.full:
+                self._overdrawn().charge(known, message.encode_size)
             return server.messaging.sending.send(
                 message, address, queue, routing_type, session.context, transaction, arrival, permission, may_wait=True
             )

@@ -32,6 +32,7 @@ class ClusterNode(BrokerNode):
         self.away = False
         self.clustering: Clustering | None = None
         self._stopping: Process | None = None
+        self._ungrouped = 0
 
     # --- life
 
@@ -84,6 +85,7 @@ class ClusterNode(BrokerNode):
             super().end_services(process, downtime)
 
     def _dies(self, machine: bool) -> None:
+        self._ungrouped = self.ungrouped
         process = self.process
         super()._dies(machine)
         self.fabric.process_died(process, machine)
@@ -106,6 +108,12 @@ class ClusterNode(BrokerNode):
     def known_queues(self) -> dict[str, int]:
         """The queues of other nodes that messages would go to, by queue and node id; the number tells lives of a binding apart."""
         return {binding.cluster_name: id(binding) for binding in self.messaging.core.routing.remote_bindings()}
+
+    @property
+    def ungrouped(self) -> int:
+        """Messages that went without a decision about their group, in all lives."""
+        handler = None if self.clustering is None or not self.running else self.clustering.grouping
+        return self._ungrouped + (0 if handler is None else handler.messages_ungrouped)
 
     def is_own(self, queue: Queue) -> bool:
         return queue.name.startswith(INTERNAL) or queue.address.name.startswith(INTERNAL)

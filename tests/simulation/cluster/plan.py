@@ -28,7 +28,8 @@ TEAMS = "teams"
 """The address and queue of messages with groups, where there are grouping handlers."""
 ENDPOINT = UdpEndpoint("231.7.7.7", 9876)
 TTL_MS = 1500
-GROUPING_TIMEOUT_MS = 3000
+GROUPING_TIMEOUT_MS = 200
+"""A proposal is made ten times: a sender gets its answer before its call times out."""
 
 
 def node_name(number: int) -> str:

@@ -338,7 +338,12 @@ class ClusterSimulation:
             self.actors.append(GroupReceiver(Place(self, node), f"{TEAMS}-receiver@{node.name}", TEAMS, False))
 
     def check_group(self, group: str) -> None:
-        """Do several consumers have messages of one group that they have not acknowledged?"""
+        """Do several consumers have messages of one group that they have not acknowledged?
+
+        The handlers promise nothing any more once there was no decision in time.
+        """
+        if any(node.ungrouped for node in self.nodes):
+            return
         holders = []
         for node in self.nodes:
             queue = node.messaging.core.queues.get(TEAMS) if node.running else None
