@@ -38,7 +38,7 @@ fuzz: $(VENV)/.fuzz-extras
 	@$(FROM_SOURCE) $(PY) -m tests.fuzz --minutes $(MINUTES)
 
 hostile: $(VENV)/.test-extras
-	@$(FROM_SOURCE) MQBROKER_HOSTILE=full $(PY) -m pytest -p no:cacheprovider --durations=0 tests/integration/hostile
+	@$(FROM_SOURCE) MQBROKER_HOSTILE=full $(PY) -m pytest -p no:cacheprovider -rP --durations=0 tests/integration/hostile
 
 interop-cluster: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.interop.cluster document

@@ -12,6 +12,7 @@ from unittest import mock
 SMALL = {
     "mqbroker.messaging.turn.SCANNED_MAX": 12,
     "mqbroker.messaging.turn.SCAN_STEP": 3,
+    "mqbroker.server.connection.REQUESTS_MAX": 2,
     "mqbroker.messaging.steps.SCANNED_MAX": 6,
     "mqbroker.messaging.removal.DISCARDED_TOGETHER": 3,
     "mqbroker.messaging.reapers.REFERENCES_PER_STEP": 10,

@@ -56,12 +56,12 @@ _TIMESTAMP_BEFORE_PROPERTIES = 9
 _ROUTING_TYPE_KEY = KEY_ROUTING_TYPE.encode("utf-16-le")
 
 
-def check_properties(buffer: bytes, start: int) -> None:
+def check_properties(buffer: bytes, start: int, packet: str = "message") -> None:
     """Raises MalformedPacketError when the table at ``start`` has more than :data:`PROPERTIES_MAX` entries."""
     if buffer[start] and len(buffer) >= start + 5:
         count = _I32.unpack_from(buffer, start + 1)[0]
         if not 0 <= count <= PROPERTIES_MAX:
-            raise MalformedPacketError("message", "properties", f"{count} entries, at most {PROPERTIES_MAX} are allowed")
+            raise MalformedPacketError(packet, "properties", f"{count} entries, at most {PROPERTIES_MAX} are allowed")
 
 
 class Message:
@@ -109,12 +109,12 @@ class Message:
         self._properties: dict[str, TypedValue] | None = None
 
     @classmethod
-    def received(cls, buffer: bytes, message_id: int, address: str | None = None) -> Message:
-        """A regular message as it came in, with the id that the broker gives it written into its bytes."""
+    def received(cls, buffer: bytes | memoryview, message_id: int, address: str | None = None) -> Message:
+        """A regular message as it came in, with the id that the broker gives it written into a copy of its bytes."""
         end = body_end(buffer)
         message = cls(b"".join((buffer[:end], _I64.pack(message_id), buffer[end + 8 :])), end, address)
         if len(buffer) - message.properties_offset > PROPERTIES_CHECKED_FROM:
-            check_properties(buffer, message.properties_offset)
+            check_properties(message.buffer, message.properties_offset)
         return message
 
     @classmethod

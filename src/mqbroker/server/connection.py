@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from mqbroker.server import farewell
 from mqbroker.server.control_channels import CONTROL_CHANNELS, handle_control
 from mqbroker.server.handshake import Handshake
-from mqbroker.server.limits import REFUSALS_MAX
+from mqbroker.server.limits import REFUSALS_MAX, REQUESTS_MAX
 from mqbroker.server.liveness import Liveness
 from mqbroker.server.naming import Naming
 from mqbroker.server.partial_frames import PartialFrame
@@ -70,6 +70,7 @@ class ServerConnection:
         "_out_bytes",
         "_partial",
         "_reading",
+        "_requests",
         "_splitter",
         "_transport",
         "_waiting_frames",
@@ -141,6 +142,7 @@ class ServerConnection:
         self._busy = False
         self._again = False
         self._reading = True
+        self._requests = 0
         self._out: list[bytes] = []
         self._out_bytes = 0
 
@@ -180,6 +182,7 @@ class ServerConnection:
 
     def _handle_frames(self, frames: list[bytes]) -> None:
         sessions = self.sessions
+        self._requests = 0
         index = 0
         while index < len(frames):
             data = frames[index]
@@ -190,6 +193,7 @@ class ServerConnection:
                     index = session.handle_some(packet_type, frames, index) - 1
                 elif channel in CONTROL_CHANNELS:
                     handle_control(self, packet_type, channel, data)
+                    self.request_handled()
                 elif channel < FIRST_USER_CHANNEL or not self.logged_in:
                     raise MalformedPacketError("frame", "channel", f"{channel} is no channel of a session")
             except ProtocolError as error:
@@ -272,7 +276,14 @@ class ServerConnection:
 
     def yield_turn(self) -> None:
         """A costly request: everybody else comes first before this peer's next one."""
-        self.server.clock.call_later(0, self.pause_frames())
+        self.hold_back()
+        self.server.clock.call_later(0, self.hear_again)
+
+    def request_handled(self) -> None:
+        """A request beside sends and acknowledgements: many of them at once are costly, too."""
+        self._requests += 1
+        if self._requests == REQUESTS_MAX:
+            self.yield_turn()
 
     # --- output
 

@@ -50,6 +50,10 @@ REFUSALS_MAX = 100
 """Requests beyond a limit of the connection that are answered with an error; a peer that asks on is given up."""
 
 
+REQUESTS_MAX = 50
+"""Requests of one connection, beside sends and acknowledgements, that are handled in one turn: then everybody else comes first."""
+
+
 def check_control_size(data: bytes) -> None:
     """Raises FrameTooLargeError for a frame without a message that is greater than any needs to be."""
     if len(data) > CONTROL_FRAME_SIZE_MAX:

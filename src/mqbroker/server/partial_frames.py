@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mqbroker.messaging.message import check_properties
 from mqbroker.server.limits import CONTROL_FRAME_SIZE_MAX
-from mqclient.errors import FrameTooLargeError
+from mqclient.errors import FrameTooLargeError, MalformedPacketError
 from mqclient.wire import packets as wire
-from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, FrameSplitter
+from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER_SIZE, FrameSplitter
+from mqclient.wire.message import scan_headers
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -23,6 +25,12 @@ HELD_MAX = 8 * 1024 * 1024
 
 ON_DISK_MAX = 1024 * 1024 * 1024
 """Bytes of incomplete frames in files; the peer that goes beyond it is given up."""
+
+_FRAME_BEFORE_BODY = 9
+"""A message says where its body ends, counted in the frame behind its length."""
+
+_HEADERS_SIZE = 4096
+"""Bytes of a message in which the table of its properties begins: an address that is not too long leaves most of them."""
 
 _WITH_MESSAGE = frozenset((wire.SessionSend.TYPE, wire.SessionSendLarge.TYPE, wire.SessionSendContinuation.TYPE))
 
@@ -50,7 +58,8 @@ class PartialFrame:
     def account(self, channels: Container[int]) -> None:
         """Bytes have come; ``channels`` are those of sessions.
 
-        Raises FrameTooLargeError for a great frame that cannot be a message, and when there are too many.
+        Raises FrameTooLargeError for a great frame that cannot be a message, and when there are too many; MalformedPacketError for a
+        message that announces more properties than any may have.
         """
         splitter = self._splitter
         buffered = splitter.buffered
@@ -62,11 +71,30 @@ class PartialFrame:
         size, packet_type, channel = splitter.announced()
         if size > CONTROL_FRAME_SIZE_MAX and (packet_type not in _WITH_MESSAGE or channel not in channels):
             raise FrameTooLargeError(f"a frame of {size} bytes without a message, {CONTROL_FRAME_SIZE_MAX} are allowed")
+        self._check_message(packet_type)
         if self._all.held > HELD_MAX:
             self._file = _FrameFile(self._all)
             splitter.continue_in(self._file)
             self._all.held -= held
             self.held = 0
+
+    def _check_message(self, packet_type: int) -> None:
+        """Look at the properties as soon as their number is there: what nobody will take is not gathered first."""
+        at = HEADER_SIZE
+        name = wire.SessionSendLarge.NAME
+        if packet_type == wire.SessionSend.TYPE:
+            at += int.from_bytes(self._splitter.peek(HEADER_SIZE, 4), "big", signed=True) - _FRAME_BEFORE_BODY
+            name = wire.SessionSend.NAME
+        elif packet_type != wire.SessionSendLarge.TYPE:
+            return
+        headers = self._splitter.peek(at, _HEADERS_SIZE) if at >= HEADER_SIZE else b""
+        if len(headers) < _HEADERS_SIZE:
+            return
+        try:
+            properties = scan_headers(headers, 0).properties
+        except MalformedPacketError:
+            return  # that is told when the frame is complete
+        check_properties(headers, properties, name)
 
     def drop(self) -> None:
         """The rest will not come."""

@@ -110,7 +110,8 @@ class SessionSends:
             if end < 17:
                 raise MalformedPacketError("SESS_SEND", "message", f"frame of {len(data)} bytes is too short")
             flag, correlation_id = _TRAILER_130.unpack_from(data, end)
-            buffer = data[13:end]
+            # A great one is copied once only, with its id.
+            buffer: bytes | memoryview = data[13:end] if end < PROPERTIES_CHECKED_FROM else memoryview(data)[13:end]
         else:
             buffer, flag, _, _ = decode_send(data[13:], version)
             correlation_id = None

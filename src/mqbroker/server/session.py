@@ -181,6 +181,7 @@ class ServerSession:
             return
         if packet_type not in _WITH_MESSAGE:
             check_control_size(data)
+            self.connection.request_handled()
         packet = decode_packet(packet_type, data[13:], self.version)
         if isinstance(packet, PacketsConfirmed):
             if self.window is not None:

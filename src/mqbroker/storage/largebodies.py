@@ -189,12 +189,16 @@ class LargeBodies:
             if len(data) < size:
                 raise OSError(errno.EIO, f"the body of a large message ends {size - len(data)} bytes too early", body.path)
             return data
-        whole = bytearray(data.ljust(size, b"\0"))
+        written = memoryview(data.ljust(size, b"\0"))
+        pieces: list[bytes | memoryview] = []
+        end = offset
         for start, chunk in body.pending:
             low, high = max(start, offset), min(start + len(chunk), offset + size)
             if low < high:
-                whole[low - offset : high - offset] = chunk[low - start : high - start]
-        return bytes(whole)
+                pieces += written[end - offset : low - offset], chunk[low - start : high - start]
+                end = high
+        pieces.append(written[end - offset :])
+        return b"".join(pieces)
 
     def sync_steps(self, body: FileLargeBody) -> list[Step]:
         """What makes the body durable, to be run before a record that names it; nothing when that was done."""

@@ -50,6 +50,11 @@ class HostileCase(unittest.TestCase):
         log, memory = plant.log_size(), plant.memory()
         yield
         report = self._next_round_trips()
+        written = plant.log(log)
+        if FULL:
+            peak = (plant.peak() - memory) / MIB
+            times = f"{report['count']} round trips beside it, p99 {report['p99']:.0f} ms, greatest {report['max']:.0f} ms"
+            print(f"{self.id().rpartition('.')[2]}: {times}; memory +{peak:.0f} MiB; log {len(written) / 1024:.1f} KiB")
         self.assertEqual(report["errors"], [])
         if FULL:
             self.assertLess(report["p99"], P99_MS_MAX)

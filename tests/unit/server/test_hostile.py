@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from twisted.logger import globalLogPublisher
@@ -12,12 +13,12 @@ from mqbroker.messaging import turn
 from mqbroker.messaging.core import STRAY_CACHES_MAX
 from mqbroker.messaging.message import PROPERTIES_MAX
 from mqbroker.server import overdrafts, partial_frames
-from mqbroker.server.limits import CONTROL_FRAME_SIZE_MAX, REFUSALS_MAX, ConnectionLimits
+from mqbroker.server.limits import CONTROL_FRAME_SIZE_MAX, REFUSALS_MAX, REQUESTS_MAX, ConnectionLimits
 from mqbroker.server.naming import NAME_LENGTH_MAX
 from mqbroker.server.reasons import KINDS_MAX, KINDS_NAMED, KINDS_WRITTEN_MAX, REASONS_MAX, REPEATED_REASON_SECONDS, ReasonLog
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER, PING_CHANNEL, PREAMBLE, frame
-from mqclient.wire.message import KEY_DUPLICATE_ID, encode_headers, encode_message
+from mqclient.wire.message import KEY_DUPLICATE_ID, encode_headers, encode_message, scan_headers
 from mqclient.wire.properties import BYTES, INT, NULL, STRING, TypedValue
 from tests.unit.messaging.support import FakeClock
 from tests.unit.server.support import Session, World, message_id, of_kind
@@ -489,6 +490,63 @@ class PartialFrameTests(HostileCase):
             self.assertIn("without a message", self.lines[-1])
             self.lines.append("")
             self.world.server.reasons.stop()
+
+    def test_too_many_properties_are_refused_when_they_begin(self) -> None:
+        buffer = encode_message(self.reader.message(b"body"))
+        at = 4 + len(b"body")
+        for packet, start in ((wire.SessionSend(buffer, False, 0), 0), (wire.SessionSendLarge(buffer[at:]), at)):
+            session = self.world.peer().open()
+            table = scan_headers(buffer, at).properties - start
+            body = wire.encode_packet(packet, 136)[:table] + struct.pack(">?i", True, 2_000_000) + bytes(70_000)
+            session.peer.feed(HEADER.pack(20_000_000, packet.TYPE, session.channel) + body)
+            self.assertTrue(session.peer.transport.aborted)
+            self.assertIn(f"{packet.NAME}: properties: 2000000 entries", self.lines[-1].replace(".properties", ": properties"))
+        self.assertEqual((self.account.held, self.account.on_disk), (0, 0))
+
+    def test_a_great_body_before_the_properties_is_waited_for(self) -> None:
+        session = self.world.peer().open()
+        data = self.frame(session, 90_000)
+        for at in range(0, len(data), 30_000):
+            session.peer.feed(data[at : at + 30_000])
+        self.reader.consume()
+        self.assertEqual([len(body) for body in self.reader.bodies()], [90_000])
+
+    def test_headers_that_are_cut_off_are_named_when_the_frame_is_complete(self) -> None:
+        session = self.world.peer().open()
+        body = struct.pack(">i", 4 + 9) + bytes(8) + struct.pack(">?i", True, -1) + bytes(80_000)
+        session.peer.feed(HEADER.pack(9 + len(body), wire.SessionSend.TYPE, session.channel) + body[:70_000])
+        self.assertFalse(session.peer.transport.aborted)
+        session.peer.feed(body[70_000:])
+        self.assertTrue(session.peer.transport.aborted)
+        self.assertIn("SESS_SEND", self.lines[-1])
+
+
+class RequestTests(HostileCase):
+    def test_many_requests_at_once_give_others_their_turn(self) -> None:
+        world = World()
+        session = world.peer().open()
+        query = wire.QueueQuery("q")
+        data = frame(query.TYPE, session.channel, wire.encode_packet(query, 136))
+        count = 3 * REQUESTS_MAX + 7
+        session.peer.feed(data * count)
+        self.assertEqual(len(session.peer.take(session.channel)), REQUESTS_MAX)
+        answers: list[int] = []
+        world.clock.call_later(0, lambda: answers.append(len(session.peer.take(session.channel))))
+        world.clock.advance(0)
+        self.assertEqual(answers, [REQUESTS_MAX])
+        self.assertEqual(len(session.peer.take(session.channel)), count - 2 * REQUESTS_MAX)
+
+    def test_sessions_too(self) -> None:
+        world = World()
+        peer = world.peer()
+        requests = [
+            wire.CreateSession(f"s{number}", 10 + number, 136, None, None, auto_commit_sends=True, auto_commit_acks=True)
+            for number in range(2 * REQUESTS_MAX)
+        ]
+        peer.feed(b"".join(frame(packet.TYPE, 1, wire.encode_packet(packet, 136)) for packet in requests))
+        self.assertEqual(len(peer.connection.sessions), REQUESTS_MAX)
+        world.clock.advance(0)
+        self.assertEqual(len(peer.connection.sessions), 2 * REQUESTS_MAX)
 
 
 SCANNED = 50

@@ -84,6 +84,10 @@ class FrameSplitter:
         """Size, packet type and channel of the frame that is not complete, of which the header must be there."""
         return self._need, *_TYPE_CHANNEL.unpack_from(self._buffer, 4)
 
+    def peek(self, offset: int, size: int) -> bytes:
+        """Up to ``size`` bytes at ``offset`` of the frame that is not complete, as far as they are in memory."""
+        return bytes(self._buffer[offset : offset + size])
+
     def continue_in(self, sink: FrameSink) -> None:
         """The frame that is not complete goes on in ``sink``, also with what has come already."""
         self._sink = sink

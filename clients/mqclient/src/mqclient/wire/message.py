@@ -84,7 +84,7 @@ class HeaderOffsets:
     type: int
 
 
-def body_end(buffer: bytes, packet: str = "message") -> int:
+def body_end(buffer: bytes | memoryview, packet: str = "message") -> int:
     """Where the body ends, that is where the headers begin."""
     size = len(buffer)
     if size < 4:
