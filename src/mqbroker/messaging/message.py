@@ -25,6 +25,7 @@ from mqclient.wire.properties import (
     BOOLEAN,
     TypedValue,
     bytes_property,
+    check_block,
     decode_properties,
     decode_value,
     find_property,
@@ -110,11 +111,16 @@ class Message:
 
     @classmethod
     def received(cls, buffer: bytes | memoryview, message_id: int, address: str | None = None) -> Message:
-        """A regular message as it came in, with the id that the broker gives it written into a copy of its bytes."""
+        """A regular message as it came in, with the id that the broker gives it written into a copy of its bytes.
+
+        Raises MalformedPacketError when its headers or its properties cannot be decoded.
+        """
         end = body_end(buffer)
         message = cls(b"".join((buffer[:end], _I64.pack(message_id), buffer[end + 8 :])), end, address)
         if len(buffer) - message.properties_offset > PROPERTIES_CHECKED_FROM:
             check_properties(message.buffer, message.properties_offset)
+        # Whoever decodes them later, here or in a client, could not tell who is to blame.
+        check_block(message.buffer, message.properties_offset, len(buffer))
         return message
 
     @classmethod

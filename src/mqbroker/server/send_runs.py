@@ -24,7 +24,7 @@ from mqclient.wire.hot import VERSION_CORRELATION, send_trailer_size
 from mqclient.wire.message import HEADERS_SIZE_MIN, KEY_CID, KEY_ROUTING_TYPE
 from mqclient.wire.packets import NullResponse, SessionSend
 from mqclient.wire.primitives import decode_utf_16
-from mqclient.wire.properties import BYTE, bytes_property, walk, with_property
+from mqclient.wire.properties import BYTE, bytes_property, check_block, check_entries, walk, with_property
 
 if TYPE_CHECKING:
     from mqbroker.messaging.address import Address
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 PLAINS_MAX = 100
 """Addresses of one session that are kept ready; one that sends to more begins anew."""
+
+REST_SIZE = 1024
+"""Bytes of properties behind the known ones that are kept to be recognized."""
 
 SEND_SIZE_MIN = HEADER_SIZE + 4 + HEADERS_SIZE_MIN
 """Bytes of a frame with a message, without its trailer."""
@@ -58,11 +61,12 @@ class _Plain:
     """An address (with a routing type) whose messages can be plain; without ``queues`` they never are.
 
     ``raw`` are its bytes in a message, ``known`` those of the property block up to the routing type, as they were in the last message that
-    was looked through: with the same bytes again there is nothing to find out.  ``entry`` is the property that says to which queue of
-    another broker they go.  With a ``rotation`` each goes to the queue whose turn it is.
+    was looked through: with the same bytes again there is nothing to find out.  ``left`` is how many entries follow them, and ``rest`` what
+    the last message had there.  ``entry`` is the property that says to which queue of another broker they go.  With a ``rotation`` each
+    goes to the queue whose turn it is.
     """
 
-    __slots__ = ("address", "durable_ids", "entry", "known", "queues", "raw", "rotation", "routing_type")
+    __slots__ = ("address", "durable_ids", "entry", "known", "left", "queues", "raw", "rest", "rotation", "routing_type")
 
     def __init__(
         self, raw: bytes, address: Address, routing_type: int | None, queues: tuple[Queue, ...], remote: RemoteBinding | None
@@ -74,7 +78,31 @@ class _Plain:
         self.durable_ids = [queue.queue_id for queue in queues if queue.definition.durable]
         self.entry = None if remote is None else bytes_property(remote.route_key, remote.route_value)
         self.known = _NOTHING_KNOWN
+        self.left = 0
+        self.rest = b""
         self.rotation: _Turns | None = None
+
+    def learn(self, known: bytes, entries: int) -> None:
+        """The block of a message begins with ``known``, in which there are so many entries."""
+        self.known = known
+        self.left = _unpack_i32(known, 1)[0] - entries if known else 0
+        self.rest = b""
+
+    def whole(self, data: bytes, start: int, end: int) -> bool:
+        """Can what follows the known bytes of a block be decoded?  It is in ``data[start:end]``."""
+        rest = data[start:end]
+        if rest == self.rest:
+            return bool(rest) or not self.left
+        try:
+            if self.known:
+                check_entries(data, start, end, self.left)
+            else:
+                check_block(data, start, end)
+        except MalformedPacketError:
+            return False
+        if len(rest) <= REST_SIZE:
+            self.rest = rest
+        return True
 
 
 class _Turns:
@@ -163,6 +191,9 @@ class SendRuns:
                 if not self._look(plain, data, properties, end):
                     break
                 known, known_size = plain.known, len(plain.known)
+            rest = properties + known_size
+            if (rest != end or plain.left) and not plain.whole(data, rest, end):
+                break  # the other way says what is wrong
             if durable != run_durable:
                 if messages:
                     break  # what needs no disk does not wait for what comes after it
@@ -331,22 +362,24 @@ class SendRuns:
         found = _look_through(data, properties, end)
         if found is None or found[1] != plain.routing_type:
             return False
-        plain.known = found[0]
+        plain.learn(found[0], found[2])
         return True
 
 
-def _look_through(data: bytes, start: int, end: int) -> tuple[bytes, int | None] | None:
-    """(the block up to the routing type, that type) of properties that a plain message can have, else None."""
+def _look_through(data: bytes, start: int, end: int) -> tuple[bytes, int | None, int] | None:
+    """(the block up to the routing type, that type, entries up to there) of properties that a plain message can have, else None."""
     if data.find(_INTERNAL, start, end) < 0:
-        return b"", None
+        return b"", None, 0
+    entries = 0
     try:
         for key_start, key_end, kind, value_start, value_end in walk(data, start, end):
+            entries += 1
             key = data[key_start:key_end]
             if key == _ROUTING_TYPE:
                 value = data[value_start]
                 if kind != BYTE or value > 1 or data.find(_INTERNAL, value_end, end) >= 0:
                     return None
-                return data[start:value_end], value
+                return data[start:value_end], value, entries
             if key != _CID and key.startswith(_INTERNAL):
                 return None
     except MalformedPacketError:

@@ -10,9 +10,20 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
+from mqclient.errors import MalformedPacketError
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
-from mqclient.wire.message import KEY_CID, KEY_DUPLICATE_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, CoreMessage, encode_message
+from mqclient.wire.message import (
+    KEY_CID,
+    KEY_DUPLICATE_ID,
+    KEY_ROUTING_TYPE,
+    KEY_SCHEDULED_DELIVERY,
+    CoreMessage,
+    body_end,
+    decode_message,
+    encode_message,
+    scan_headers,
+)
 from mqclient.wire.properties import BYTE, LONG, STRING, TypedValue
 from tests.unit.server.support import PERMISSIONS, Session, World
 
@@ -37,6 +48,14 @@ kinds = st.sampled_from(
         "turns",
     )
 )
+TABLES: dict[str, dict[str, TypedValue]] = {
+    "nothing": {},
+    "own": {"colour": (STRING, "red"), "number": (LONG, 7)},
+    "routing type": {KEY_ROUTING_TYPE: (BYTE, 1)},
+    "client": {KEY_CID: (STRING, "5e860d7f"), KEY_ROUTING_TYPE: (BYTE, 1)},
+    "more": {KEY_CID: (STRING, "5e860d7f"), KEY_ROUTING_TYPE: (BYTE, 1), "colour": (STRING, "red"), "number": (LONG, 7)},
+    "before": {"number": (LONG, 7), KEY_ROUTING_TYPE: (BYTE, 1), "colour": (STRING, "red")},
+}
 messages = st.tuples(kinds, st.booleans(), st.booleans(), st.integers(0, 300), st.integers(-1, 11))
 
 
@@ -157,6 +176,41 @@ class SendRunTests(SynchronousTestCase):
             world.clock.advance(0)
             found.append((before, outcome(world, session)))
         self.assertEqual(found[0], found[1])
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.lists(st.tuples(st.sampled_from(sorted(TABLES)), st.integers(0, 120), st.integers(0, 6), st.binary(max_size=6)), max_size=6))
+    def test_what_is_stored_can_be_decoded(self, damages: list[tuple[str, int, int, bytes]]) -> None:
+        """Messages of which some have damaged properties, some with the very bytes of the one before at their beginning."""
+        world, session = make(-1, False, False)
+        chunk, decodable = b"", True
+        for kind, at, cut, junk in damages:
+            whole = encode_message(CoreMessage(address="q", properties=TABLES[kind], body=b"body"))
+            at += scan_headers(whole, body_end(whole)).properties
+            for buffer in (whole, whole[:at] + junk + whole[at + cut :]):
+                chunk += frame(wire.SessionSend.TYPE, CHANNEL, wire.encode_packet(wire.SessionSend(buffer, True, 1, 1), 136))
+                try:
+                    decode_message(buffer)
+                except MalformedPacketError:
+                    decodable = False
+        session.peer.feed(chunk)
+        world.clock.advance(0)
+        self.assertEqual(session.peer.transport.aborted, not decodable)
+        for queue in world.messaging.core.queues.values():
+            for reference in queue.references:
+                decode_message(reference.message.buffer)
+
+    def test_an_entry_too_many_behind_known_bytes(self) -> None:
+        """The first bytes are those of a good message before; what they announce does not follow."""
+        world, session = make(-1, False, False)
+        good, bad = (
+            encode_message(CoreMessage(address="q", properties={KEY_ROUTING_TYPE: (BYTE, 1), **more}))
+            for more in ({"a": (LONG, 1)}, {"b": (LONG, 1)})
+        )
+        for buffer in (good, good, bad[:-13]):
+            data = frame(wire.SessionSend.TYPE, CHANNEL, wire.encode_packet(wire.SessionSend(buffer, False, 1, 1), 136))
+            session.peer.feed(data * 2)
+        self.assertTrue(session.peer.transport.aborted)
+        self.assertEqual(world.queue("q").message_count, 4)
 
     def test_what_changes_between_two_chunks_counts(self) -> None:
         """A queue that comes, and a permission that goes, between messages to an address that was plain."""

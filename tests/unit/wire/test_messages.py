@@ -39,6 +39,7 @@ from mqclient.wire.properties import (
     SHORT,
     STRING,
     TypedValue,
+    check_block,
     decode_properties,
     decode_value,
     encode_properties,
@@ -229,6 +230,11 @@ class PropertyTests(SynchronousTestCase):
         self.assertEqual(
             verdict(lambda raw: plain(decode_properties(raw, 0, len(raw))[0]), damaged),
             verdict(lambda raw: {key: (kind, value) for key, kind, value in grammar_messages.PROPERTIES.parse(raw)}, damaged),
+            damaged.hex(),
+        )
+        self.assertEqual(
+            verdict(lambda raw: decode_properties(raw, 0, len(raw)) and None, damaged),
+            verdict(lambda raw: check_block(raw, 0, len(raw)), damaged),
             damaged.hex(),
         )
 

@@ -133,6 +133,33 @@ def walk(data: bytes, start: int, end: int, packet: str = "message", field: str 
         raise MalformedPacketError(packet, field, "an entry is cut off") from error
 
 
+def check_block(data: bytes, start: int, end: int, packet: str = "message", field: str = "properties") -> None:
+    """Raises MalformedPacketError unless the block at ``start`` can be decoded, and so walked through and searched, later on."""
+    position, count = _open(data, start, end, packet, field)
+    check_entries(data, position, end, count, packet, field)
+
+
+def check_entries(data: bytes, position: int, end: int, count: int, packet: str = "message", field: str = "properties") -> None:
+    """As :func:`check_block`, for ``count`` entries of a block, the first of which is at ``position``."""
+    unpack = _I32.unpack_from
+    sizes = _SIZES
+    try:
+        for _ in range(count):
+            size = unpack(data, position)[0]
+            if size & _ODD_OR_NEGATIVE:
+                raise MalformedPacketError(packet, field, f"key of {size} bytes")
+            value_start = position + size + 5
+            kind = data[value_start - 1]
+            length = sizes[kind]
+            if length < 0:
+                length = _variable_length(data, kind, value_start, packet, field)
+            position = value_start + length
+            if position > end:
+                raise MalformedPacketError(packet, field, "a value is cut off")
+    except (struct.error, IndexError) as error:
+        raise MalformedPacketError(packet, field, "an entry is cut off") from error
+
+
 def find_property(data: bytes, start: int, end: int, key: bytes, packet: str = "message") -> tuple[int, int, int] | None:
     """(type, value start, value end) of the entry with this key, which is given in UTF-16LE; None when there is none.
 
