@@ -33,6 +33,7 @@ KINDS_NAMED = 20
 
 _CODE = re.compile(r"AMQ\d{6}(: [A-Z_]{4,})?")
 _FAILED = re.compile(r"[A-Z0-9_]{4,} failed: (AMQ\d{6})?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _REASON_LENGTH = 200
 _OTHERS = ("other peers", "")
 _OTHER_KINDS = "other reasons"
@@ -46,7 +47,7 @@ class _Entry:
     __slots__ = ("counts", "reason", "timer")
 
     def __init__(self, reason: str, timer: Cancellable) -> None:
-        self.reason = reason[:_REASON_LENGTH]
+        self.reason = _printable(reason[:_REASON_LENGTH])
         self.timer = timer
         self.counts: dict[str, int] = {}
 
@@ -86,12 +87,12 @@ class ReasonLog:
     def warn(self, remote: str, reason: str) -> None:
         """A connection was given up."""
         if self._admit(host_of(remote), reason):
-            log.warn("{reason}", reason=reason)
+            log.warn("{reason}", reason=_printable(reason))
 
     def info(self, remote: str, reason: str) -> None:
         """A request was refused that nobody waits for."""
         if self._admit(host_of(remote), reason):
-            log.info("{reason}", reason=reason)
+            log.info("{reason}", reason=_printable(reason))
 
     def failure(self, remote: str, reason: str, write: Callable[[], object]) -> None:
         """Something unexpected: ``write`` logs it with its traceback, once per peer."""
@@ -149,4 +150,9 @@ def _code(reason: str) -> str:
 def _kind(reason: str) -> str:
     """What reasons of one kind have in common: the code and the packet; else the words before a number."""
     found = _CODE.match(reason) or _FAILED.match(reason)
-    return found[0] if found else re.sub(r"[\d'\"].*", "", reason)[:60]
+    return found[0] if found else _printable(re.sub(r"[\d'\"].*", "", reason, flags=re.DOTALL)[:60])
+
+
+def _printable(reason: str) -> str:
+    """As it is, but for what would make something else of a terminal or of a line: reasons quote what the peer has said."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), reason)

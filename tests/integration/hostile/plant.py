@@ -33,6 +33,8 @@ PATIENCE_SECONDS = 30.0
 """Beside the time that the broker may take: the machine may be slow."""
 MIB = 1024 * 1024
 
+# Recorded conversations of other brokers leave queues of notifications behind, which gather messages until the TTL is over: that is what
+# the limit of an address is for.
 CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
 <name>hostile</name>
 <security-enabled>false</security-enabled>
@@ -43,6 +45,9 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 <large-messages-directory>{folder}/large-messages</large-messages-directory>
 <journal-file-size>2M</journal-file-size>
 <connection-ttl-check-interval>{check}</connection-ttl-check-interval>
+<address-settings><address-setting match="activemq.notifications">
+<max-size-bytes>2M</max-size-bytes><address-full-policy>DROP</address-full-policy>
+</address-setting></address-settings>
 <acceptors><acceptor name="artemis">tcp://127.0.0.1:0?protocols=CORE;handshake-timeout={handshake}</acceptor></acceptors>
 </core></configuration>
 """

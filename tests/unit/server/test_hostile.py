@@ -96,6 +96,13 @@ class ReasonLogTests(HostileCase):
         self.clock.advance(REPEATED_REASON_SECONDS)
         self.assertIn("8 more times within 60 s from a: PACKET_I failed: AMQ229017 (1)", self.lines[-1])
 
+    def test_what_peers_say_makes_no_line_of_its_own(self) -> None:
+        for _ in range(2):
+            self.reasons.warn("a:1", "AMQ229017: Queue x\r\n\x1b[2J\u2028\ud800é does not exist")
+        self.clock.advance(REPEATED_REASON_SECONDS)
+        shown = "AMQ229017: Queue x\\r\\n\\x1b[2J\\u2028\\ud800é does not exist"
+        self.assertEqual(self.lines, [shown, f"1 more times within 60 s from a: {shown}"])
+
     def test_countless_kinds_share_a_count(self) -> None:
         for number in range(2 * KINDS_MAX):
             self.reasons.warn("a:1", f"AMQ222067: {'A' * (4 + number)}: x")
