@@ -5,6 +5,8 @@ every message to the same queues, or to the same queue of another broker; it has
 broker but its routing type.  Plain messages that follow each other are stored as one batch, and become visible, are counted and answered
 together.  Everything else goes through :meth:`mqbroker.server.sends.SessionSends.send`, one by one, and nobody can tell the difference
 but by the time it takes.
+
+Slightly longer than other modules: the one loop over all messages reads what the objects beside it have found out.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from mqclient.wire.hot import VERSION_CORRELATION, send_trailer_size
 from mqclient.wire.message import HEADERS_SIZE_MIN, KEY_CID, KEY_ROUTING_TYPE
 from mqclient.wire.packets import NullResponse, SessionSend
 from mqclient.wire.primitives import decode_utf_16
-from mqclient.wire.properties import BYTE, bytes_property, check_block, check_entries, walk, with_property
+from mqclient.wire.properties import BYTE, BYTES, STRING, bytes_property, check_block, check_entries, walk, with_property
 
 if TYPE_CHECKING:
     from mqbroker.messaging.address import Address
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
 
 PLAINS_MAX = 100
 """Addresses of one session that are kept ready; one that sends to more begins anew."""
-
-REST_SIZE = 1024
-"""Bytes of properties behind the known ones that are kept to be recognized."""
 
 SEND_SIZE_MIN = HEADER_SIZE + 4 + HEADERS_SIZE_MIN
 """Bytes of a frame with a message, without its trailer."""
@@ -60,13 +59,28 @@ _NOTHING_KNOWN = b"\xff"
 class _Plain:
     """An address (with a routing type) whose messages can be plain; without ``queues`` they never are.
 
-    ``raw`` are its bytes in a message, ``known`` those of the property block up to the routing type, as they were in the last message that
-    was looked through: with the same bytes again there is nothing to find out.  ``left`` is how many entries follow them, and ``rest`` what
-    the last message had there.  ``entry`` is the property that says to which queue of another broker they go.  With a ``rotation`` each
-    goes to the queue whose turn it is.
+    ``raw`` are its bytes in a message, ``routed`` those of the property block up to the routing type, as they were in the last message that
+    was looked through, and ``left`` the number of entries behind them.  A block of ``size`` bytes that begins with ``known`` and has each
+    of ``fixed`` (place, bytes) in it differs from one that was looked through in the values of the client alone: there is nothing to find
+    out.  ``entry`` is the property that says to which queue of another broker they go.  With a ``rotation`` each goes to the queue whose
+    turn it is.
     """
 
-    __slots__ = ("address", "durable_ids", "entry", "known", "left", "queues", "raw", "rest", "rotation", "routing_type")
+    __slots__ = (
+        "address",
+        "durable_ids",
+        "entry",
+        "fixed",
+        "known",
+        "left",
+        "queues",
+        "raw",
+        "rotation",
+        "routed",
+        "routing_type",
+        "seen",
+        "size",
+    )
 
     def __init__(
         self, raw: bytes, address: Address, routing_type: int | None, queues: tuple[Queue, ...], remote: RemoteBinding | None
@@ -77,32 +91,54 @@ class _Plain:
         self.queues = queues
         self.durable_ids = [queue.queue_id for queue in queues if queue.definition.durable]
         self.entry = None if remote is None else bytes_property(remote.route_key, remote.route_value)
-        self.known = _NOTHING_KNOWN
+        self.known = self.routed = _NOTHING_KNOWN
         self.left = 0
-        self.rest = b""
+        self.size = self.seen = -1
+        self.fixed: list[tuple[int, bytes]] = []
         self.rotation: _Turns | None = None
 
-    def learn(self, known: bytes, entries: int) -> None:
-        """The block of a message begins with ``known``, in which there are so many entries."""
-        self.known = known
-        self.left = _unpack_i32(known, 1)[0] - entries if known else 0
-        self.rest = b""
+    def differs(self, data: bytes, start: int) -> bool:
+        """Has the block at ``start``, whose size and beginning are known, other entries?"""
+        for place, raw in self.fixed:  # noqa: SIM110 - a generator would cost more than the comparisons
+            if not data.startswith(raw, start + place):
+                return True
+        return False
 
-    def whole(self, data: bytes, start: int, end: int) -> bool:
-        """Can what follows the known bytes of a block be decoded?  It is in ``data[start:end]``."""
-        rest = data[start:end]
-        if rest == self.rest:
-            return bool(rest) or not self.left
+    def look(self, data: bytes, start: int, end: int) -> bool:
+        """Look through the property block: is it one of a plain message, and can all of it be decoded?"""
+        routed = self.routed
+        if not data.startswith(routed, start) or data.find(_INTERNAL, start + len(routed), end) >= 0:
+            found = _look_through(data, start, end)
+            if found is None or found[1] != self.routing_type:
+                return False
+            self.routed, _, entries = found
+            self.left = _unpack_i32(data, start + 1)[0] - entries if self.routed else 0
         try:
-            if self.known:
-                check_entries(data, start, end, self.left)
+            if self.routed:
+                check_entries(data, start + len(self.routed), end, self.left)
             else:
                 check_block(data, start, end)
         except MalformedPacketError:
             return False
-        if len(rest) <= REST_SIZE:
-            self.rest = rest
+        if self.seen == end - start:
+            self._learn(data, start, end)
+        self.seen = end - start
         return True
+
+    def _learn(self, data: bytes, start: int, end: int) -> None:
+        """Blocks of this size come again: remember all of it but the values of the client."""
+        pieces = []
+        position = start
+        own = start + len(self.routed)
+        for _, _, kind, value_start, value_end in walk(data, start, end):
+            if value_end > own:
+                stays = value_start + 4 if kind in (STRING, BYTES) else value_start
+                pieces.append((position - start, data[position:stays]))
+                position = value_end
+        pieces.append((position - start, data[position:end]))
+        self.known = pieces[0][1]
+        self.fixed = [(place, raw) for place, raw in pieces[1:] if raw]
+        self.size = end - start
 
 
 class _Turns:
@@ -163,7 +199,7 @@ class SendRuns:
             return self._arrivals.take(frames, index)
         begin, trailer, channel = self._begin, self._trailer, self._session.channel
         raw, known, memory, name, copies = plain.raw, plain.known, plain.address.memory, plain.address.name, len(plain.queues) or 1
-        raw_size, known_size, entry, grown = len(raw), len(known), plain.entry, 0
+        raw_size, known_size, block_size, fixed_bytes, entry, grown = len(raw), len(known), plain.size, plain.fixed, plain.entry, 0
         next_id = self._core.store.next_id
         messages: list[Message] = []
         answers: list[bytes | None] = []
@@ -187,13 +223,15 @@ class SendRuns:
             properties = fixed + 19
             if end - properties > PROPERTIES_CHECKED_FROM:
                 break
-            if not data.startswith(known, properties) or data.find(_INTERNAL, properties + known_size, end) >= 0:
-                if not self._look(plain, data, properties, end):
-                    break
-                known, known_size = plain.known, len(plain.known)
-            rest = properties + known_size
-            if (rest != end or plain.left) and not plain.whole(data, rest, end):
-                break  # the other way says what is wrong
+            if (
+                end - properties != block_size
+                or not data.startswith(known, properties)
+                or data.find(_INTERNAL, properties + known_size, end) >= 0
+                or (fixed_bytes and plain.differs(data, properties))
+            ):
+                if not plain.look(data, properties, end):
+                    break  # the other way says what is wrong with it, if anything is
+                known, known_size, block_size, fixed_bytes = plain.known, len(plain.known), plain.size, plain.fixed
             if durable != run_durable:
                 if messages:
                     break  # what needs no disk does not wait for what comes after it
@@ -355,15 +393,6 @@ class SendRuns:
         if rotation is not None:
             plain.rotation = _Turns(rotation)
         return plain
-
-    @staticmethod
-    def _look(plain: _Plain, data: bytes, properties: int, end: int) -> bool:
-        """Look through the property block: is it one of a plain message?"""
-        found = _look_through(data, properties, end)
-        if found is None or found[1] != plain.routing_type:
-            return False
-        plain.learn(found[0], found[2])
-        return True
 
 
 def _look_through(data: bytes, start: int, end: int) -> tuple[bytes, int | None, int] | None:

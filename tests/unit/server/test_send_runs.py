@@ -177,7 +177,7 @@ class SendRunTests(SynchronousTestCase):
             found.append((before, outcome(world, session)))
         self.assertEqual(found[0], found[1])
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=300, deadline=None)
     @given(st.lists(st.tuples(st.sampled_from(sorted(TABLES)), st.integers(0, 120), st.integers(0, 6), st.binary(max_size=6)), max_size=6))
     def test_what_is_stored_can_be_decoded(self, damages: list[tuple[str, int, int, bytes]]) -> None:
         """Messages of which some have damaged properties, some with the very bytes of the one before at their beginning."""
@@ -186,7 +186,7 @@ class SendRunTests(SynchronousTestCase):
         for kind, at, cut, junk in damages:
             whole = encode_message(CoreMessage(address="q", properties=TABLES[kind], body=b"body"))
             at += scan_headers(whole, body_end(whole)).properties
-            for buffer in (whole, whole[:at] + junk + whole[at + cut :]):
+            for buffer in (whole, whole, whole, whole[:at] + junk + whole[at + cut :]):
                 chunk += frame(wire.SessionSend.TYPE, CHANNEL, wire.encode_packet(wire.SessionSend(buffer, True, 1, 1), 136))
                 try:
                     decode_message(buffer)
