@@ -22,23 +22,24 @@ class SocketsTests(SynchronousTestCase):
             locator = server_locator(url, runtime=self.runtime)
             factory = self.runtime.run(locator.create_session_factory(), 10)
             session = self.runtime.run(factory.create_session(), 10)
-
-            async def exchange(session: Session = session, name: str = url) -> list[bytes]:
-                await session.create_queue(QueueConfiguration(name=name, routing_type=1))
-                producer = await session.create_producer(name)
-                consumer = await session.create_consumer(name)
-                await session.start()
-                bodies = []
-                for number in range(3):
-                    message = session.create_message()
-                    message.body = b"%d" % number
-                    await producer.send(message)
-                    received = await consumer.receive(5000)
-                    assert received is not None
-                    await received.acknowledge()
-                    bodies.append(received.body)
-                assert await consumer.receive(10) is None
-                return bodies
-
-            self.assertEqual(self.runtime.run(exchange(), 10), [b"0", b"1", b"2"])
+            self.assertEqual(self.runtime.run(exchange(session, url), 10), [b"0", b"1", b"2"])
             self.runtime.run(locator.close(), 10)
+
+
+async def exchange(session: Session, name: str) -> list[bytes]:
+    """Send and receive three messages."""
+    await session.create_queue(QueueConfiguration(name=name, routing_type=1))
+    producer = await session.create_producer(name)
+    consumer = await session.create_consumer(name)
+    await session.start()
+    bodies = []
+    for number in range(3):
+        message = session.create_message()
+        message.body = b"%d" % number
+        await producer.send(message)
+        received = await consumer.receive(5000)
+        assert received is not None
+        await received.acknowledge()
+        bodies.append(received.body)
+    assert await consumer.receive(10) is None
+    return bodies

@@ -11,7 +11,8 @@ For programs that read or write in their own loop, such as the workers of Spark:
 
 Awaitables are tasks of this runtime.  They, and the connections, go on only inside :meth:`SocketRuntime.run` and
 :meth:`SocketRuntime.pump`: whoever computes for long in between calls ``pump(0)`` now and then.  A broker that hears nothing for the
-connection TTL (60 s unless set) ends the connection; the next call finds that out, and the core connects again as its settings say.
+connection TTL (60 s unless set) ends the connection; the next call finds that out, and the core connects again as its settings say.  What
+arrived during an absence is taken in before any limit on waiting for it counts.
 Only looking up host names blocks.
 """
 
@@ -45,6 +46,10 @@ from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
+_AWAY_SECONDS = 1.0
+"""Who comes back after a longer absence first gets what has arrived, before it counts as late."""
+_CATCH_UP_SECONDS_MAX = 5.0
+"""How long that may take."""
 _TURNS_MAX = 100
 """Turns that work which never waits may take beyond the time it was given."""
 CLOSE_SECONDS = 5.0
@@ -78,6 +83,7 @@ class SocketRuntime:
         self.loop = Loop(self.log_failure)
         self._process = os.getpid()
         self._running = False
+        self._left = time.monotonic()
         self._links: WeakSet[SocketLink] = WeakSet()
         self._broadcasts = Broadcasts(self, SocketNetwork(self))
 
@@ -222,11 +228,15 @@ class SocketRuntime:
         if self._running:
             raise IllegalStateError("the runtime is running already: call run and pump in one thread; inside it, await")
         self._running = True
+        away = time.monotonic() - self._left
+        if away > _AWAY_SECONDS:
+            self.loop.hold_timers(min(away, _CATCH_UP_SECONDS_MAX))
         try:
             yield
         finally:
             self.loop.finish_turn()
             self._running = False
+            self._left = time.monotonic()
 
     def _cancel(self, task: Future[Any], error: Exception) -> None:
         """End a call from outside; raises ``error`` unless the call ends otherwise at the last moment."""

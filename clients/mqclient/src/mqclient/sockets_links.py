@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.connection import describe
-from mqclient.core.runtime import LinkHandler, wait_at_most
+from mqclient.core.runtime import LargeFrames, LinkHandler, wait_at_most
 from mqclient.errors import NotConnectedError
 from mqclient.sockets_loop import READ, WRITE, Loop
 from mqclient.wire.primitives import TransportConfiguration
@@ -38,6 +38,7 @@ class SocketLink:
         self._socket: socket.socket | None = connected
         self._tls = isinstance(connected, ssl.SSLSocket)
         self._handler = handler
+        self._large = handler if isinstance(handler, LargeFrames) else None
         self._pending: list[bytes] = []
         self._unsent: memoryview | None = None
         self._size = 0
@@ -109,9 +110,10 @@ class SocketLink:
                 self._handler.link_resumed()
 
     def _read(self) -> None:
-        buffer = self._loop.buffer
         left = READ_PER_TURN
         while self._socket is not None:
+            room = self._large.room() if self._large is not None else None
+            buffer = self._loop.buffer if room is None else room
             try:
                 size = self._socket.recv_into(buffer)
             except _AGAIN:
@@ -122,7 +124,7 @@ class SocketLink:
             if not size:
                 self._lose("the peer has closed the connection")
                 return
-            self._deliver(bytes(buffer[:size]))
+            self._deliver(None if room is not None else bytes(buffer[:size]), size)
             left -= size
             if left <= 0:
                 if self._tls:
@@ -131,9 +133,12 @@ class SocketLink:
             if size < len(buffer) and not self._tls:
                 return
 
-    def _deliver(self, data: bytes) -> None:
+    def _deliver(self, data: bytes | None, size: int) -> None:
         try:
-            self._handler.data_received(data)
+            if data is not None:
+                self._handler.data_received(data)
+            elif self._large is not None:
+                self._large.room_filled(size)
         except Exception as error:  # a defect: who knows what of the data was dealt with
             self._loop.failed(f"what {self.peer} sent could not be dealt with", error)
             self._lose(f"internal error: {error!r}")

@@ -15,7 +15,7 @@ from mqclient.sockets_tasks import Future, Task
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
-READ_BUFFER = 1024 * 1024
+READ_BUFFER = 256 * 1024
 """Bytes that one call takes from a socket at most."""
 _CANCELLED_MAX = 100
 """Cancelled timers that may be kept, when they are more than the others: each call to a broker sets one of half a minute."""
@@ -53,6 +53,7 @@ class Loop:
         self._timers: list[tuple[float, int, Timer]] = []
         self._numbers = itertools.count()
         self._cancelled = 0
+        self._timers_from = 0.0
         self._wake: tuple[socket.socket, socket.socket] | None = None
 
     # --- what shall happen
@@ -69,6 +70,10 @@ class Loop:
         timer = Timer(self, function, args)
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), timer))
         return timer
+
+    def hold_timers(self, seconds: float) -> None:
+        """Call none for so long: what came while nobody turned the loop is taken in before a timer says that it did not come."""
+        self._timers_from = time.monotonic() + seconds
 
     def timer_cancelled(self) -> None:
         self._cancelled += 1
@@ -137,21 +142,17 @@ class Loop:
         return bool(self._ready or self._last)
 
     def turn(self, wait: float | None) -> None:
-        """Wait at most ``wait`` seconds (None: as long as it takes) for something to do, and do it.
-
-        Sockets come before timers: whoever was away for long shall find what arrived meanwhile before a timer says that nothing did.
-        """
+        """Wait at most ``wait`` seconds (None: as long as it takes) for something to do, and do it: sockets, then timers, then the rest."""
         if self._last:
             self.finish_turn()
-        timers = self._timers
         if self._ready:
             wait = 0.0
-        elif timers:
-            left = max(timers[0][0] - time.monotonic(), 0.0)
+        elif self._timers:
+            left = max(max(self._timers[0][0], self._timers_from) - time.monotonic(), 0.0)
             wait = left if wait is None else min(wait, left)
         for key, events in self._selector.select(wait):
             self._call(key.data, (events,))
-        if timers is not self._timers or self._timers:
+        if self._timers:
             self._call_timers()
         ready = self._ready
         for _ in range(len(ready)):
@@ -167,6 +168,8 @@ class Loop:
 
     def _call_timers(self) -> None:
         now = time.monotonic()
+        if now < self._timers_from:
+            return
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]
             function, args = timer.function, timer.args

@@ -24,6 +24,7 @@ from mqclient.protocol.connection import (
     ConnectionBroken,
     CoreConnection,
     DisconnectReceived,
+    Event,
     FrameReceived,
     ManagementReceived,
     PingSent,
@@ -239,13 +240,13 @@ class Connection:
     def data_received(self, data: bytes) -> None:
         if self.error is not None:
             return
-        try:
-            for event in self.protocol.receive_data(data, self.runtime.now()):
-                if self.error is None:
-                    self._handle(event)
-        except MalformedPacketError as error:
-            self.fail(error)
-        self.flush()
+        self._handle_all(self.protocol.receive_data(data, self.runtime.now()))
+
+    def room(self) -> memoryview | None:
+        return self.protocol.room() if self.error is None else None
+
+    def room_filled(self, size: int) -> None:
+        self._handle_all(self.protocol.room_filled(size, self.runtime.now()))
 
     def link_lost(self, reason: str) -> None:
         if self._linger is not None:
@@ -316,6 +317,15 @@ class Connection:
             self._owner.connection_lost(self, error, self._disconnect)
 
     # --- inside ---
+
+    def _handle_all(self, events: list[Event]) -> None:
+        try:
+            for event in events:
+                if self.error is None:
+                    self._handle(event)
+        except MalformedPacketError as error:
+            self.fail(error)
+        self.flush()
 
     def _handle(self, event: object) -> None:
         if isinstance(event, FrameReceived):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mqclient.errors import error_for_code
 from mqclient.protocol.channel import counted
+from mqclient.protocol.connection import PACKETS_AS_VIEWS
 from mqclient.wire import hot
 from mqclient.wire.frames import HEADER_SIZE
 from mqclient.wire.packets import (
@@ -63,7 +64,9 @@ class Incoming:
                 self._answered(NullResponse(correlation))
             return
         else:
-            packet = decode_packet(packet_type, frame[HEADER_SIZE:], protocol.version)
+            # A view stands in for the bytes of what is too large to be copied.
+            body = cast(bytes, memoryview(frame)[HEADER_SIZE:]) if packet_type in PACKETS_AS_VIEWS else frame[HEADER_SIZE:]
+            packet = decode_packet(packet_type, body, protocol.version)
             is_counted = counted(packet)
             if packet.RESPONSE:
                 # Answers count when they arrive, before whoever waits for them goes on.

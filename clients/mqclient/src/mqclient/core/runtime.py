@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from mqclient.protocol.discovery import Endpoint
 from mqclient.wire.primitives import TransportConfiguration
@@ -54,6 +54,17 @@ class LinkHandler(Protocol):
         """The peer does not read: what is written now only gathers in memory."""
 
     def link_resumed(self) -> None: ...
+
+
+@runtime_checkable
+class LargeFrames(Protocol):
+    """What a :class:`LinkHandler` may offer besides: large frames are read to where they stay.  A shell need not make use of it."""
+
+    def room(self) -> memoryview | None:
+        """Where the next bytes that come may be put, as many as there is room for; None: ``data_received`` gets them."""
+
+    def room_filled(self, size: int) -> None:
+        """So many bytes were put into the room that was asked for last."""
 
 
 class BroadcastLink(Protocol):

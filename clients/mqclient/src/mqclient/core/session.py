@@ -30,6 +30,7 @@ from mqclient.core.listeners import ListenerMethods
 from mqclient.core.message import ClientMessage
 from mqclient.core.producers import Producer
 from mqclient.core.queues import QUEUE_QUERY_ANSWERS, QueueAdministration
+from mqclient.core.readers import Readers
 from mqclient.core.restoring import Restoration
 from mqclient.core.runtime import Runtime, starts
 from mqclient.core.transactions import Transaction
@@ -79,6 +80,7 @@ class Session(ListenerMethods):
         self.uploads = LargeUploads(self)
         self.async_sends = AsyncSends(self)
         self.branches = Branches(self)
+        self.readers = Readers(self)
         self.encoded_sends: EncodedSends | None = None
         self._restoration = Restoration(self)
         self._queues = QueueAdministration(self)

@@ -17,6 +17,7 @@ from mqclient.wire.frames import (
     PREAMBLE,
     SESSION_CHANNEL,
     FrameSplitter,
+    WholeFrame,
     frame,
 )
 from mqclient.wire.packets import (
@@ -31,6 +32,8 @@ from mqclient.wire.packets import (
     DisconnectV3,
     Packet,
     Ping,
+    ReaderBodyChunk,
+    ReaderMessages,
     SubscribeTopologyV2,
     decode_packet,
     encode_packet,
@@ -39,6 +42,11 @@ from mqclient.wire.primitives import TransportConfiguration
 
 VERSION_MIN_SPOKEN = 129
 """Oldest protocol version this client speaks: that of Artemis 2.0."""
+
+PACKETS_AS_VIEWS = frozenset((ReaderMessages.TYPE, ReaderBodyChunk.TYPE))
+"""Types of packets so large that they are not copied: their frames may come in a bytearray, and their decoders keep views of it."""
+ROOM_MIN = 64 * 1024
+"""Bytes that must be missing of such a frame for the trouble to pay."""
 
 TopologyPacket = ClusterTopology | ClusterTopologyV2 | ClusterTopologyV3 | ClusterTopologyV4
 
@@ -100,7 +108,19 @@ class CoreConnection:
     is the time between pings.  ``version`` is the protocol version known from an earlier connection to the same broker, 0 when unknown.
     """
 
-    __slots__ = ("_awaiting_since", "_next_ping", "_outbound", "_period", "_received", "_splitter", "_ttl", "_ttl_ms", "broken", "version")
+    __slots__ = (
+        "_awaiting_since",
+        "_next_ping",
+        "_outbound",
+        "_period",
+        "_received",
+        "_splitter",
+        "_ttl",
+        "_ttl_ms",
+        "_whole",
+        "broken",
+        "version",
+    )
 
     def __init__(self, connection_ttl_ms: int, check_period_ms: int, version: int = 0) -> None:
         self.version = version
@@ -114,6 +134,7 @@ class CoreConnection:
         self._next_ping: float | None = None
         self._awaiting_since: float | None = None
         self._received = 0.0
+        self._whole: WholeFrame | None = None
 
     def opened(self, now: float) -> None:
         """The link is up: queues the preamble and the first ping."""
@@ -154,6 +175,7 @@ class CoreConnection:
             return events
         self._received = now
         self._awaiting_since = None
+        self._whole = None  # if there was one, it is finished with this data, or goes on without being asked for room
         unpack = HEADER.unpack_from
         for received in self._splitter.feed(data):
             _, packet_type, channel = unpack(received)
@@ -167,6 +189,33 @@ class CoreConnection:
         if self._splitter.error is not None:
             return self._break(events, self._splitter.error)
         return events
+
+    def room(self) -> memoryview | None:
+        """Where the next bytes may be put instead of giving them to :meth:`receive_data`; None: nowhere.
+
+        Only for the rest of a large frame of a kind that is handed on as a view.  Follow it by :meth:`room_filled`.
+        """
+        if self._whole is None:
+            splitter = self._splitter
+            if splitter.buffered < HEADER_SIZE:
+                return None
+            size, packet_type, _ = splitter.announced()
+            if packet_type not in PACKETS_AS_VIEWS or size - splitter.buffered < ROOM_MIN:
+                return None
+            self._whole = WholeFrame(size)
+            splitter.continue_in(self._whole)
+        return self._whole.room
+
+    def room_filled(self, size: int, now: float) -> list[Event]:
+        """So many bytes were put into the room."""
+        self._received = now
+        self._awaiting_since = None
+        received = self._splitter.fill(size)
+        if received is None:
+            return []
+        self._whole = None
+        _, packet_type, channel = HEADER.unpack_from(received)
+        return [FrameReceived(packet_type, channel, received)]
 
     def next_timer(self) -> float | None:
         """When :meth:`timer_due` wants to be called; None: not at all."""

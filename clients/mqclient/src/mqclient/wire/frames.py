@@ -11,7 +11,7 @@ Wire layout (``protocol-spec/``, chapter "Transport")::
 from __future__ import annotations
 
 import struct
-from typing import Protocol
+from typing import Protocol, cast
 
 from mqclient.errors import FrameTooLargeError, MalformedPacketError
 
@@ -51,6 +51,33 @@ class FrameSink(Protocol):
 
     def take(self) -> bytes:
         """All of it; nothing follows."""
+
+
+class WholeFrame:
+    """A :class:`FrameSink` in memory: bytes can be read to where they belong, so that a large frame is not copied again and again."""
+
+    __slots__ = ("_data", "_filled")
+
+    def __init__(self, size: int) -> None:
+        self._data = bytearray(size)
+        self._filled = 0
+
+    @property
+    def room(self) -> memoryview:
+        """Where the next bytes go."""
+        return memoryview(self._data)[self._filled :]
+
+    def filled(self, size: int) -> None:
+        """So many bytes of the room have come."""
+        self._filled += size
+
+    def append(self, data: bytes) -> None:
+        self.room[: len(data)] = data
+        self._filled += len(data)
+
+    def take(self) -> bytes:
+        """The frame; a bytearray stands in for the bytes."""
+        return cast(bytes, self._data)
 
 
 class FrameSplitter:
@@ -95,6 +122,18 @@ class FrameSplitter:
         self._buffer.clear()
         self._sunk = len(data)
         sink.append(data)
+
+    def fill(self, size: int) -> bytes | None:
+        """So many bytes have come into the :class:`WholeFrame` in which the frame goes on; the frame when it is complete."""
+        sink = self._sink
+        assert isinstance(sink, WholeFrame)
+        sink.filled(size)
+        self._sunk += size
+        if self._sunk < self._need:
+            return None
+        self._sink = None
+        self._sunk = 0
+        return sink.take()
 
     def feed(self, data: bytes) -> list[bytes]:
         """The complete frames (with their length fields) that ``data`` finishes, in order."""
