@@ -122,6 +122,14 @@ class Channel:
             self._held.extend(parts)
             self.protocol.sent_unkept(tag)
 
+    def hold_many(self, parts: Iterable[bytes], tags: Iterable[int]) -> None:
+        """As :meth:`hold`, for several frames at once."""
+        if self._transmit is not None:
+            self._held.extend(parts)
+            if self.protocol.window is not None:
+                for tag in tags:
+                    self.protocol.sent_unkept(tag)
+
     def flush_held(self) -> None:
         """Write what :meth:`hold` has gathered."""
         held = self._held

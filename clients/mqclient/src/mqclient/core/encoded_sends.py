@@ -1,7 +1,18 @@
-"""Encoded messages that a link between brokers hands on: nothing is decoded, nothing waits, each gets one answer.
+"""Encoded messages that a link between brokers or a program hands on: nothing is decoded, nothing waits, each gets one answer.
 
 The session must be one that ends with its connection (``reconnect_attempts`` 0): what was written is not kept to be sent again.  Who sends
-keeps the messages until they are answered.
+keeps the messages until they are answered.  In the layout of version 129 and later, as :func:`mqclient.wire.message.encode_message` makes
+it, through the session:
+
+- ``send_encoded(parts, size, done, address=...)``: one message;
+- ``send_batch(address, messages, done)``: many to one address, about two microseconds each, answers included.  ``done`` gets the
+  :class:`mqclient.core.batches.Batch` once all are answered or the connection is over: what was refused, and what had no answer.  Without
+  ``done`` no answers are asked for: in a transaction, whose commit (or prepare) fails when one of its messages was refused;
+- ``send_large_encoded(headers, read, size, done, address=...)``: a body that is read piece by piece;
+- ``open_encoded_sends()``: this object.  When one of them returns False, all that was given was taken, but the next is to wait for
+  ``on_room``: the peer does not read, the credits of an address are used up, or a large message is being written.
+
+What an address is owed by its credits is at most one call beyond them: batches should be smaller than ``producer_window_size``.
 
 Source: ``protocol-spec/``, chapters "Sending and delivery", "Large messages" and "Flow control".
 """
@@ -12,11 +23,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from mqclient.core.batches import Batch, BatchDone, Batches
 from mqclient.core.channel import unblocked
 from mqclient.errors import AddressFullError, IllegalStateError, LargeMessageInterruptedError, MQError
 from mqclient.protocol.credits import ProducerCredits
 from mqclient.wire.frames import HEADER, frame
-from mqclient.wire.hot import VERSION_CORRELATION, VERSION_SENDER, encode_send, encode_send_continuation, send_trailer_size
+from mqclient.wire.hot import VERSION_CORRELATION, VERSION_SENDER, encode_send, encode_send_continuation, send_frames, send_trailer_size
 from mqclient.wire.packets import CreateProducer, ProducerRequestCredits, SessionSend, SessionSendContinuation, SessionSendLarge
 
 if TYPE_CHECKING:
@@ -48,6 +60,7 @@ class EncodedSends:
         self._credits: OrderedDict[str, ProducerCredits] = OrderedDict()
         self._starved: set[str] = set()
         self._large: _LargeSend | None = None
+        self._batches = Batches(self._tell_batch)
         self._flushing = False
         self._stopped = False
         self.on_room: Callable[[], object] = _nothing
@@ -84,6 +97,25 @@ class EncodedSends:
         self._pending[correlation] = done
         trailer = encode_send(b"", self._correlates, correlation, self._sender_id, protocol.version)
         self._hold((HEADER.pack(_FRAME_OVERHEAD + size + self._trailer_size, _SEND, protocol.id), *parts, trailer), correlation)
+        if address is not None:
+            self._charge(address, size)
+        return not self._told_to_stop()
+
+    def send_batch(self, address: str | None, messages: Sequence[bytes], done: BatchDone | None) -> bool:
+        """See :meth:`mqclient.core.session.Session.send_batch`."""
+        channel = self._channel
+        protocol = self._protocol
+        first = protocol.reserve_correlations(len(messages))
+        if done is not None:
+            batch = Batch(address, messages, first, done)
+            if channel.error is not None or not messages:
+                batch.error = None if channel.error is None else unblocked("SESS_SEND", channel.error)
+                self._tell_batch(batch)
+                return channel.error is None and not self._told_to_stop()
+            self._batches.add(batch)
+        parts, size = send_frames(messages, protocol.id, first, self._sender_id, done is not None and self._correlates, protocol.version)
+        self._channel.hold_many(parts, range(first, first + len(messages)))
+        self._flush_soon()
         if address is not None:
             self._charge(address, size)
         return not self._told_to_stop()
@@ -125,6 +157,9 @@ class EncodedSends:
 
     def _hold(self, parts: Iterable[bytes], tag: int) -> None:
         self._channel.hold(parts, tag)
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if not self._flushing:
             self._flushing = True
             self._session.runtime.call_soon(self._flush)
@@ -191,7 +226,7 @@ class EncodedSends:
         """False when no encoded send has that correlation."""
         done = self._pending.pop(correlation, None)
         if done is None:
-            return False
+            return self._batches.settle(correlation, None)
         self._tell(done, None)
         return True
 
@@ -199,7 +234,7 @@ class EncodedSends:
         """False when no encoded send has that correlation."""
         done = self._pending.pop(correlation, None)
         if done is None:
-            return False
+            return self._batches.settle(correlation, error)
         self._tell(done, error)
         return True
 
@@ -221,10 +256,14 @@ class EncodedSends:
             self._tell(large.fail, error)
         for done in pending.values():
             self._tell(done, error)
+        self._batches.fail(error)
 
-    def _tell(self, done: Done, error: MQError | None) -> None:
+    def _tell_batch(self, batch: Batch) -> None:
+        self._tell(batch.told)
+
+    def _tell(self, function: Callable[..., object], *args: MQError | None) -> None:
         try:
-            done(error)
+            function(*args)
         except Exception as failure:  # one owner's defect must not keep the answers of others
             self._session.runtime.log_failure("an answer to an encoded message could not be dealt with", failure)
 

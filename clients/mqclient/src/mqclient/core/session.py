@@ -18,6 +18,7 @@ from mqclient.core.api import (
     SendAcknowledgementHandler,
 )
 from mqclient.core.async_sends import AsyncSends
+from mqclient.core.batches import BatchDone
 from mqclient.core.branches import Branches
 from mqclient.core.buffers import PriorityBuffer
 from mqclient.core.channel import Channel, closed_error
@@ -241,11 +242,16 @@ class Session(ListenerMethods):
         consumer.opened(info)
         return consumer
 
-    # --- for links between brokers ---
+    # --- encoded messages: see mqclient.core.encoded_sends ---
 
     def open_encoded_sends(self) -> EncodedSends:
-        """Prepare the session for encoded messages: it becomes the session of an anonymous producer."""
+        """Prepare the session for encoded messages: it becomes the session of an anonymous producer.
+
+        Raises ``IllegalStateError`` for a session that may outlive its connection.
+        """
         if self.encoded_sends is None:
+            if self.settings.reconnect_attempts or self.settings.failover_attempts:
+                raise IllegalStateError("encoded messages need a session that ends with its connection: set reconnect_attempts to 0")
             self.encoded_sends = EncodedSends(self, self.settings.producer_window_size, self._next_producer)
             self._next_producer += 1
         return self.encoded_sends
@@ -259,6 +265,15 @@ class Session(ListenerMethods):
         """
         sends = self.encoded_sends or self.open_encoded_sends()
         return sends.send(parts, size, done, address)
+
+    def send_batch(self, address: str | None, messages: Sequence[bytes], done: BatchDone | None) -> bool:
+        """As :meth:`send_encoded`, for many messages to one address, all of which name it; nothing is made or called for each.
+
+        ``done`` is called once with the batch, when every message was answered or the connection is over.  None asks for no answers: in
+        a transaction, whose commit fails when one of its messages was refused.  Keep batches smaller than ``producer_window_size``.
+        """
+        sends = self.encoded_sends or self.open_encoded_sends()
+        return sends.send_batch(address, messages, done)
 
     def send_large_encoded(
         self, headers: bytes, read: ReadBody, size: int, done: Done, *, address: str | None = None, was_large: bool = False

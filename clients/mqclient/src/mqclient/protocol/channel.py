@@ -53,6 +53,12 @@ class SessionChannel:
         self._async_correlation += 1
         return self._async_correlation
 
+    def reserve_correlations(self, count: int) -> int:
+        """The first of so many correlations that follow each other, as of :meth:`next_async_correlation`."""
+        first = self._async_correlation + 1
+        self._async_correlation += count
+        return first
+
     def frame(self, packet: Packet, *, remember: bool = True, tag: int = 0) -> bytes:
         """The frame of ``packet``.  With a window a counted packet is kept to be sent again, unless ``remember`` is false.
 

@@ -9,6 +9,7 @@ Source: ``protocol-spec/``, chapter "Sending and delivery".
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from mqclient.errors import MalformedPacketError
 from mqclient.wire.primitives import Reader, Writer, encode_simple_string
@@ -26,6 +27,8 @@ _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
 _SEND_130 = struct.Struct(">Bq")
 _SEND_134 = struct.Struct(">Bqi")
+_SEND_BEGIN = struct.Struct(">ibq")
+_SEND_TYPE = 71
 _RECEIVE = struct.Struct(">qi")
 _FLOW = struct.Struct(">qi")
 _ACKNOWLEDGE = struct.Struct(">qqB")
@@ -83,6 +86,30 @@ def encode_send(message: bytes, requires_response: bool, correlation_id: int, se
     if version < VERSION_NEW_ADDRESSING:
         message = to_old_layout(message)
     return message + bytes((flag,))
+
+
+def send_frames(
+    messages: Sequence[bytes], channel: int, first_correlation: int, sender_id: int, requires_response: bool, version: int
+) -> tuple[list[bytes], int]:
+    """Whole SESS_SEND frames in parts, and the bytes of all messages; correlations ascend by one.  For versions from 129 on."""
+    flag = 0xFF if requires_response else 0
+    overhead = _SEND_BEGIN.size - 4 + send_trailer_size(version)
+    begin, trailer = _SEND_BEGIN.pack, _SEND_134.pack
+    parts: list[bytes] = []
+    add = parts.append
+    total = 0
+    correlation = first_correlation
+    for message in messages:
+        size = len(message)
+        total += size
+        add(begin(overhead + size, _SEND_TYPE, channel))
+        add(message)
+        if version >= VERSION_SENDER:
+            add(trailer(flag, correlation, sender_id))
+        else:
+            add(encode_send(b"", requires_response, correlation, sender_id, version))
+        correlation += 1
+    return parts, total
 
 
 def decode_send(body: bytes, version: int) -> tuple[bytes, bool, int, int]:
