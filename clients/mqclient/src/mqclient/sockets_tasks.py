@@ -91,7 +91,7 @@ class Future(Generic[T]):
 
 
 class Task(Future[T]):
-    """A coroutine that runs in the loop.  When it fails and nobody looks at the result, the loop reports that."""
+    """A coroutine that runs in the loop.  When it fails and nobody has looked at the result, the loop is told once it is collected."""
 
     __slots__ = ("_context", "_coroutine", "_looked_at", "_to_cancel", "_waits_for")
 
