@@ -1,4 +1,4 @@
-"""The three shells over real sockets, plain and with TLS."""
+"""The shells over real sockets, plain and with TLS."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import TestCase
 
 import mqclient.asyncio
+import mqclient.sockets
 import mqclient.twisted
 from mqclient.blocking import Runner, get_runner
 from mqclient.core.api import LocatorSettings, TransportConfiguration
 from mqclient.errors import IllegalStateError, NotConnectedError, ObjectClosedError, OperationTimeoutError
+from mqclient.sockets import SocketRuntime
 from tests.integration.client.server import SocketBroker
 
 
@@ -289,7 +291,7 @@ class TlsTests(TestCase):
         self.addCleanup(stop)
 
     async def attempt(self, parameters: str) -> list[str]:
-        """What comes of it under Twisted and under asyncio."""
+        """What comes of it under Twisted, under asyncio and on plain sockets."""
         url = f"tcp://127.0.0.1:{self.broker.port}?sslEnabled=true&callTimeout=1000&{parameters}"
 
         async def main() -> list[int]:
@@ -299,6 +301,7 @@ class TlsTests(TestCase):
         for run in (
             lambda: Deferred.fromCoroutine(exchange(mqclient.twisted.server_locator(url))),
             lambda: deferToThread(lambda: asyncio.run(main())),
+            lambda: deferToThread(self.on_plain_sockets, url),
         ):
             try:
                 results.append(f"{len(await run())} messages")
@@ -307,9 +310,13 @@ class TlsTests(TestCase):
         self.flushLoggedErrors(SSL.Error)
         return results
 
+    def on_plain_sockets(self, url: str) -> list[int]:
+        with SocketRuntime() as runtime:
+            return runtime.run(exchange(mqclient.sockets.server_locator(url, runtime=runtime)), 20)
+
     async def test_trusted(self) -> None:
         await self.serve()
-        self.assertEqual(await self.attempt(f"trustStorePath={self.trust}"), ["3 messages"] * 2)
+        self.assertEqual(await self.attempt(f"trustStorePath={self.trust}"), ["3 messages"] * 3)
 
     async def test_authority_is_not_trusted(self) -> None:
         await self.serve()
@@ -318,19 +325,19 @@ class TlsTests(TestCase):
 
     async def test_certificate_of_another_host(self) -> None:
         await self.serve("elsewhere.example.org")
-        self.assertEqual(await self.attempt(f"trustStorePath={self.trust}"), ["NotConnectedError"] * 2)
-        self.assertEqual(await self.attempt(f"trustStorePath={self.trust}&verifyHost=false"), ["3 messages"] * 2)
-        self.assertEqual(await self.attempt("trustAll=true"), ["3 messages"] * 2)
+        self.assertEqual(await self.attempt(f"trustStorePath={self.trust}"), ["NotConnectedError"] * 3)
+        self.assertEqual(await self.attempt(f"trustStorePath={self.trust}&verifyHost=false"), ["3 messages"] * 3)
+        self.assertEqual(await self.attempt("trustAll=true"), ["3 messages"] * 3)
 
     async def test_verification_without_host_name_still_wants_the_authority(self) -> None:
         await self.serve("elsewhere.example.org")
-        self.assertEqual(await self.attempt(f"trustStorePath={self.stranger}&verifyHost=false"), ["NotConnectedError"] * 2)
+        self.assertEqual(await self.attempt(f"trustStorePath={self.stranger}&verifyHost=false"), ["NotConnectedError"] * 3)
 
     async def test_client_certificate(self) -> None:
         await self.serve(mutual=True)
         trust = f"trustStorePath={self.trust}"
-        self.assertEqual(await self.attempt(f"{trust}&keyStorePath={self.client_store}&keyStorePassword=pw"), ["3 messages"] * 2)
-        self.assertEqual(await self.attempt(f"{trust}&keyStorePath={self.client_pem}"), ["3 messages"] * 2)
+        self.assertEqual(await self.attempt(f"{trust}&keyStorePath={self.client_store}&keyStorePassword=pw"), ["3 messages"] * 3)
+        self.assertEqual(await self.attempt(f"{trust}&keyStorePath={self.client_pem}"), ["3 messages"] * 3)
         self.assertNotIn("3 messages", await self.attempt(trust))
 
     async def test_protocols_and_suites(self) -> None:
@@ -343,25 +350,25 @@ class TlsTests(TestCase):
             "enabledCipherSuites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
             "enabledCipherSuites=ECDHE-ECDSA-AES128-GCM-SHA256,TLS_AES_128_GCM_SHA256&enabledProtocols=TLSv1.2",
         ):
-            self.assertEqual(await self.attempt(trust + parameters), ["3 messages"] * 2, parameters)
-            negotiated.append(self.broker.negotiated[-2:])
-        self.assertEqual([version for version, _ in negotiated[0]], ["TLSv1.2"] * 2)
-        self.assertEqual([version for version, _ in negotiated[1]], ["TLSv1.3"] * 2)
-        self.assertEqual(negotiated[2], [("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")] * 2)
-        self.assertEqual(negotiated[3], [("TLSv1.2", "ECDHE-ECDSA-AES128-GCM-SHA256")] * 2)
+            self.assertEqual(await self.attempt(trust + parameters), ["3 messages"] * 3, parameters)
+            negotiated.append(self.broker.negotiated[-3:])
+        self.assertEqual([version for version, _ in negotiated[0]], ["TLSv1.2"] * 3)
+        self.assertEqual([version for version, _ in negotiated[1]], ["TLSv1.3"] * 3)
+        self.assertEqual(negotiated[2], [("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")] * 3)
+        self.assertEqual(negotiated[3], [("TLSv1.2", "ECDHE-ECDSA-AES128-GCM-SHA256")] * 3)
         for parameters in (
             "enabledProtocols=TLSv1.4",
             "enabledProtocols=TLSv1.1,TLSv1.3",
             "enabledCipherSuites=TLS_NOBODY_KNOWS",
             "enabledCipherSuites=TLS_AES_128_GCM_SHA256&enabledProtocols=TLSv1.2",
         ):
-            self.assertEqual(await self.attempt(trust + parameters), ["NotConnectedError"] * 2, parameters)
+            self.assertEqual(await self.attempt(trust + parameters), ["NotConnectedError"] * 3, parameters)
 
     async def test_one_suite_of_the_newest_version(self) -> None:
         """Among those only OpenSSL's own interface can choose."""
         await self.serve()
         results = await self.attempt(f"trustStorePath={self.trust}&enabledCipherSuites=TLS_AES_128_GCM_SHA256")
-        self.assertEqual(results, ["3 messages", "NotConnectedError"])
+        self.assertEqual(results, ["3 messages", "NotConnectedError", "NotConnectedError"])
         self.assertEqual(self.broker.negotiated, [("TLSv1.3", "TLS_AES_128_GCM_SHA256")])
 
     async def test_revoked_certificate(self) -> None:
@@ -369,9 +376,9 @@ class TlsTests(TestCase):
         nothing, all_revoked = self.revocations(), self.revocations(self.server_serial)
         for kind in ("", "&verifyHost=false"):
             trust = f"trustStorePath={self.trust}{kind}&crlPath="
-            self.assertEqual(await self.attempt(f"{trust}{nothing}"), ["3 messages"] * 2)
-            self.assertEqual(await self.attempt(f"{trust}{all_revoked}"), ["NotConnectedError"] * 2)
-            self.assertEqual(await self.attempt(f"{trust}{self.trust}"), ["NotConnectedError"] * 2)
+            self.assertEqual(await self.attempt(f"{trust}{nothing}"), ["3 messages"] * 3)
+            self.assertEqual(await self.attempt(f"{trust}{all_revoked}"), ["NotConnectedError"] * 3)
+            self.assertEqual(await self.attempt(f"{trust}{self.trust}"), ["NotConnectedError"] * 3)
 
     def revocations(self, *serials: int) -> Path:
         """A file that says which certificates of the authority are not valid any more."""
@@ -395,4 +402,4 @@ class TlsTests(TestCase):
             f"{trust}&keyStorePath={self.trust}",
             "trustStorePath=/does/not/exist",
         ):
-            self.assertEqual(await self.attempt(parameters), ["NotConnectedError"] * 2, parameters)
+            self.assertEqual(await self.attempt(parameters), ["NotConnectedError"] * 3, parameters)
