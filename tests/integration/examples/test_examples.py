@@ -23,6 +23,7 @@ SAYS = {
     "first_message": r"Hello from Python\n",
     "large_message": r"bytes announced: 5000000\nthe same content: True\n",
     "lookup": r"a job\n",
+    "plain_sockets": r"sent: 1000, refused: 0, unanswered: 0\nreceived: 1000\n",
     "priority_and_delay": r".*: urgent .*\n.*: not urgent .*\n.*: half a second later .*\n",
     "publish_subscribe": r"subscriber 0 read: extra, extra\nsubscriber 1 read: extra, extra\n",
     "queue_messages": r"TextMessage an order .*\nBytesMessage .*\nMapMessage .*\nStreamMessage .*\nObjectMessage \{'nested': .*\n",

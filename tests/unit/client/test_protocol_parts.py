@@ -80,33 +80,6 @@ class ProducerCreditTests(SynchronousTestCase):
         credits.spend(100)
         self.assertEqual(credits.request(10), 500)
 
-    @given(st.integers(2, 10_000), st.lists(st.tuples(st.integers(1, 40_000), st.booleans()), max_size=40))
-    def test_who_sends_before_the_credits_come_gets_out_of_debt(self, window: int, sends: list[tuple[int, bool]]) -> None:
-        credits = ProducerCredits(window)
-        credits.balance = window
-        arriving: list[int] = []
-
-        def ask(size: int) -> None:
-            asked = credits.request(size)
-            self.assertGreaterEqual(asked, 0)
-            if asked:
-                arriving.append(asked)
-
-        for size, answered in sends:
-            ask(size)
-            credits.balance -= size
-            if answered and arriving:
-                credits.granted(arriving.pop(0))
-                if credits.balance <= 0:
-                    ask(0)
-        while arriving:
-            credits.granted(arriving.pop(0))
-        if credits.balance <= 0:
-            ask(0)
-            self.assertTrue(arriving)
-            credits.granted(arriving.pop(0))
-        self.assertGreater(credits.balance, 0)
-
     def test_refusal_is_told_once_and_empties_the_balance(self) -> None:
         credits = ProducerCredits(1000)
         credits.refused(credits.request(100))
