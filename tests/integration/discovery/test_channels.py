@@ -12,6 +12,7 @@ from twisted.trial.unittest import TestCase
 from mqclient.asyncio import AsyncioRuntime
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.discovery import JGroupsEndpoint
+from mqclient.sockets import SocketRuntime
 from tests.integration.discovery.test_multicast import QuietRuntime, free_port, until
 
 
@@ -32,6 +33,11 @@ def free_range(size: int) -> int:
 
 
 class QuietAsyncioRuntime(AsyncioRuntime):
+    def log_warning(self, text: str) -> None:
+        pass
+
+
+class QuietSocketRuntime(SocketRuntime):
     def log_warning(self, text: str) -> None:
         pass
 
@@ -91,6 +97,30 @@ class ChannelTests(TestCase):
             self.addCleanup(runtime.open_broadcast(endpoint, None).close)
         error = self.assertRaises(NotConnectedError, runtimes[4].open_broadcast, endpoint, None)
         self.assertIn(f"no free port from {self.ports} to {self.ports + 3}", str(error))
+
+    def test_plain_sockets(self) -> None:
+        runtimes = [QuietSocketRuntime() for _ in range(2)]
+        for runtime in runtimes:
+            self.addCleanup(runtime.close)
+        for endpoint in (
+            self.tcp(f'<TCPPING initial_hosts="127.0.0.1[{self.ports}]" port_range="3"/>'),
+            self.tcp('<FILE_PING location="../file.ping.dir"/>'),
+        ):
+            heard: list[bytes] = []
+            sender = runtimes[0].open_broadcast(endpoint, None)
+            listener = runtimes[1].open_broadcast(endpoint, lambda data, source, heard=heard: heard.append(data))
+            for _ in range(500):
+                sender.send(b"hello")
+                for runtime in runtimes:
+                    runtime.pump(0.005)
+                if heard:
+                    break
+            self.assertEqual(set(heard), {b"hello"})
+            listener.close()
+            sender.close()
+            for runtime in runtimes:
+                runtime.pump(0.02)
+        self.assertEqual(list((self.folder / "file.ping.dir" / "channel").iterdir()), [])
 
     def test_asyncio(self) -> None:
         asyncio.run(self.talk())

@@ -12,6 +12,7 @@ from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase
 
 import mqclient.asyncio
+import mqclient.sockets
 import mqclient.twisted
 from mqbroker.cluster.broadcast import BroadcastGroup
 from mqbroker.cluster.discovery import DiscoveryGroup
@@ -23,6 +24,7 @@ from mqclient.errors import ConnectionTimedOutError
 from mqclient.jms import ConnectionFactory, JMSException
 from mqclient.protocol import discovery
 from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint
+from mqclient.sockets import SocketRuntime
 from tests.integration.client.server import SocketBroker
 from tests.integration.client.test_shells import exchange
 from tests.integration.discovery.test_channels import free_range
@@ -83,6 +85,18 @@ class ClientTests(TestCase):
             return await exchange(mqclient.asyncio.server_locator(self.url()))
 
         self.assertEqual(await deferToThread(lambda: asyncio.run(main())), [1, 2, 3])
+
+    async def test_plain_sockets(self) -> None:
+        self.announce()
+        endpoint = self.jgroups()
+        self.announce(endpoint)
+        jgroups = f"jgroups://{endpoint.channel}?file={endpoint.file}&initialWaitTimeout=5000"
+
+        def main() -> list[list[int]]:
+            with SocketRuntime() as runtime:
+                return [runtime.run(exchange(mqclient.sockets.server_locator(url, runtime=runtime)), 20) for url in (self.url(), jgroups)]
+
+        self.assertEqual(len(await deferToThread(main)), 2)
 
     async def test_blocking_and_jms(self) -> None:
         self.announce()
