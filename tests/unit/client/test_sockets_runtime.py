@@ -498,7 +498,7 @@ class CoreTests(SynchronousTestCase):
 
     def test_a_broker_that_falls_silent_is_noticed(self) -> None:
         broker = ScriptedBroker()
-        session = self.open(broker, connection_ttl=60, client_failure_check_period=20, call_timeout=20_000)
+        session = self.open(broker, connection_ttl=400, client_failure_check_period=100, call_timeout=20_000)
         broker.silent.update((Ping, QueueQuery))
         with self.assertRaises(Exception) as caught:
             self.runtime.run(session.queue_query("q"), 20)
