@@ -216,6 +216,8 @@ class Administration:
         for consumer in list(queue.consumers()):
             queue.remove_consumer(consumer)
             consumer.queue_deleted()
+        if queue.log is not None:
+            core.on_log_gone(queue)
         self._removal.drop_all(queue)
         for observer in core.observers:
             observer.queue_removed(queue)

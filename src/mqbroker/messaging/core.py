@@ -129,6 +129,10 @@ class MessagingCore:
         """Told of consumers that come (True) and go, while there are queues of other brokers."""
         self.on_settings: Callable[[], object] = lambda: None
         """Told when address settings have changed."""
+        self.reader_queues: dict[Queue, None] = {}
+        """The queues that have readers."""
+        self.on_log_gone: Callable[[Queue], object] = lambda queue: None
+        """Told of queues that were read by message id and are deleted."""
         self.stamps_arrival = False
         """Does any address ask for ingress timestamps?"""
         self._caches: dict[str, DuplicateIdCache] = {}

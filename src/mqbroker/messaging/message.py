@@ -190,6 +190,12 @@ class Message:
             copy.large = self.large
         return copy
 
+    def renumber(self, message_id: int) -> None:
+        """Change the id of a message that no store knows yet."""
+        at = self.headers
+        self.buffer = b"".join((self.buffer[:at], _I64.pack(message_id), self.buffer[at + 8 :]))
+        self.message_id = message_id
+
     def take_content(self, other: Message) -> None:
         """Become what ``other`` says, before anything has been routed."""
         self.buffer = other.buffer

@@ -16,6 +16,7 @@ from mqbroker.messaging.diverts import Diverts
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.readers import Readers
 from mqbroker.messaging.reapers import ExpiryReaper, UsageReaper
 from mqbroker.messaging.redistribution import Redistribution
 from mqbroker.messaging.removal import Removal
@@ -54,6 +55,8 @@ class Messaging:
         self.core.on_settings = self.redistribution.settings_changed
         self.core.routing.on_connected = self.redistribution.consumer_appeared
         self.branches = Branches(self.core, self.settlement)
+        self.readers = Readers(self.core, self.sending)
+        self.core.on_log_gone = self.readers.queue_deleted
         self.expiry_reaper = ExpiryReaper(self.core, self.settlement)
         self.usage_reaper = UsageReaper(self.core, self.administration, removed)
         self.disk_guard = None if disk_space is None else DiskGuard(self.core, disk_space)
@@ -87,6 +90,7 @@ class Messaging:
             if cache is not None:
                 cache.restore(known.duplicate_id, known.record_id)
         self.branches.restore(recovered, queues, held)
+        self.readers.restore(recovered.settings, queues)
         self.diverts.restore(recovered.settings)
         return count
 
@@ -116,6 +120,7 @@ class Messaging:
 
     def start(self) -> None:
         """Begin the periodic work."""
+        self.readers.start()
         self.usage_reaper.sweep_at_start()
         self.expiry_reaper.start()
         self.usage_reaper.start()
@@ -127,6 +132,7 @@ class Messaging:
         self.expiry_reaper.stop()
         self.usage_reaper.stop()
         self.branches.stop()
+        self.readers.stop()
         self.redistribution.stop()
         self.core.awaited.stop()
         if self.disk_guard is not None:

@@ -228,6 +228,31 @@ class QueuePages:
         """Read a piece although nobody waits for it, when there is nothing else to look through; false when there was no need."""
         return not self._queue.references.count and self.read_piece()
 
+    def readers(self) -> Iterator[tuple[str, PageReader]]:
+        """By the address of the pages."""
+        for paging, reader in self.sources:
+            yield paging.folder.address, reader
+
+    def take_scheduled(self, name: str, entry: PagedMessage) -> None:
+        """A message in the pages of this address, that was looked at, comes into memory until its time has come."""
+        for paging, reader in self.sources:
+            if paging.folder.address == name:
+                reader.take(entry.message)
+                self._enter(paging, entry)
+
+    def settle_until(self, key: int) -> Iterator[int]:
+        """Be done with what is in pages up to this key (see ``PagedRows``), a bounded number of messages for each that is given."""
+        store = self._core.store
+        for _, reader in list(self.sources):
+            more = True
+            while more and not self._queue.deleted:
+                batch = store.begin()
+                messages, more = batch.acknowledge_until(reader, key)
+                self._queue.paged -= messages
+                self._queue.messages_acknowledged += messages
+                store.commit(batch)
+                yield messages
+
     def look_on(self, readers: dict[str, PageReader]) -> list[PagedMessage] | None:
         """The next piece for a browser, which has come as far as ``readers`` (by address) say; None at the end."""
         for paging, reader in self.sources:

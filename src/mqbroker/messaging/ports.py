@@ -75,6 +75,32 @@ class PagedMessage(NamedTuple):
     scheduled: int | None
 
 
+class PagedRows(NamedTuple):
+    """Messages of a queue in a piece of a page, in columns; nothing of them is decoded.
+
+    ``keys`` ascend: each is the message's id, or that of an earlier message if that is greater.  ``counts`` (deliveries), ``bodies`` (of
+    large messages) and ``scheduled`` are by the row; what is scheduled has its place and the time that the store was told, -1 when that is
+    nothing but what the message says.
+    """
+
+    keys: list[int]
+    ids: list[int]
+    buffers: list[bytes]
+    counts: dict[int, int]
+    bodies: dict[int, LargeBody]
+    scheduled: dict[int, tuple[PagePlace, int]]
+
+
+class PageScan(Protocol):
+    """Looks through what a queue has in the pages of an address, and takes nothing of it."""
+
+    def copy(self) -> PageScan:
+        """One that stands at the same place."""
+
+    def read(self, after: int = 0) -> PagedRows | None:
+        """The next piece; pages with nothing but keys up to ``after`` may be left out.  None at the end, where more may come later."""
+
+
 class PageReader(Protocol):
     """How far a queue has read in the pages of an address; each message is read once."""
 
@@ -87,6 +113,9 @@ class PageReader(Protocol):
 
     def look(self, other: PageReader | None = None) -> PageReader:
         """One that takes nothing of what it reads: ``other`` if that has come further, else a new one that stands at the same place."""
+
+    def scan(self) -> PageScan:
+        """A scan that begins where this reader stands."""
 
     def take(self, message: Message) -> None:
         """The queue takes a message that was looked at and that it has not read yet; it will not be read again."""
@@ -249,6 +278,12 @@ class StoreBatch(Protocol):
 
     def acknowledge_unread(self, reader: PageReader) -> int:
         """Everything that ``reader`` has still to read is done with, as far as it is durable.  Returns the number of messages."""
+
+    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool]:
+        """A piece of what ``reader`` has still to read is done with, up to this key (see :class:`PagedRows`).
+
+        Returns the number of messages, and whether there may be more.  Nothing else may read from the queue's pages meanwhile.
+        """
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None: ...
 

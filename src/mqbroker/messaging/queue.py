@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.definitions import QueueDefinition
     from mqbroker.messaging.paging import QueuePages
     from mqbroker.messaging.ports import Cancellable, Clock
+    from mqbroker.messaging.readers import ReaderLog
     from mqbroker.messaging.turn import Deliverable, Turn
 
 
@@ -61,6 +62,7 @@ class Queue:
         "filter",
         "groups",
         "idle_since_ms",
+        "log",
         "marked",
         "messages_acknowledged",
         "messages_added",
@@ -111,6 +113,8 @@ class Queue:
         self.paged = 0
         """Messages in pages that were not read yet."""
         self.pages: QueuePages | None = None
+        self.log: ReaderLog | None = None
+        """Set while somebody reads the queue by message id."""
         self.paused = False
         self.deleted = False
         self.marked = False
@@ -172,6 +176,11 @@ class Queue:
     def has_matching_consumer(self, message: Message) -> bool:
         """Is there a consumer that would take ``message``?"""
         return any(consumer.filter is None or consumer.filter.matches(message) for consumer in self.consumers())
+
+    @property
+    def has_readers(self) -> bool:
+        """Are there readers, whose messages nobody else may take?"""
+        return self.log is not None and bool(self.log.readers)
 
     @property
     def expires(self) -> bool:

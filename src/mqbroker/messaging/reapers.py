@@ -70,7 +70,7 @@ class ExpiryReaper(Periodic):
         for queue in list(self._core.queues.values()):
             references = queue.references
             ahead = queue.pages is not None and not queue.consumer_count
-            if not queue.expires or not (references.expiring or ahead):
+            if not queue.expires or queue.has_readers or not (references.expiring or ahead):
                 continue
             # A queue of a million messages that never expire is looked through once, not every time.
             references.expiring = False
@@ -141,7 +141,7 @@ class UsageReaper(Periodic):
     def sweep_at_start(self) -> None:
         """Before anybody connects: empty auto-delete queues and unbound auto-created addresses go at once."""
         for queue in list(self._core.queues.values()):
-            if queue.definition.auto_delete and not queue.message_count and not queue.arriving:
+            if queue.definition.auto_delete and not queue.message_count and not queue.arriving and not queue.has_readers:
                 self._administration.delete_queue(queue, keep_address=True)
         for address in list(self._core.addresses.values()):
             if address.auto_created and address.settings.auto_delete_addresses and not address.queues:
@@ -149,7 +149,7 @@ class UsageReaper(Periodic):
 
     def _queue_unused(self, queue: Queue) -> bool:
         definition = queue.definition
-        if not definition.auto_delete or queue.consumer_count or queue.arriving or definition.internal:
+        if not definition.auto_delete or queue.consumer_count or queue.arriving or definition.internal or queue.has_readers:
             return False
         allowed = definition.auto_delete_message_count
         if allowed >= 0 and queue.message_count > allowed:

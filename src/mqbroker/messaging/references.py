@@ -134,6 +134,15 @@ class ReferenceList:
         self.count = 0
         self.expiring = False
 
+    def take_over(self, other: ReferenceList) -> None:
+        """Become what ``other`` was, which nobody uses any more.  Cursors stay where they stand."""
+        self._levels = other._levels
+        self._mask = other._mask
+        self._next_order = other._next_order
+        self._first_order = other._first_order
+        self.count = other.count
+        self.expiring = other.expiring
+
     @property
     def next_order(self) -> int:
         """The order of the next reference that comes."""

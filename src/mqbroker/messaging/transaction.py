@@ -69,12 +69,14 @@ class Transaction:
         if self.prepared is not None:
             self._end_branch(batch, commit=True)
             stored = True
+        elif core.reader_queues or core.paging.addresses:
+            self._number_anew(core)
         for message, references in self.sends:
             if self.prepared is None:
                 kept, waiting = core.paging.store(batch, message, references)
                 stored = stored or kept
             else:
-                waiting = self._page_prepared(core, batch, message, references)
+                waiting = self._show_prepared(core, batch, message, references)
             if waiting or not references:
                 visible.append((message, waiting))
         self.sends = visible
@@ -146,15 +148,30 @@ class Transaction:
             outcome = BranchState.COMMITTED if commit else BranchState.ROLLED_BACK
             batch.put_branch(BranchRecord(record.branch_id, record.xid, outcome, record.time_ms))
 
+    def _number_anew(self, core: MessagingCore) -> None:
+        """Ids ascend in pages, and on queues with readers, in the order in which messages become visible: that is now."""
+        for message, references in self.sends:
+            account = message.account
+            if (account is not None and account.paging is not None) or any(each.queue.has_readers for each in references):
+                message.renumber(core.store.next_id())
+
     @staticmethod
-    def _page_prepared(core: MessagingCore, batch: StoreBatch, message: Message, references: list[Reference]) -> list[Reference]:
-        """A message that the preparation has stored goes to the pages of its address, if that pages.  Returns what is to be delivered."""
-        if not core.paging.page(batch, message, references):
+    def _show_prepared(core: MessagingCore, batch: StoreBatch, message: Message, references: list[Reference]) -> list[Reference]:
+        """A message that the preparation has stored goes on with a new id where ids have to ascend.  Returns what is to be delivered."""
+        account = message.account
+        pages = account is not None and core.store.pager is not None and core.paging.wanted(account)
+        if account is None or not (pages or any(each.queue.has_readers for each in references)):
             return references
+        copy = message.duplicate(core.store.next_id())
+        fresh = [Reference(copy, each.queue, each.scheduled) for each in references]
+        for reference in fresh:
+            core.hold(reference, account)
+        _, waiting = core.paging.store(batch, copy, fresh)
         for reference in references:
             if is_stored(reference) and not reference.queue.deleted:
                 batch.acknowledge(reference.queue.queue_id, message)
-        return []
+            core.let_go(reference)
+        return waiting
 
     @staticmethod
     def _stored(sends: list[tuple[Message, list[Reference]]]) -> Iterator[tuple[Message, list[Reference]]]:

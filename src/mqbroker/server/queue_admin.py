@@ -11,7 +11,7 @@ from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
 from mqbroker.server.naming import Naming, split_qualified
 from mqbroker.server.session_consumers import COSTLY_FILTER_LENGTH
-from mqclient.errors import QueueDoesNotExistError
+from mqclient.errors import IllegalStateError, QueueDoesNotExistError
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_NEW_ADDRESSING
 from mqclient.wire.message import encode_message
@@ -154,6 +154,8 @@ class SessionAdministration:
         session.permissions.check(
             "deleteDurableQueue" if queue.definition.durable else "deleteNonDurableQueue", queue.definition.address, queue.name
         )
+        if queue.has_readers and queue not in session.connection.temporary_queues:
+            raise IllegalStateError(f"AMQ229907: queue {queue.name} has readers, which have to be removed before it is deleted")
         self._administration.delete_queue(queue)
         session.connection.temporary_queues.pop(queue, None)
         session.reply_null(-1, self._server.store.ticket())

@@ -280,6 +280,8 @@ class SessionSends:
             raise upload.refused
         assert body is not None
         body.complete()
+        # What becomes visible later has the greater id.
+        content.message_id = self._server.store.next_id()
         if body_size >= 0:
             content.properties[keys.KEY_LARGE_SIZE] = (LONG, body_size)
         message = Message.of(content, body)

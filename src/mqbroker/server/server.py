@@ -81,6 +81,7 @@ class Server:
         """Metrics of parts that come and go, such as links to other brokers."""
         self.health_checks: list[Callable[[], str | None]] = []
         """Each tells in one line what is not well, or None; any line makes the broker not ready."""
+        messaging.readers.tell = lambda text: log.info("{text}", text=text)
         security.on_denied = self.notifications.permission_denied
         self.management: ManagementHandler | None = None
         self.cluster: ClusterPort | None = None

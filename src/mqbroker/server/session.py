@@ -17,6 +17,7 @@ from mqbroker.server.control import SessionControl
 from mqbroker.server.limits import check_control_size
 from mqbroker.server.permissions import SessionPermissions
 from mqbroker.server.queue_admin import SessionAdministration
+from mqbroker.server.readers import SessionReaders
 from mqbroker.server.sends import SessionSends
 from mqbroker.server.session_consumers import SessionConsumers
 from mqbroker.server.xa import SessionBranches
@@ -56,6 +57,7 @@ _HANDLERS: _Table = {
         ("acknowledgements", SessionAcknowledgements.HANDLERS),
         ("administration", SessionAdministration.HANDLERS),
         ("branches", SessionBranches.HANDLERS),
+        ("readers", SessionReaders.HANDLERS),
         ("control", SessionControl.HANDLERS),
     )
     for packet_type, handler in table.items()
@@ -106,6 +108,7 @@ class ServerSession:
         "name",
         "permissions",
         "pre_acknowledge",
+        "readers",
         "reattachable",
         "sends",
         "server",
@@ -144,6 +147,7 @@ class ServerSession:
         self.acknowledgements = SessionAcknowledgements(self)
         self.administration = SessionAdministration(self)
         self.branches = SessionBranches(self)
+        self.readers = SessionReaders(self)
         self.control = SessionControl(self)
         self._unconfirmed_max = UNCONFIRMED_MAX + 2 * (0 if self.window is None else self.window.size)
         self._check_kept_at = _KEPT_STEP
@@ -225,6 +229,11 @@ class ServerSession:
         size, self._counted_size = self._counted_size, 0
         self.context.run(ticket, self._send_reply, packet, size)
 
+    def reply_frame(self, data: bytes) -> None:
+        """As :meth:`reply`, for an answer that is a whole frame, of a packet that counts."""
+        size, self._counted_size = self._counted_size, 0
+        self.context.run(0, self._send_reply_frame, data, size)
+
     def reply_null(self, correlation_id: int | None = -1, ticket: int = 0) -> None:
         self.reply(NullResponse(correlation_id), ticket)
 
@@ -277,6 +286,14 @@ class ServerSession:
             self._count(counted_size)
         if not self.connection.closed:
             self.send(packet)
+
+    def _send_reply_frame(self, data: bytes, counted_size: int) -> None:
+        if counted_size:
+            self._count(counted_size)
+        if not self.connection.closed:
+            if self.window is not None:
+                self._remember(data)
+            self.connection.send_frame(data)
 
     # --- confirmation window
 

@@ -11,6 +11,7 @@ from mqbroker.server.browsing import BrowsingConsumer
 from mqbroker.server.consumers import ServerConsumer, disconnect
 from mqbroker.server.naming import split_qualified
 from mqclient.errors import (
+    IllegalStateError,
     InvalidQueueConfigurationError,
     MaxConsumerLimitExceededError,
     MQError,
@@ -59,6 +60,11 @@ class SessionConsumers:
         filter = parse_filter(packet.filter_string)
         if filter is not None and len(filter.text) > COSTLY_FILTER_LENGTH:
             session.connection.yield_turn()
+        if not packet.browse_only and queue.has_readers:
+            raise IllegalStateError(
+                f"AMQ229907: queue {queue.name} has readers ({', '.join(queue.log.readers) if queue.log else ''}): "
+                "only browsers may look at it as long as it has"
+            )
         limit = queue.definition.max_consumers
         if not packet.browse_only and 0 <= limit <= queue.consumer_count:
             raise MaxConsumerLimitExceededError(

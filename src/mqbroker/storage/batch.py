@@ -180,6 +180,12 @@ class FileBatch(StoreBatch):
         self._page_work().acknowledged.extend(ranges)
         return sum(messages for _, _, _, messages, _ in ranges)
 
+    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool]:
+        ranges, messages, more = reader.unread_until(key)  # type: ignore[attr-defined]
+        if messages:
+            self._page_work().acknowledged.extend(ranges)
+        return messages, more
+
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
         if message.store_state.__class__ is PagePlace:
             self._page_detail(queue_id, message, count, None)

@@ -36,6 +36,9 @@ class MemoryBatch:
     def acknowledge_unread(self, reader: PageReader) -> int:
         raise NotImplementedError("this store has no pages")
 
+    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool]:
+        return 0, False
+
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
         self.work = True
 

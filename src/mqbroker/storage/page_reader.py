@@ -11,6 +11,7 @@ from mqbroker.messaging.ports import PagedMessage, PagePlace, PageReader
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filesystem import FileSystem
 from mqbroker.storage.page_compression import decompress
+from mqbroker.storage.page_scan import FilePageScan, ScannedPiece, scan_piece, scan_until
 from mqbroker.storage.pages import has_bit, set_bits
 from mqbroker.storage.restore import address_of
 from mqclient.errors import MalformedPacketError
@@ -97,6 +98,7 @@ class PageFiles:
         self._on_damage = on_damage
         self._cache: OrderedDict[tuple[int, int], Piece] = OrderedDict()
         self._cached = 0
+        self._scanned: OrderedDict[tuple[int, int], ScannedPiece] = OrderedDict()
         self._addresses: dict[bytes, str] = {}
 
     def piece(self, page: Page, offset: int) -> Piece | None:
@@ -125,15 +127,31 @@ class PageFiles:
         """The page is gone."""
         for key in [key for key in self._cache if key[0] == page.number]:
             self._cached -= self._cache.pop(key)[2]
+        for key in [key for key in self._scanned if key[0] == page.number]:
+            del self._scanned[key]
 
     def _read(self, page: Page, offset: int) -> Piece:
+        contents, end, size = self.contents(page, offset)
+        entries: list[Entry] = []
+        for content in contents:
+            for index, record in page_records(content):
+                entry = self._entry(page, index, record)
+                if entry is not None:
+                    entries.append(entry)
+        return entries, end, size
+
+    def contents(self, page: Page, offset: int) -> tuple[list[memoryview], int, int]:
+        """The contents of the frames that begin at ``offset``, the offset that follows, and the bytes read.
+
+        Raises JournalDamagedError, OSError, StorageFormatError.
+        """
         limit = page.readable_end - offset
         data = self._file_system.read(page.path, offset, min(PIECE_SIZE, limit))
         length = frame_end(data)
         if len(data) < length <= limit:
             data = self._file_system.read(page.path, offset, length)
         view = memoryview(data)
-        entries: list[Entry] = []
+        contents: list[memoryview] = []
         at = 0
         while at < len(data):
             frame = frame_at(view, at, page.seed, offset)
@@ -143,12 +161,31 @@ class PageFiles:
                 end = min(at + max(frame_end(view[at : at + FRAME_HEADER_SIZE]), 1), len(data))
                 ids = claimed_ids(data, at, end)
                 raise JournalDamagedError(page.path, offset + at, ids, "a page cannot be read: no valid frame")
-            for index, record in page_records(frame.content):
-                entry = self._entry(page, index, record)
-                if entry is not None:
-                    entries.append(entry)
+            contents.append(frame.content)
             at = frame.end
-        return entries, offset + at, len(data)
+        return contents, offset + at, len(data)
+
+    def scanned(self, page: Page, offset: int) -> ScannedPiece | None:
+        """As :meth:`piece`, without a message for each entry."""
+        key = (page.number, offset)
+        found = self._scanned.get(key)
+        if found is not None:
+            self._scanned.move_to_end(key)
+            return found
+        try:
+            contents, end, size = self.contents(page, offset)
+            piece = scan_piece(contents, end)
+        except JournalDamagedError as error:
+            self._on_damage(error)
+            return None
+        except (OSError, StorageFormatError) as error:
+            self._on_damage(JournalDamagedError(page.path, offset, (), f"a page cannot be read: {error}"))
+            return None
+        if size <= CACHED_BYTES_MAX // 4:
+            self._scanned[key] = piece
+            if len(self._scanned) > CACHED_BYTES_MAX // PIECE_SIZE:
+                self._scanned.popitem(last=False)
+        return piece
 
     def _entry(self, page: Page, index: int, record: MessageRecord) -> Entry | None:
         body = None
@@ -169,7 +206,7 @@ class PageFiles:
 class FilePageReader:
     """See :class:`mqbroker.messaging.ports.PageReader`."""
 
-    __slots__ = ("_files", "_folder", "_looks", "_page", "_queue_id", "offset", "position")
+    __slots__ = ("_files", "_folder", "_greatest", "_looks", "_page", "_queue_id", "offset", "position")
 
     def __init__(self, files: PageFiles, folder: Folder, queue_id: int, looks: bool = False) -> None:
         self._files = files
@@ -180,6 +217,8 @@ class FilePageReader:
         self.offset = HEADER_SIZE
         self.position = 0
         """Index of the first message that was not read, in the page where the reader stands."""
+        self._greatest = 0
+        """The greatest message id before that place, as far as :meth:`unread_until` has passed messages."""
 
     def read(self) -> list[PagedMessage] | None:
         queue = self._find()
@@ -208,6 +247,22 @@ class FilePageReader:
         reader._page, reader.offset, reader.position = self._page, self.offset, self.position
         return reader
 
+    def scan(self) -> FilePageScan:
+        return FilePageScan(self._files, self._folder, self._queue_id, self._page, self.offset, self._greatest)
+
+    def unread_until(self, key: int) -> tuple[list[tuple[PageQueue, int, int, int, int]], int, bool]:
+        """As :meth:`unread` for what a scan gives up to ``key``, and for one page: (ranges, messages, is there more?)."""
+        queue = self._find()
+        if queue is None:
+            return [], 0, False
+        end = scan_until(self._files, queue, self.offset, self.position, key, self._greatest)
+        if end is None:
+            return [], 0, False
+        found = list(_ranges(queue, self.position, end.first, end.messages, end.durable))
+        self.offset, self.position = end.offset, end.first
+        self._greatest = max(self._greatest, end.greatest)
+        return found, end.messages, end.more
+
     def take(self, message: Message) -> None:
         place = message.store_state
         assert isinstance(place, PagePlace)
@@ -233,14 +288,8 @@ class FilePageReader:
             # All of the messages are counted with the first range: only the sum has a meaning.
             messages = queue.remaining
             durable = queue.durable_messages - queue.durable_acknowledged - queue.durable_taken
-            last = min(8 * len(queue.early), page.readable)
-            taken = [index for index in range(first, last) if has_bit(queue.early, index) and not has_bit(queue.bits, index)]
             self.offset, self.position = page.readable_end, page.readable
-            for index in [*taken, page.readable]:
-                if index > first:
-                    yield queue, first, index - first, messages, durable
-                    messages = durable = 0
-                first = index + 1
+            yield from _ranges(queue, first, page.readable, messages, durable)
 
     def _place(self) -> tuple[int, int]:
         return (0 if self._page is None else self._page.number), self.offset
@@ -259,6 +308,17 @@ class FilePageReader:
                 return None
             page = following
         return None
+
+
+def _ranges(queue: PageQueue, first: int, end: int, messages: int, durable: int) -> Iterator[tuple[PageQueue, int, int, int, int]]:
+    """The indexes from ``first`` to before ``end`` without those that were taken early."""
+    last = min(8 * len(queue.early), end)
+    taken = [index for index in range(first, last) if has_bit(queue.early, index) and not has_bit(queue.bits, index)]
+    for index in [*taken, end]:
+        if index > first:
+            yield queue, first, index - first, messages, durable
+            messages = durable = 0
+        first = index + 1
 
 
 def _take(queue: PageQueue, message: Message) -> None:

@@ -84,7 +84,7 @@ class Page(Kept):
     ``end`` is where the next frame goes and ``messages`` how many were appended; ``readable_end`` is how far both file and journal are
     durable, with ``readable`` messages.  ``appended`` are the bytes of messages before compression.  ``writes`` are groups of the journal
     that have something for this page and are not durable.  ``recovered`` pages are from before the start: non-durable messages in them do
-    not count.
+    not count.  ``greatest`` is the greatest message id up to the end of the page, once it was looked through; 0 = not known.
     """
 
     __slots__ = (
@@ -96,6 +96,7 @@ class Page(Kept):
         "file",
         "folder",
         "gone",
+        "greatest",
         "header",
         "messages",
         "number",
@@ -122,6 +123,7 @@ class Page(Kept):
         self.readable_end = HEADER_SIZE
         self.readable = 0
         self.writes = 0
+        self.greatest = 0
         self.closed = recovered
         """Nothing is appended any more."""
         self.gone = False

@@ -48,13 +48,24 @@ class QueueControl(Resource):
             return _first(limit, chain(messages, unread))
         return _first(limit, messages)
 
+    def _check_free(self) -> None:
+        """What readers have been given stays as it is."""
+        log = self.queue.log
+        if log is not None and log.readers:
+            raise ManagementError(
+                f"AMQ229907: queue {self.queue.name} has readers ({', '.join(log.readers)}): its messages can be taken or changed "
+                "by nobody else; removeReader ends a reader"
+            )
+
     def _selected(self, filter_text: Any, limit: int = -1) -> Iterator[Reference | None]:
         """The references that wait, to be treated; messages in pages are read one after the other, as they are asked for."""
+        self._check_free()
         filter = parse_filter(filter_text)
         accept = None if filter is None else filter.matches
         return _first(limit, chain(waiting(self.queue, accept), paged(self.queue, accept)))
 
     def _one(self, message_id: Any) -> Iterator[Reference | None]:
+        self._check_free()
         wanted = as_int(message_id)
 
         def accept(message: Message) -> bool:
@@ -162,6 +173,10 @@ class QueueControl(Resource):
             self.server.messaging.settlement.expire(reference)
 
         return self._each(references, expire)
+
+    def purge(self) -> Steps[int]:
+        self._check_free()
+        return self.server.messaging.removal.purge_steps(self.queue)
 
     def dead_letter(self, references: Selected) -> Steps[int]:
         def kill(reference: Reference) -> None:
@@ -365,7 +380,7 @@ QueueControl.OPERATIONS = {
     "peekFirstMessageAsJSON": Operation(QueueControl.first_message),
     "removeMessage": Operation(_by_id(QueueControl.remove), 1),
     "removeMessages": Operation(_with_flush_limit, 1, 2),
-    "removeAllMessages": Operation(lambda control: control.server.messaging.removal.purge_steps(control.queue)),
+    "removeAllMessages": Operation(QueueControl.purge),
     "expireMessage": Operation(_by_id(QueueControl.expire), 1),
     "expireMessages": Operation(_by_filter(QueueControl.expire), 0, 1),
     "retryMessage": Operation(_by_id(QueueControl.retry), 1),
