@@ -29,6 +29,7 @@ _EPILOG = "Example: mqbroker create /var/lib/mybroker --user admin --password se
         "browser": ("mqbroker.cli.consumer:browser", "Look at messages without taking them."),
         "queue": ("mqbroker.cli.root:queue", "Create, change, delete, purge and list queues."),
         "address": ("mqbroker.cli.root:address", "Create, change, delete and list addresses."),
+        "reader": ("mqbroker.cli.root:reader", "List and remove the readers of queues."),
         "cluster": ("mqbroker.cli.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
         "demo": ("mqbroker.cli.root:demo", "Show what a cluster does, on this machine."),
         "check": ("mqbroker.cli.root:check", "Check a node, a queue or a configuration file."),
@@ -57,6 +58,19 @@ def root() -> None:
 )
 def queue() -> None:
     """Queues of a running broker."""
+
+
+@click.group(
+    name="reader",
+    cls=LazyGroup,
+    epilog="Example: mqbroker reader list --queue orders",
+    lazy={
+        "list": ("mqbroker.cli.reader:list_readers", "Print readers and how far they are."),
+        "remove": ("mqbroker.cli.reader:remove", "Forget a reader."),
+    },
+)
+def reader() -> None:
+    """Readers of queues: named positions, such as those of Spark jobs."""
 
 
 @click.group(

@@ -230,6 +230,12 @@ class ScaleDown:
             self._left[queue.name] = str(error)
             return
         self._check_cut()
+        if queue.log is not None and queue.log.readers and queue.name not in self.progress.queues:
+            log.warn(
+                "scale-down: queue {queue} has readers ({readers}); its messages go to the target, where these readers are not",
+                queue=queue.name,
+                readers=", ".join(queue.log.readers),
+            )
         move = self._move = QueueMove(self._server.messaging, queue, encode, target.session, self._window)
         moved = self.progress.queues.get(queue.name, 0)
         try:

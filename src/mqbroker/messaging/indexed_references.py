@@ -20,7 +20,8 @@ GAPS_KEPT = 4096
 class IndexedReferences(ReferenceList):
     """A :class:`ReferenceList` that also knows its references by message id.
 
-    What comes with an id up to ``bound`` goes to ``on_late`` instead, if that is set: it may not appear below what was handed out.
+    What comes with an id up to ``bound``, or was scheduled, goes to ``on_late`` instead, if that is set: it may not appear below what was
+    handed out.
     ``floor`` is the greatest id that has left.
     """
 
@@ -105,7 +106,8 @@ class IndexedReferences(ReferenceList):
         self._enter(reference, reference.message.message_id)
 
     def prepend(self, reference: Reference) -> None:
-        if self.on_late is not None and reference.message.message_id <= self.bound:
+        if self.on_late is not None:
+            # Its time has come, by a clock that may go back: its schedule is to be forgotten.
             self.on_late(reference)
             return
         super().prepend(reference)

@@ -243,14 +243,16 @@ class QueuePages:
     def settle_until(self, key: int) -> Iterator[int]:
         """Be done with what is in pages up to this key (see ``PagedRows``), a bounded number of messages for each that is given."""
         store = self._core.store
-        for _, reader in list(self.sources):
+        for paging, reader in list(self.sources):
             more = True
             while more and not self._queue.deleted:
                 batch = store.begin()
-                messages, more = batch.acknowledge_until(reader, key)
+                messages, more, taken = batch.acknowledge_until(reader, key)
                 self._queue.paged -= messages
                 self._queue.messages_acknowledged += messages
                 store.commit(batch)
+                for entry in taken:
+                    self._enter(paging, entry)
                 yield messages
 
     def look_on(self, readers: dict[str, PageReader]) -> list[PagedMessage] | None:

@@ -279,10 +279,10 @@ class StoreBatch(Protocol):
     def acknowledge_unread(self, reader: PageReader) -> int:
         """Everything that ``reader`` has still to read is done with, as far as it is durable.  Returns the number of messages."""
 
-    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool]:
+    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool, list[PagedMessage]]:
         """A piece of what ``reader`` has still to read is done with, up to this key (see :class:`PagedRows`).
 
-        Returns the number of messages, and whether there may be more.  Nothing else may read from the queue's pages meanwhile.
+        Returns the number of messages, whether there may be more, and scheduled messages on the way: these the queue takes instead.
         """
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None: ...

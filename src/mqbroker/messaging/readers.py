@@ -19,6 +19,7 @@ from mqbroker.messaging.core import is_stored
 from mqbroker.messaging.ranges import Range, measure
 from mqbroker.messaging.reading import Block, QueueLog
 from mqbroker.messaging.references import Reference
+from mqbroker.messaging.scheduled import SCHEDULED_KEY, scheduled_time_of
 from mqclient.errors import IllegalStateError, InvalidQueueConfigurationError, MaxConsumerLimitExceededError, MQError
 
 if TYPE_CHECKING:
@@ -389,6 +390,8 @@ class Readers:
         core, queue = self._core, log.queue
         old = reference.message
         copy = old.duplicate(core.store.next_id())
+        if scheduled_time_of(copy):
+            copy.strip_properties((SCHEDULED_KEY,))
         fresh = Reference(copy, queue, 0, reference.delivery_count)
         account = old.account
         core.hold(fresh, queue.address.memory if account is None else account)

@@ -282,13 +282,12 @@ class QueueLog:
         rows = Rows(piece.keys, piece.ids, piece.buffers, piece.counts, piece.bodies)
         if not piece.scheduled:
             return rows
-        now = self._core.clock.wall_ms()
         left_out: set[int] = set()
         pages = self.queue.pages
         for row, (place, recorded) in piece.scheduled.items():
             message = rows.message(row)
             time_ms = scheduled_time_of(message) if recorded < 0 else recorded
-            if pages is None or (recorded < 0 and time_ms <= now) or not recorded:
+            if pages is None or not recorded:
                 continue
             left_out.add(row)
             message.store_state = place

@@ -10,7 +10,7 @@ from mqbroker.messaging.ports import Cancellable, Clock
 from mqbroker.messaging.references import Reference
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 
-_SCHEDULED_KEY = KEY_SCHEDULED_DELIVERY.encode("utf-16-le")
+SCHEDULED_KEY = KEY_SCHEDULED_DELIVERY.encode("utf-16-le")
 
 RECHECK_SECONDS = 10.0
 """The longest that a timer runs: schedules are by the wall clock, which may be set while it runs."""
@@ -18,9 +18,9 @@ RECHECK_SECONDS = 10.0
 
 def scheduled_time_of(message: Message) -> int:
     """When the message is to be delivered (ms since the epoch), 0 = at once."""
-    if message.buffer.find(_SCHEDULED_KEY, message.properties_offset) < 0:
+    if message.buffer.find(SCHEDULED_KEY, message.properties_offset) < 0:
         return 0
-    value = message.raw_property(_SCHEDULED_KEY)
+    value = message.raw_property(SCHEDULED_KEY)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from mqbroker.server.gauges import Gauge
+from mqbroker.server.management.readers import reader_gauges
 from mqbroker.server.metrics import Figures
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class BrokerFigures:
         return [(queue.definition.address, queue.name, _of_queue(queue)) for queue in self._core.queues.values()]
 
     def gauges(self) -> Iterable[Gauge]:
-        return self._server.gauges
+        return [*self._server.gauges, *reader_gauges(self._server.messaging)]
 
     def metrics_enabled(self, address: str) -> bool:
         return self._core.settings_of(address).enable_metrics

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import AddressRecord, BranchRecord, PageFolder, PagePlace, PageReader, QueueRecord, StoreBatch
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, PagedMessage, PageFolder, PagePlace, PageReader, QueueRecord, StoreBatch
 from mqbroker.storage.bindings import address_key, address_value, queue_key, queue_value, setting_key, setting_value
 from mqbroker.storage.branches import encode_record
 from mqbroker.storage.largebodies import FileLargeBody
@@ -180,11 +180,11 @@ class FileBatch(StoreBatch):
         self._page_work().acknowledged.extend(ranges)
         return sum(messages for _, _, _, messages, _ in ranges)
 
-    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool]:
-        ranges, messages, more = reader.unread_until(key)  # type: ignore[attr-defined]
+    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool, list[PagedMessage]]:
+        ranges, messages, more, taken = reader.unread_until(key)  # type: ignore[attr-defined]
         if messages:
             self._page_work().acknowledged.extend(ranges)
-        return messages, more
+        return messages, more, taken
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
         if message.store_state.__class__ is PagePlace:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import AddressRecord, BranchRecord, LargeBody, PageFolder, Pager, PageReader, QueueRecord, StoreBatch
+from mqbroker.messaging.ports import (
+    AddressRecord,
+    BranchRecord,
+    LargeBody,
+    PagedMessage,
+    PageFolder,
+    Pager,
+    PageReader,
+    QueueRecord,
+    StoreBatch,
+)
 from mqbroker.storage.diskwriter import DiskWriter
 from mqbroker.storage.filesystem import FileSystem
 from mqbroker.storage.largebodies import LargeBodies
@@ -36,8 +46,8 @@ class MemoryBatch:
     def acknowledge_unread(self, reader: PageReader) -> int:
         raise NotImplementedError("this store has no pages")
 
-    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool]:
-        return 0, False
+    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool, list[PagedMessage]]:
+        raise NotImplementedError("this store has no pages")
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
         self.work = True

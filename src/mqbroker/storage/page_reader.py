@@ -250,18 +250,33 @@ class FilePageReader:
     def scan(self) -> FilePageScan:
         return FilePageScan(self._files, self._folder, self._queue_id, self._page, self.offset, self._greatest)
 
-    def unread_until(self, key: int) -> tuple[list[tuple[PageQueue, int, int, int, int]], int, bool]:
-        """As :meth:`unread` for what a scan gives up to ``key``, and for one page: (ranges, messages, is there more?)."""
+    def unread_until(self, key: int) -> tuple[list[tuple[PageQueue, int, int, int, int]], int, bool, list[PagedMessage]]:
+        """As :meth:`unread` for what a scan gives up to ``key``, and for one page: (ranges, messages, is there more?, what was taken)."""
         queue = self._find()
-        if queue is None:
-            return [], 0, False
-        end = scan_until(self._files, queue, self.offset, self.position, key, self._greatest)
-        if end is None:
-            return [], 0, False
-        found = list(_ranges(queue, self.position, end.first, end.messages, end.durable))
+        end = None if queue is None else scan_until(self._files, queue, self.offset, self.position, key, self._greatest)
+        if queue is None or end is None:
+            return [], 0, False, []
+        taken: list[PagedMessage] = []
+        for piece, at in end.scheduled:
+            entry = self._scheduled(queue, piece, at)
+            if entry is not None:
+                self.take(entry.message)
+                taken.append(entry)
+        found = list(_ranges(queue, self.position, end.first, end.messages, end.durable)) if end.messages else []
         self.offset, self.position = end.offset, end.first
         self._greatest = max(self._greatest, end.greatest)
-        return found, end.messages, end.more
+        return found, end.messages, end.more, taken
+
+    @staticmethod
+    def _scheduled(queue: PageQueue, piece: ScannedPiece, at: int) -> PagedMessage | None:
+        page, index = queue.page, piece.indexes[at]
+        kept = page.bodies.get(index)
+        if at in piece.large and kept is None:
+            return None
+        message = Message(piece.buffers[at], piece.headers[at], large=None if kept is None else kept.body)
+        message.store_state = PagePlace(page, index)
+        count, time_ms = queue.details.get(index, (0, -1))
+        return PagedMessage(message, count, None if time_ms < 0 else time_ms)
 
     def take(self, message: Message) -> None:
         place = message.store_state

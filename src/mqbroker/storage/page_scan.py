@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mqbroker.messaging.ports import LargeBody, PagedRows, PagePlace
 from mqbroker.storage.page_compression import decompress
-from mqbroker.storage.pages import has_bit
+from mqbroker.storage.pages import NOT_RECORDED, has_bit
 from mqclient.storageformat.frames import HEADER_SIZE, StorageFormatError
 from mqclient.storageformat.page_records import PAGE_COMPRESSED, PAGE_POSITION
 from mqclient.storageformat.records import FLAG_ADDRESS, FLAG_BODY, FLAG_BRANCH, MESSAGE
@@ -140,12 +140,23 @@ def rows_of(piece: ScannedPiece, queue: PageQueue, first: int, durable_only: boo
     return places
 
 
+def is_scheduled(piece: ScannedPiece, at: int, queue: PageQueue) -> bool:
+    """Is this message to be delivered at a time of its own, as it or the journal says?"""
+    if not queue.details and not piece.scheduled:
+        return False
+    recorded = queue.details.get(piece.indexes[at], (0, NOT_RECORDED))[1]
+    return recorded > 0 or (recorded < 0 and at in piece.scheduled)
+
+
 def _contains(route: bytes, queue_id: bytes) -> bool:
     return any(route[at : at + 8] == queue_id for at in range(0, len(route), 8))
 
 
 class ScanEnd(NamedTuple):
-    """Where everything up to a key ends in a page: an offset and an index, with the messages (durable ones) passed on the way."""
+    """Where everything up to a key ends in a page: an offset and an index, with the messages (durable ones) passed on the way.
+
+    ``scheduled`` are among these, but not counted: (piece, place in it).
+    """
 
     offset: int
     first: int
@@ -153,6 +164,7 @@ class ScanEnd(NamedTuple):
     durable: int
     greatest: int
     more: bool
+    scheduled: list[tuple[ScannedPiece, int]]
 
 
 def scan_until(files: PageFiles, queue: PageQueue, offset: int, index: int, key: int, greatest: int) -> ScanEnd | None:
@@ -161,25 +173,29 @@ def scan_until(files: PageFiles, queue: PageQueue, offset: int, index: int, key:
     None when it cannot be read.
     """
     page = queue.page
-    if page.greatest and page.closed and not page.writes and page.greatest <= key:
+    scheduled: list[tuple[ScannedPiece, int]] = []
+    if queue.greatest and page.closed and not page.writes and queue.greatest <= key:
         durable = queue.durable_messages - queue.durable_acknowledged - queue.durable_taken
-        return ScanEnd(page.readable_end, page.readable, queue.remaining, durable, page.greatest, True)
+        return ScanEnd(page.readable_end, page.readable, queue.remaining, durable, queue.greatest, True, scheduled)
     messages = durables = 0
     for _ in range(PIECES_AT_ONCE):
         if offset >= page.readable_end:
-            return ScanEnd(offset, page.readable, messages, durables, greatest, True)
+            return ScanEnd(offset, page.readable, messages, durables, greatest, True, scheduled)
         piece = files.scanned(page, offset)
         if piece is None:
             return None
         for at in rows_of(piece, queue, index, page.recovered):
             greatest = max(greatest, piece.ids[at])
             if greatest > key:
-                return ScanEnd(offset, piece.indexes[at], messages, durables, 0, False)
+                return ScanEnd(offset, piece.indexes[at], messages, durables, 0, False, scheduled)
+            if is_scheduled(piece, at, queue):
+                scheduled.append((piece, at))
+                continue
             messages += 1
             durables += bool(queue.durable_messages) and is_durable(piece.buffers[at], piece.headers[at])
         offset = piece.end
         index = piece.indexes[-1] + 1 if piece.indexes else index
-    return ScanEnd(offset, index, messages, durables, greatest, True)
+    return ScanEnd(offset, index, messages, durables, greatest, True, scheduled)
 
 
 class FilePageScan:
@@ -209,7 +225,7 @@ class FilePageScan:
         rows = self._rows(piece, queue)
         self._offset = piece.end
         if page.closed and not page.writes and self._offset >= page.readable_end:
-            page.greatest = max(self._greatest, page.greatest)
+            queue.greatest = max(self._greatest, queue.greatest)
         return rows
 
     def _rows(self, piece: ScannedPiece, queue: PageQueue) -> PagedRows:
@@ -229,10 +245,10 @@ class FilePageScan:
                 index = piece.indexes[at]
                 if at in piece.large:
                     bodies[row] = page.bodies[index].body
-                count, time_ms = queue.details.get(index, (0, -1))
+                count, time_ms = queue.details.get(index, (0, NOT_RECORDED))
                 if count:
                     counts[row] = count
-                if time_ms >= 0 or at in piece.scheduled:
+                if is_scheduled(piece, at, queue):
                     scheduled[row] = (PagePlace(page, index), time_ms)
         keys = ids
         if ids:
@@ -252,13 +268,14 @@ class FilePageScan:
             if page is not self._page:
                 self._page, self._offset = page, HEADER_SIZE
             queue = page.queues.get(self._queue_id)
-            done = page.closed and not page.writes and 0 < page.greatest <= after
+            greatest = 0 if queue is None else queue.greatest
+            done = page.closed and not page.writes and 0 < greatest <= after
             if queue is not None and not page.gone and not done and self._offset < page.readable_end and queue.remaining > 0:
                 return queue
             following = self._folder.after(page.number)
             if following is None or page.writes:
                 return None
             if done:
-                self._greatest = max(self._greatest, page.greatest)
+                self._greatest = max(self._greatest, greatest)
             page = following
         return None

@@ -84,7 +84,7 @@ class Page(Kept):
     ``end`` is where the next frame goes and ``messages`` how many were appended; ``readable_end`` is how far both file and journal are
     durable, with ``readable`` messages.  ``appended`` are the bytes of messages before compression.  ``writes`` are groups of the journal
     that have something for this page and are not durable.  ``recovered`` pages are from before the start: non-durable messages in them do
-    not count.  ``greatest`` is the greatest message id up to the end of the page, once it was looked through; 0 = not known.
+    not count.
     """
 
     __slots__ = (
@@ -96,7 +96,6 @@ class Page(Kept):
         "file",
         "folder",
         "gone",
-        "greatest",
         "header",
         "messages",
         "number",
@@ -123,7 +122,6 @@ class Page(Kept):
         self.readable_end = HEADER_SIZE
         self.readable = 0
         self.writes = 0
-        self.greatest = 0
         self.closed = recovered
         """Nothing is appended any more."""
         self.gone = False
@@ -156,6 +154,7 @@ class PageQueue(Kept):
 
     ``messages`` can be read, ``acknowledged`` of them are settled and ``taken`` are in memory, not settled.  The ``durable_`` counts are
     those that survive a restart.  ``recorded`` counts durable messages that were appended, also ones that cannot be read yet.
+    ``greatest`` is the greatest message id up to the end of the page, once all of it was looked through for this queue, else 0.
     """
 
     __slots__ = (
@@ -166,6 +165,7 @@ class PageQueue(Kept):
         "durable_messages",
         "durable_taken",
         "early",
+        "greatest",
         "messages",
         "page",
         "queue_id",
@@ -181,6 +181,7 @@ class PageQueue(Kept):
         self.acknowledged = 0
         self.taken = 0
         self.recorded = 0
+        self.greatest = 0
         self.durable_messages = 0
         self.durable_acknowledged = 0
         self.durable_taken = 0

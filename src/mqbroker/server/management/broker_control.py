@@ -16,6 +16,7 @@ from mqbroker.server.management.bridge_control import BRIDGE_OPERATIONS, bridge_
 from mqbroker.server.management.broker_connections import BrokerConnections
 from mqbroker.server.management.cluster_control import cluster_connection_names
 from mqbroker.server.management.divert_control import DIVERT_OPERATIONS
+from mqbroker.server.management.readers import READER_OPERATIONS
 from mqbroker.server.management.registry import ManagementError, Operation, as_bool, as_text
 from mqbroker.server.management.transactions import TRANSACTION_OPERATIONS
 from mqbroker.server.naming import check_length
@@ -318,6 +319,7 @@ BrokerControl.OPERATIONS = {
     **TRANSACTION_OPERATIONS,
     **DIVERT_OPERATIONS,
     **BRIDGE_OPERATIONS,
+    **READER_OPERATIONS,
     "createAddress": Operation(BrokerControl.create_address, 2),
     "updateAddress": Operation(BrokerControl.update_address, 2),
     "deleteAddress": Operation(BrokerControl.delete_address, 1, 2),

@@ -15,6 +15,7 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.selection import paged, scheduled, waiting
 from mqbroker.messaging.steps import Steps
+from mqbroker.server.management.readers import list_readers
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
 from mqbroker.server.management.views import Row, consumer_row, message_map
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE
@@ -366,6 +367,7 @@ QueueControl.ATTRIBUTES = {
     "PersistedPause": lambda control: False,
     "GroupCount": _queue(lambda queue: queue.groups.count if queue.groups is not None else 0),
     "RingSize": lambda control: -1,
+    "ReaderCount": _queue(lambda queue: 0 if queue.log is None else len(queue.log.readers)),
     "AutoDelete": _queue(lambda queue: queue.definition.auto_delete),
 }
 
@@ -375,6 +377,7 @@ QueueControl.OPERATIONS = {
     "listScheduledMessagesAsJSON": Operation(lambda control: json.dumps(control.list_scheduled(), default=str)),
     "listScheduledMessages": Operation(lambda control: control.list_scheduled()),
     "listDeliveringMessagesAsJSON": Operation(lambda control: json.dumps(control.list_delivering(), default=str)),
+    "listReaders": Operation(lambda control: list_readers(control.server, control.queue)),
     "listConsumersAsJSON": Operation(lambda control: json.dumps(control.list_consumers())),
     "countMessages": Operation(QueueControl.count_messages, 0, 2),
     "peekFirstMessageAsJSON": Operation(QueueControl.first_message),

@@ -1,0 +1,53 @@
+"""``mqbroker reader list|remove``."""
+
+from __future__ import annotations
+
+import click
+
+from mqbroker.cli.management import ManagementError, json_object, management
+from mqbroker.cli.options import ConnectionOptions, ask, connection_options
+from mqbroker.cli.output import print_json, table
+from mqbroker.cli.status import CommandError
+
+_COLUMNS = {"QUEUE": "queue", "READER": "name", "EPOCH": "epoch", "SETTLED": "settled", "RESERVED": "reserved", "LAG": "lag"}
+
+
+@click.command("list", epilog="Example: mqbroker reader list --queue orders")
+@click.option("--queue", help="Only the readers of this queue. Default: all.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@connection_options
+def list_readers(connection: ConnectionOptions, queue: str | None, as_json: bool) -> None:
+    """Print the readers of queues.
+
+    SETTLED: everything up to this message id is done with. RESERVED: everything up to this one was handed out. LAG: messages that are not
+    settled. EPOCH: how often the reader was opened; only who has opened it last may go on with it.
+    """
+    connection.quiet = as_json
+    with management(connection) as broker:
+        try:
+            found = json_object(broker.invoke("broker", "listReaders", *([] if queue is None else [queue])))
+        except ManagementError as error:
+            raise CommandError(f"cannot list readers: {error}") from error
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(table([*_COLUMNS], [[str(row[key]) for key in _COLUMNS.values()] for row in found]))
+
+
+@click.command(epilog="Example: mqbroker reader remove --queue orders --name spark-orders")
+@click.option("--queue", help="Name of the queue.")
+@click.option("--name", help="Name of the reader.")
+@connection_options
+def remove(connection: ConnectionOptions, queue: str | None, name: str | None) -> None:
+    """Forget a reader.
+
+    What it has not settled stays in the queue, for other readers, or for consumers once it has no reader any more.
+    """
+    queue = queue or ask("name of the queue", "--queue", connection)
+    name = name or ask("name of the reader", "--name", connection)
+    with management(connection) as broker:
+        try:
+            broker.invoke("broker", "removeReader", queue, name)
+        except ManagementError as error:
+            raise CommandError(f"cannot remove reader {name}: {error}") from error
+    click.echo(f"Reader {name} of queue {queue} removed.")

@@ -1,0 +1,78 @@
+"""Readers as management sees them: who reads which queue, how far, and the end of one."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.readers import Reader
+from mqbroker.server.gauges import Gauge
+from mqbroker.server.management.registry import Operation, as_text
+from mqclient.errors import QueueDoesNotExistError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mqbroker.messaging.messaging import Messaging
+    from mqbroker.server.management.broker_control import BrokerControl
+    from mqbroker.server.server import Server
+
+
+def reader_row(queue: Queue, reader: Reader) -> dict[str, Any]:
+    """``lag`` are the messages that the reader has not settled."""
+    return {
+        "queue": queue.name,
+        "address": queue.definition.address,
+        "name": reader.name,
+        "epoch": reader.epoch,
+        "settled": reader.settled,
+        "reserved": reader.reserved,
+        "lag": 0 if queue.log is None else queue.log.lag(reader),
+        "durable": queue.durable,
+    }
+
+
+def list_readers(server: Server, queue: Queue | None = None) -> str:
+    """JSON: the readers of one queue, or all."""
+    rows = [reader_row(each, reader) for each, reader in server.messaging.readers.all() if queue is None or each is queue]
+    return json.dumps(sorted(rows, key=lambda row: (row["queue"], row["name"])))
+
+
+def reader_gauges(messaging: Messaging) -> Iterator[Gauge]:
+    """The series of all readers."""
+    for queue, reader in messaging.readers.all():
+        labels = (("address", queue.definition.address), ("queue", queue.name), ("reader", reader.name))
+        log = queue.log
+        for name, explanation, value in (
+            ("reader.lag", "Messages that a reader has not settled", 0 if log is None else log.lag(reader)),
+            (
+                "reader.reserved",
+                "How far what was handed out is ahead of what is settled, in message ids",
+                reader.reserved - reader.settled,
+            ),
+            ("reader.epoch", "How often a reader was opened", reader.epoch),
+        ):
+            yield Gauge(name, explanation, labels, partial(float, value))
+
+
+def _queue(control: BrokerControl, name: Any) -> Queue:
+    queue = control.server.messaging.core.queues.get(as_text(name))
+    if queue is None:
+        raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
+    return queue
+
+
+def _list(control: BrokerControl, name: Any = None) -> str:
+    return list_readers(control.server, None if name is None else _queue(control, name))
+
+
+def _remove(control: BrokerControl, queue: Any, name: Any) -> None:
+    control.server.messaging.readers.remove(_queue(control, queue), as_text(name))
+
+
+READER_OPERATIONS = {
+    "listReaders": Operation(_list, 0, 1),
+    "removeReader": Operation(_remove, 2),
+}
