@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from mqbroker.messaging.queue import Queue
 
 ROWS_AT_ONCE = 8192
-"""Messages in memory that are looked at together."""
+"""Messages in memory that are looked at together; an answer with as many has no more."""
 
-PIECES_AT_ONCE = 64
-"""Pieces of pages that one answer may look through: some ten milliseconds.  An answer may be empty for that reason."""
+PIECES_AT_ONCE = 16
+"""Pieces of pages that one answer may look through: some milliseconds.  An answer may be empty for that reason."""
 
 MATCHED_AT_ONCE = 5000
 """Messages that the filter of one answer is tried on."""
@@ -305,7 +305,7 @@ class QueueLog:
         found = NO_ROWS
         room, budget, tries = max_bytes, PIECES_AT_ONCE, MATCHED_AT_ONCE
         position = after
-        while room > 0 and budget > 0 and tries > 0 and position < until:
+        while room > 0 and budget > 0 and tries > 0 and len(found.keys) < ROWS_AT_ONCE and position < until:
             before = place.copy()
             rows, reached, budget = self.next_rows(place, until, budget)
             taken, cut, size = self._fitting(rows, room, filter, tries, first=not found.keys)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import LargeBody, PagedRows, PagePlace
+from mqbroker.messaging.scheduled import scheduled_time_of
 from mqbroker.storage.page_compression import decompress
 from mqbroker.storage.pages import NOT_RECORDED, has_bit
 from mqclient.storageformat.frames import HEADER_SIZE, StorageFormatError
@@ -70,7 +72,6 @@ def scan_piece(contents: list[memoryview], end: int) -> ScannedPiece:
 
 def _scan(piece: ScannedPiece, data: bytes, index: int) -> int:
     at, size = 0, len(data)
-    may_be_scheduled = _SCHEDULED in data
     indexes, ids, buffers, headers, routes = piece.indexes, piece.ids, piece.buffers, piece.headers, piece.routes
     while at < size:
         kind = data[at]
@@ -89,7 +90,7 @@ def _scan(piece: ScannedPiece, data: bytes, index: int) -> int:
                     at += 8
             buffer = data[at : at + length]
             at += length
-            if may_be_scheduled and _SCHEDULED in buffer:
+            if buffer.find(_SCHEDULED, header) >= 0 and scheduled_time_of(Message(buffer, header)):
                 piece.scheduled.append(len(ids))
             ids.append(_unpack_i64(buffer, header)[0])
             indexes.append(index)
