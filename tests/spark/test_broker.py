@@ -1,0 +1,171 @@
+"""The connection that driver and executors use, against a real broker: discovery, queues, management, clear errors, reconnecting."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mqspark.broker import Broker, connect, nodes
+from mqspark.errors import (
+    BadOptionError,
+    BrokerUnreachableError,
+    LoginError,
+    MqsparkError,
+    PermissionDeniedError,
+)
+from mqspark.options import Options, Use
+from tests.interop.processes import free_port
+from tests.spark.support import POWERLESS_PASSWORD, POWERLESS_USER, Additions, MqbrokerProcess, login, new_broker, send_numbered
+
+SECONDS = 8.0
+"""Within which a user must know what is wrong."""
+
+
+def options(url: str, **more: str) -> Options:
+    return Options.parse({**login(url), **more}, Use.JOB)
+
+
+@contextmanager
+def opened(url: str, **more: str) -> Iterator[Broker]:
+    with connect(options(url, **more)) as broker:
+        yield broker
+
+
+def test_a_broker_that_is_alone_is_found_by_its_node_id(broker: MqbrokerProcess) -> None:
+    found = nodes(options(broker.url))
+    with opened(broker.url) as connection:
+        assert [node.node_id for node in found] == [connection.node_id] == [connection.attribute("broker", "NodeID")]
+    with connect(options(broker.url), pickle.loads(pickle.dumps(found[0]))) as connection:
+        assert connection.node_id == found[0].node_id
+
+
+def test_queues_are_created_once_and_asked_for(broker: MqbrokerProcess) -> None:
+    send_numbered(broker.url, "broker.asked", 3)
+    with opened(broker.url) as connection:
+        connection.create_queue("broker.made")
+        connection.create_queue("broker.made")
+        assert connection.queue_query("broker.made").exists
+        assert not connection.queue_query("broker.none").exists
+        assert connection.queue_query("broker.asked").message_count == 3
+        assert connection.address_query("broker.asked").queue_names == ("broker.asked",)
+
+
+def test_a_subscription_keeps_what_is_sent_to_its_topic(broker: MqbrokerProcess) -> None:
+    with opened(broker.url) as connection:
+        name = connection.subscribe_topic("broker.topic", "first")
+        assert connection.subscribe_topic("broker.topic", "first") == name
+        odd = connection.subscribe_topic("broker.topic", "odd.ones", "odd = TRUE")
+        send_numbered(broker.url, "topic://broker.topic", 4, properties=lambda number: {"odd": number % 2 == 1})
+        assert [connection.queue_query(queue).message_count for queue in (name, odd)] == [4, 2]
+        with pytest.raises(BadOptionError, match="belongs to the address broker.topic, not to broker.other"):
+            connection.subscribe_topic("broker.other", "first")
+        with pytest.raises(BadOptionError, match="has the selector 'odd = TRUE', not 'odd = FALSE'"):
+            connection.subscribe_topic("broker.topic", "odd.ones", "odd = FALSE")
+
+
+def test_management_answers_and_says_why_not(broker: MqbrokerProcess) -> None:
+    send_numbered(broker.url, "broker.managed", 2)
+    with opened(broker.url) as connection:
+        listed = connection.manage("queue.broker.managed", "listMessages", "", repeat=True)
+        assert [message["number"] for message in listed] == [0, 1]
+        with pytest.raises(MqsparkError, match="listMessages of queue.broker.none .*Cannot find resource"):
+            connection.manage("queue.broker.none", "listMessages", "")
+
+
+def test_wrong_credentials_and_missing_permissions_are_told_at_once(broker: MqbrokerProcess) -> None:
+    started = time.monotonic()
+    with pytest.raises(LoginError, match=r"logging in at 127\.0\.0\.1:\d+: AMQ229031"):
+        connect(options(broker.url, password="wrong"))
+    with opened(broker.url, user=POWERLESS_USER, password=POWERLESS_PASSWORD) as connection:
+        with pytest.raises(PermissionDeniedError, match="CREATE_DURABLE_QUEUE"):
+            connection.create_queue("broker.forbidden")
+        with pytest.raises(PermissionDeniedError, match="attribute NodeID of broker"):
+            connection.attribute("broker", "NodeID")
+    assert time.monotonic() - started < SECONDS
+
+
+def test_a_broker_that_is_not_there_is_told_within_seconds() -> None:
+    started = time.monotonic()
+    port = free_port()
+    with pytest.raises(BrokerUnreachableError, match=rf"127.0.0.1:{port} within 1500 ms: .*refused"):
+        nodes(options(f"tcp://127.0.0.1:{port}", connectTimeout="1500"))
+    assert 1 < time.monotonic() - started < SECONDS
+
+
+def test_the_first_broker_of_a_list_that_answers_is_used(broker: MqbrokerProcess) -> None:
+    with opened(f"(tcp://127.0.0.1:{free_port()},{broker.url})?retryInterval=50") as connection:
+        assert connection.place == broker.url.removeprefix("tcp://")
+
+
+def test_a_node_must_be_the_one_that_was_found(broker: MqbrokerProcess, tmp_path: Path) -> None:
+    (found,) = nodes(options(broker.url))
+    impostor = type(found)("another-node", found.connectors)
+    with pytest.raises(BrokerUnreachableError, match="node another-node cannot be reached .*another node answers there"):
+        connect(options(broker.url, reconnectTimeout="500"), impostor)
+
+
+def test_a_connection_cannot_be_sent_to_another_process(broker: MqbrokerProcess) -> None:
+    with opened(broker.url) as connection, pytest.raises(TypeError, match="send the Options and the Node"):
+        pickle.dumps(connection)
+
+
+def test_calls_wait_for_a_broker_that_is_started_again(tmp_path: Path) -> None:
+    process = new_broker(tmp_path / "broker")
+    process.start()
+    try:
+        send_numbered(process.url, "kept", 5)
+        (node,) = nodes(options(process.url))
+        with connect(options(process.url), node) as connection:
+            assert connection.attribute("broker", "NodeID") == node.node_id
+            process.kill()
+            restart = threading.Timer(0.5, process.start)
+            restart.start()
+            assert connection.queue_query("kept").message_count == 5
+            restart.join()
+            assert connection.attribute("broker", "NodeID") == node.node_id
+            own = connection.session()
+            process.kill()
+            process.start()
+            assert connection.queue_query("kept").message_count == 5
+            assert own.closed
+    finally:
+        process.stop()
+
+
+def test_an_operation_whose_answer_is_lost_is_not_made_twice(tmp_path: Path) -> None:
+    process = new_broker(tmp_path / "broker")
+    process.start()
+    try:
+        with opened(process.url, reconnectTimeout="300") as connection:
+            process.kill()
+            with pytest.raises(BrokerUnreachableError, match="not known whether it was done"):
+                connection.manage("broker", "createAddress", "a", "ANYCAST")
+            with pytest.raises(BrokerUnreachableError, match="within 300 ms"):
+                connection.queue_query("kept")
+    finally:
+        process.stop()
+
+
+def test_tls_comes_from_the_url(tmp_path: Path) -> None:
+    port = free_port()
+    process = new_broker(tmp_path / "broker", Additions(name="spark", tls_port=port))
+    process.start()
+    try:
+        etc = tmp_path / "broker" / "etc"
+        trusted = f"tcp://127.0.0.1:{port}?sslEnabled=true;trustStoreType=PEM;trustStorePath={etc / 'authority.pem'}"
+        with opened(trusted) as connection:
+            assert not connection.queue_query("none").exists
+            assert [node.node_id for node in connection.members()] == [connection.node_id]
+        stranger = trusted.replace("authority.pem", "stranger.pem")
+        with pytest.raises(BrokerUnreachableError) as raised:
+            connect(options(stranger, connectTimeout="1000"))
+        assert re.search("certificate", str(raised.value), re.IGNORECASE), raised.value
+    finally:
+        process.stop()
