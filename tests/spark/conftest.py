@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark.support import Additions, MqbrokerProcess, java_missing, new_broker, new_session, paged
+from tests.interop.artemis import ArtemisBroker
+from tests.interop.maven import java_missing as maven_missing
+from tests.spark.support import Additions, MqbrokerProcess, java_missing, new_broker, new_cluster, new_session, paged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +50,37 @@ def broker() -> Iterator[MqbrokerProcess]:
     """A broker that tests share: they use names of their own.  Addresses that begin with ``deep.`` are paged early."""
     with tempfile.TemporaryDirectory(prefix="mqbroker-spark-") as folder:
         shared = new_broker(Path(folder), Additions(name="spark", address_settings=paged("deep.#")))
+        shared.start()
+        try:
+            yield shared
+        finally:
+            shared.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[list[MqbrokerProcess]]:
+    """Two brokers of a cluster that tests share; messages stay where they were sent."""
+    with tempfile.TemporaryDirectory(prefix="mqbroker-spark-") as folder:
+        shared = new_cluster(Path(folder))
+        try:
+            for broker in shared:
+                broker.start()
+            yield shared
+        finally:
+            for broker in shared:
+                broker.stop()
+
+
+@pytest.fixture(scope="session")
+def artemis() -> Iterator[ArtemisBroker]:
+    """A real Artemis that tests share; needs Maven."""
+    missing = maven_missing()
+    if missing is not None:
+        if os.environ.get("CI", "").lower() == "true":
+            pytest.fail(f"the tests with a real Artemis need Maven: {missing}")
+        pytest.skip(f"the tests with a real Artemis need Maven: {missing}")
+    with tempfile.TemporaryDirectory(prefix="mqbroker-spark-artemis-") as folder:
+        shared = ArtemisBroker(Path(folder) / "artemis", Additions(name="spark"))
         shared.start()
         try:
             yield shared

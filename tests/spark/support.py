@@ -87,6 +87,24 @@ def new_broker(folder: Path, additions: Additions | None = None, port: int = 0) 
     return MqbrokerProcess(folder, additions or Additions(name="spark"), port or free_port())
 
 
+def new_cluster(folder: Path, size: int = 2, address_settings: str = "") -> list[MqbrokerProcess]:
+    """Brokers of one symmetric cluster, not started; messages stay where they were sent."""
+    ports = [free_port() for _ in range(size)]
+    connectors = "".join(f'<connector name="node{number}">tcp://127.0.0.1:{port}</connector>' for number, port in enumerate(ports))
+    brokers = []
+    for number, port in enumerate(ports):
+        others = "".join(f"<connector-ref>node{other}</connector-ref>" for other in range(size) if other != number)
+        core = (
+            f"<connectors>{connectors}</connectors><cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>"
+            f'<cluster-connections><cluster-connection name="all"><connector-ref>node{number}</connector-ref>'
+            f"<retry-interval>100</retry-interval><message-load-balancing>OFF</message-load-balancing>"
+            f"<static-connectors>{others}</static-connectors></cluster-connection></cluster-connections>"
+        )
+        additions = Additions(name=f"node{number}", core=core, address_settings=address_settings)
+        brokers.append(new_broker(folder / f"node{number}", additions, port))
+    return brokers
+
+
 def paged(match: str, max_size_bytes: int = 1 << 20, page_size_bytes: int = 1 << 18) -> str:
     """An address setting under which most of a queue lies in pages."""
     return (

@@ -21,6 +21,7 @@ from mqspark.errors import (
     PermissionDeniedError,
 )
 from mqspark.options import Options, Use
+from tests.interop.artemis import ArtemisBroker
 from tests.interop.processes import free_port
 from tests.spark.support import POWERLESS_PASSWORD, POWERLESS_USER, Additions, MqbrokerProcess, login, new_broker, send_numbered
 
@@ -64,7 +65,7 @@ def test_a_subscription_keeps_what_is_sent_to_its_topic(broker: MqbrokerProcess)
         odd = connection.subscribe_topic("broker.topic", "odd.ones", "odd = TRUE")
         send_numbered(broker.url, "topic://broker.topic", 4, properties=lambda number: {"odd": number % 2 == 1})
         assert [connection.queue_query(queue).message_count for queue in (name, odd)] == [4, 2]
-        with pytest.raises(BadOptionError, match="belongs to the address broker.topic, not to broker.other"):
+        with pytest.raises(BadOptionError, match=r"belongs to the address broker\.topic, not to broker\.other"):
             connection.subscribe_topic("broker.other", "first")
         with pytest.raises(BadOptionError, match="has the selector 'odd = TRUE', not 'odd = FALSE'"):
             connection.subscribe_topic("broker.topic", "odd.ones", "odd = FALSE")
@@ -75,7 +76,7 @@ def test_management_answers_and_says_why_not(broker: MqbrokerProcess) -> None:
     with opened(broker.url) as connection:
         listed = connection.manage("queue.broker.managed", "listMessages", "", repeat=True)
         assert [message["number"] for message in listed] == [0, 1]
-        with pytest.raises(MqsparkError, match="listMessages of queue.broker.none .*Cannot find resource"):
+        with pytest.raises(MqsparkError, match=r"listMessages of queue\.broker\.none .*Cannot find resource"):
             connection.manage("queue.broker.none", "listMessages", "")
 
 
@@ -86,7 +87,7 @@ def test_wrong_credentials_and_missing_permissions_are_told_at_once(broker: Mqbr
     with opened(broker.url, user=POWERLESS_USER, password=POWERLESS_PASSWORD) as connection:
         with pytest.raises(PermissionDeniedError, match="CREATE_DURABLE_QUEUE"):
             connection.create_queue("broker.forbidden")
-        with pytest.raises(PermissionDeniedError, match="attribute NodeID of broker"):
+        with pytest.raises(PermissionDeniedError, match=r"attribute NodeID of broker"):
             connection.attribute("broker", "NodeID")
     assert time.monotonic() - started < SECONDS
 
@@ -107,7 +108,7 @@ def test_the_first_broker_of_a_list_that_answers_is_used(broker: MqbrokerProcess
 def test_a_node_must_be_the_one_that_was_found(broker: MqbrokerProcess, tmp_path: Path) -> None:
     (found,) = nodes(options(broker.url))
     impostor = type(found)("another-node", found.connectors)
-    with pytest.raises(BrokerUnreachableError, match="node another-node cannot be reached .*another node answers there"):
+    with pytest.raises(BrokerUnreachableError, match=r"node another-node cannot be reached .*another node answers there"):
         connect(options(broker.url, reconnectTimeout="500"), impostor)
 
 
@@ -169,3 +170,28 @@ def test_tls_comes_from_the_url(tmp_path: Path) -> None:
         assert re.search("certificate", str(raised.value), re.IGNORECASE), raised.value
     finally:
         process.stop()
+
+
+def test_every_member_of_a_cluster_is_found_from_any(cluster: list[MqbrokerProcess]) -> None:
+    deadline = time.monotonic() + 20
+    while len(found := nodes(options(cluster[0].url))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(found) == 2
+    assert [str(node) for node in nodes(options(cluster[1].url))] == [str(node) for node in found]
+    for node in found:
+        with connect(options(cluster[0].url), node) as connection:
+            assert connection.attribute("broker", "NodeID") == node.node_id == connection.node_id
+            assert connection.place in str(node)
+
+
+def test_artemis_has_no_readers_and_all_the_rest(artemis: ArtemisBroker) -> None:
+    with opened(artemis.url) as connection:
+        assert not connection.has_readers
+        assert connection.node_id == connection.attribute("broker", "NodeID")
+        connection.create_queue("made")
+        connection.create_queue("made")
+        assert connection.queue_query("made").exists
+        assert connection.manage("queue.made", "listMessages", "") == []
+        assert connection.id_cache_size("made") == 20_000
+        connection.subscribe_topic("topic", "subscription")
+        connection.subscribe_topic("topic", "subscription")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from mqclient.core.api import (
     ROUTING_ANYCAST,
@@ -30,6 +30,7 @@ from mqclient.core.api import (
 from mqclient.core.connection import describe
 from mqclient.core.factory import SessionFactory
 from mqclient.core.locator import Locator
+from mqclient.core.readers import MessageBlock
 from mqclient.core.runtime import new_uuid
 from mqclient.core.session import Session
 from mqclient.errors import MQError, NotConnectedError, QueueExistsError
@@ -43,9 +44,6 @@ from mqspark.failures import OF_THE_CONNECTION, failure
 from mqspark.management import Management, ManagementError, id_cache_size
 from mqspark.nodes import IdCache, Node, distinct, places, with_tls_of
 from mqspark.options import Options
-
-if TYPE_CHECKING:
-    from mqclient.core.readers import MessageBlock
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
