@@ -15,45 +15,30 @@ otherwise); the next call then opens another.  A ``Broker`` belongs to one threa
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from types import TracebackType
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
 
 from mqclient.core.api import (
     ROUTING_ANYCAST,
     ROUTING_MULTICAST,
     AddressQueryResult,
-    LocatorSettings,
     QueueConfiguration,
     QueueQueryResult,
 )
-from mqclient.core.connection import describe
-from mqclient.core.factory import SessionFactory
-from mqclient.core.locator import Locator
 from mqclient.core.readers import MessageBlock
 from mqclient.core.runtime import new_uuid
 from mqclient.core.session import Session
-from mqclient.errors import MQError, NotConnectedError, QueueExistsError
+from mqclient.errors import QueueExistsError
 from mqclient.jms.subscriptions import subscription_queue
-from mqclient.protocol.discovery import DiscoveryGroupConfiguration
-from mqclient.sockets import SocketRuntime
 from mqclient.wire.packets import READ_BYTES_MAX, START_OLDEST, ReaderRange, ReaderState
-from mqclient.wire.primitives import TransportConfiguration
-from mqspark.errors import BadOptionError, BrokerUnreachableError, MqsparkError
-from mqspark.failures import OF_THE_CONNECTION, failure
+from mqspark.connection import Connection
+from mqspark.errors import BadOptionError, MqsparkError
 from mqspark.management import Management, ManagementError, id_cache_size
-from mqspark.nodes import IdCache, Node, distinct, places, with_tls_of
+from mqspark.nodes import IdCache, Node
 from mqspark.options import Options
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-
-PAUSE_SECONDS = 0.1
-"""Before the second attempt to connect; it doubles with each."""
-PAUSE_SECONDS_MAX = 0.5
-CLOSE_SECONDS = 5.0
-"""How long the goodbye may take."""
-FIRST_ELEMENT = "FirstElement"
 
 
 def nodes(options: Options, *, patient: bool = False) -> list[Node]:
@@ -83,73 +68,21 @@ def connect(options: Options, node: Node | None = None, *, patient: bool | None 
     return broker
 
 
-class Broker:
+class Broker(Connection):
     """Made by :func:`connect`.  Every method raises errors of :mod:`mqspark.errors`, unless it says otherwise."""
 
     def __init__(self, options: Options, node: Node | None, settings: dict[str, Any]) -> None:
-        self._options = options
-        self._node = node
-        self._overrides = settings
-        self._runtime = SocketRuntime()
-        self._locator: Locator | None = None
-        self._factory: SessionFactory | None = None
-        self._session: Session | None = None
-        self._management: Management | None = None
+        super().__init__(options, node, settings)
         self._has_readers: bool | None = None
-        self._places = ""
-
-    # --- who is there
-
-    @property
-    def runtime(self) -> SocketRuntime:
-        """Where the connections run: ``broker.runtime.run(session.commit())``."""
-        return self._runtime
-
-    @property
-    def place(self) -> str:
-        """Host and port, for messages."""
-        return describe(self._factory.connector) if self._factory is not None else self._places
-
-    @property
-    def node_id(self) -> str:
-        """Raises :class:`MqsparkError` when the broker does not say which member of its cluster it is."""
-        if self._node is not None:
-            return self._node.node_id
-        found = self._own_id()
-        if found is None:
-            raise MqsparkError(
-                f"the broker at {self.place} is not the address of any connector of its cluster, so it is not known which member it is: "
-                "give the address of a connector in the option url"
-            )
-        return found
+        self._management: tuple[Session, Management] | None = None
+        """With the session whose connection it runs on."""
 
     @property
     def has_readers(self) -> bool:
         """Does the broker know named readers?  mqbroker does, Artemis does not."""
         if self._has_readers is None:
-            self._has_readers = self._call("asking for readers", lambda session: session.readers.supported())
+            self._has_readers = self.call("asking for readers", lambda session: session.readers.supported())
         return self._has_readers
-
-    def members(self) -> list[Node]:
-        """The brokers of the cluster as this one knows them now, in the order of their node ids."""
-        self._runtime.pump(0)
-        if self._locator is None or self._factory is None:
-            self._call("asking for the members of the cluster", lambda session: session.address_query("activemq.management"))
-        assert self._locator is not None and self._factory is not None
-        own = self._own_id()
-        found = []
-        for member in self._locator.topology:
-            first = [self._factory.connector] if member.node_id == own else []
-            connectors = distinct(
-                [*first, *(with_tls_of(self._factory.connector, each) for each in (member.primary, member.backup) if each is not None)]
-            )
-            if connectors:
-                found.append(Node(member.node_id, connectors))
-        if not found:
-            raise BrokerUnreachableError(
-                f"the broker at {self.place} does not say who belongs to its cluster; is it a broker that is not active?"
-            )
-        return sorted(found, key=lambda node: node.node_id)
 
     # --- readers
 
@@ -159,7 +92,7 @@ class Broker:
         ``start``, for a new one: -1 before the oldest message, -2 behind the newest, n after message n.  Raises :class:`MissingQueueError`,
         :class:`ReaderRefusedError`, :class:`PermissionDeniedError`.
         """
-        return self._call(f"opening reader {reader} of queue {queue}", lambda session: session.readers.open(queue, reader, start))
+        return self.call(f"opening reader {reader} of queue {queue}", lambda session: session.readers.open(queue, reader, start))
 
     def reserve(
         self,
@@ -179,7 +112,7 @@ class Broker:
             limits = {"until": until, "max_messages": max_messages, "max_bytes": max_bytes, "parts": parts}
             return session.readers.reserve(queue, reader, epoch, after, **limits)
 
-        return self._call(f"reserving messages of queue {queue} for reader {reader}", reserve)
+        return self.call(f"reserving messages of queue {queue} for reader {reader}", reserve)
 
     def survey(
         self, queue: str, after: int, *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1
@@ -189,7 +122,7 @@ class Broker:
         def survey(session: Session) -> Awaitable[ReaderRange]:
             return session.readers.survey(queue, after, until=until, max_messages=max_messages, max_bytes=max_bytes, parts=parts)
 
-        return self._call(f"looking through queue {queue}", survey)
+        return self.call(f"looking through queue {queue}", survey)
 
     def read(self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, selector: str | None = None) -> MessageBlock:
         """The next messages of a range (after, until], at most ``max_bytes`` of them, but at least one.  They stay in the queue."""
@@ -197,7 +130,7 @@ class Broker:
         def read(session: Session) -> Awaitable[MessageBlock]:
             return session.readers.read(queue, after, until, max_bytes=max_bytes, filter_string=selector)
 
-        return self._call(f"reading queue {queue}", read)
+        return self.call(f"reading queue {queue}", read)
 
     def blocks(
         self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, selector: str | None = None
@@ -216,7 +149,7 @@ class Broker:
             return following
 
         while position < until:
-            block = self._call(f"reading queue {queue}", step)
+            block = self.call(f"reading queue {queue}", step)
             if block is None:
                 return
             position = block.position
@@ -225,24 +158,24 @@ class Broker:
     def body(self, queue: str, message_id: int, offset: int, size: int = READ_BYTES_MAX) -> bytes:
         """A piece of the body of a large message, at most 4 MiB; shorter than ``size`` only where the body ends."""
         doing = f"reading the body of message {message_id} of queue {queue}"
-        return self._call(doing, lambda session: session.readers.body(queue, message_id, offset, size))
+        return self.call(doing, lambda session: session.readers.body(queue, message_id, offset, size))
 
     def settle(self, queue: str, reader: str, epoch: int, until: int) -> None:
         """The reader is done with everything up to ``until``; durable when this returns.  Raises :class:`FencedError`."""
         doing = f"settling messages of queue {queue} for reader {reader}"
-        self._call(doing, lambda session: session.readers.settle(queue, reader, epoch, until))
+        self.call(doing, lambda session: session.readers.settle(queue, reader, epoch, until))
 
     def remove_reader(self, queue: str, reader: str) -> None:
         """Forget the reader; what it had not settled stays in the queue."""
-        self._call(f"removing reader {reader} of queue {queue}", lambda session: session.readers.remove(queue, reader))
+        self.call(f"removing reader {reader} of queue {queue}", lambda session: session.readers.remove(queue, reader))
 
     # --- addresses and queues
 
     def queue_query(self, queue: str) -> QueueQueryResult:
-        return self._call(f"asking for queue {queue}", lambda session: session.queue_query(queue))
+        return self.call(f"asking for queue {queue}", lambda session: session.queue_query(queue))
 
     def address_query(self, address: str) -> AddressQueryResult:
-        return self._call(f"asking for address {address}", lambda session: session.address_query(address))
+        return self.call(f"asking for address {address}", lambda session: session.address_query(address))
 
     def create_queue(self, name: str, address: str | None = None, *, multicast: bool = False, selector: str | None = None) -> None:
         """Create a durable queue unless there is one of that name.  ``address`` None: the same as ``name``."""
@@ -255,7 +188,7 @@ class Broker:
             except QueueExistsError:
                 return
 
-        self._call(f"creating queue {name}", create)
+        self.call(f"creating queue {name}", create)
 
     def subscribe_topic(self, topic: str, subscription: str, selector: str | None = None) -> str:
         """Create the queue of a durable subscription unless it is there, and give its name, which is that of a shared JMS subscription.
@@ -284,7 +217,7 @@ class Broker:
         None when it does not say: an Artemis that this user may not manage.
         """
         if self.has_readers:
-            state = self._call(f"asking for the duplicate id cache of {address}", lambda session: session.readers.id_cache(address))
+            state = self.call(f"asking for the duplicate id cache of {address}", lambda session: session.readers.id_cache(address))
             return IdCache(state.size, state.persisted)
         try:
             persisted = bool(self.attribute("broker", "PersistIDCache"))
@@ -313,150 +246,21 @@ class Broker:
         """The value of an attribute of the management interface, as JSON values."""
         return self._manage(f"the attribute {name} of {resource}", lambda one: one.attribute(resource, name), True)
 
-    # --- sessions of one's own
-
-    def session(self, **arguments: Any) -> Session:
-        """Another session on this connection, with the arguments of :meth:`mqclient.core.api.ClientSessionFactory.create_session`.
-
-        It ends with the connection: its calls, run by :attr:`runtime`, raise errors of :mod:`mqclient.errors`; after one of
-        :data:`mqspark.failures.OF_THE_CONNECTION` ask for another session.
-        """
-
-        async def create(session: Session) -> Session:
-            assert self._factory is not None
-            return await self._factory.create_session(**arguments)
-
-        return self._call("opening a session", create)
-
-    def failed(self, error: MQError, doing: str) -> NoReturn:
-        """Raise what ``error`` of a session of one's own means to the user; ``doing`` begins the sentence."""
-        if isinstance(error, OF_THE_CONNECTION):
-            raise BrokerUnreachableError(f"{doing}: the connection to {self.place} was lost: {error}") from error
-        raise failure(error, doing) from error
-
-    # --- the connection
-
-    def open(self, patient: bool) -> None:
-        """Connect, for :func:`connect`."""
-        limit = self._options.reconnect_timeout if patient else self._options.connect_timeout
-        self._live(self._runtime.now() + limit / 1000, limit)
-
-    def close(self) -> None:
-        """Safe to call twice; never raises for reasons of the network."""
-        self._drop(CLOSE_SECONDS)
-        self._runtime.close()
-
-    def __enter__(self) -> Broker:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a connection cannot be sent to another process: send the Options and the Node, and connect there")
-
     # --- inside
-
-    def _call(self, doing: str, function: Callable[[Session], Awaitable[T]], *, repeat: bool = True) -> T:
-        limit = self._options.reconnect_timeout
-        deadline = None
-        while True:
-            session = self._live(self._runtime.now() + limit / 1000 if deadline is None else deadline, limit)
-            try:
-                return self._runtime.run(function(session))
-            except OF_THE_CONNECTION as error:
-                place = self.place
-                self._drop()
-                if not repeat:
-                    text = f"{doing}: the connection to {place} was lost before the answer came, so it is not known whether it was done"
-                    raise BrokerUnreachableError(f"{text}: {error}") from error
-                deadline = self._runtime.now() + limit / 1000 if deadline is None else deadline
-                if self._runtime.now() >= deadline:
-                    raise BrokerUnreachableError(f"{doing}: {place} gives no answer within {limit} ms: {error}") from error
-                _log.warning("%s: the connection to %s was lost (%s); connecting again", doing, place, error)
-            except MQError as error:
-                raise failure(error, f"{doing} at {self.place}") from error
 
     def _manage(self, doing: str, function: Callable[[Management], Awaitable[T]], repeat: bool) -> T:
         async def managed(session: Session) -> T:
-            if self._management is None:
-                assert self._factory is not None
-                own = await self._factory.create_session()
-                self._management = await Management.open(own, new_uuid(self._runtime))
-            return await function(self._management)
+            if self._management is None or self._management[0] is not session:
+                own = await session.factory.create_session()
+                self._management = session, await Management.open(own, new_uuid(self.runtime))
+            return await function(self._management[1])
 
         try:
-            return self._call(doing, managed, repeat=repeat)
+            return self.call(doing, managed, repeat=repeat)
         except MqsparkError as error:
             if isinstance(error.__cause__, ManagementError):
                 raise MqsparkError(f"{doing} at {self.place}: {error.__cause__}") from error.__cause__
             raise
-
-    def _live(self, deadline: float, limit: int) -> Session:
-        """The session, over a new connection if need be."""
-        if self._session is not None and not self._session.closed:
-            return self._session
-        pause = PAUSE_SECONDS
-        while True:
-            self._drop()
-            try:
-                self._session = self._connect(max(deadline - self._runtime.now(), PAUSE_SECONDS))
-                return self._session
-            except OF_THE_CONNECTION as error:
-                if self._runtime.now() + pause >= deadline:
-                    text = f"no broker can be reached at {self._places} within {limit} ms"
-                    if self._node is not None:
-                        text = f"node {self._node.node_id} cannot be reached at {self._places} within {limit} ms"
-                    raise BrokerUnreachableError(f"{text}: {error}") from error
-            except MQError as error:
-                raise failure(error, f"logging in at {self._places}") from error
-            self._runtime.pump(pause)
-            pause = min(pause * 2, PAUSE_SECONDS_MAX)
-
-    def _connect(self, seconds: float) -> Session:
-        configuration = self._options.configuration()
-        brokers: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration = configuration.brokers
-        settings = self._settings(configuration.settings)
-        if self._node is not None:
-            brokers = self._node.connectors
-            settings.connection_load_balancing_policy_class_name = FIRST_ELEMENT
-        self._places = places(brokers)
-        self._locator = Locator(self._runtime, brokers, settings)
-        self._factory = self._runtime.run(self._locator.create_session_factory(), timeout=seconds)
-        found = self._own_id()
-        if self._node is not None and found not in (None, self._node.node_id):
-            raise NotConnectedError(f"another node answers there: {found}")
-        return self._runtime.run(self._factory.create_session(), timeout=seconds)
-
-    def _settings(self, settings: LocatorSettings) -> LocatorSettings:
-        """Reconnecting is done here, so that a call knows whether it was made."""
-        settings.ha = True  # the topology forgets who has left only then
-        settings.initial_connect_attempts = 1
-        settings.reconnect_attempts = settings.failover_attempts = 0
-        for name, value in self._overrides.items():
-            setattr(settings, name, value)
-        return settings
-
-    def _drop(self, seconds: float = 0.0) -> None:
-        """Leave the connection; with ``seconds`` for a goodbye."""
-        locator, self._locator = self._locator, None
-        self._factory = self._session = self._management = None
-        if locator is None:
-            return
-        try:
-            if seconds:
-                self._runtime.run(locator.close(), timeout=seconds)
-            else:
-                locator.leave()
-                self._runtime.pump(0)
-        except MQError as error:
-            _log.info("leaving %s: %s", self._places, error)
-
-    def _own_id(self) -> str | None:
-        if self._factory is None or self._locator is None:
-            return None
-        members = [member.node_id for member in self._locator.topology]
-        return self._factory.node_id or (members[0] if len(members) == 1 else None)
 
     def _managed_id_cache_size(self, address: str) -> int | None:
         text = self.manage("broker", "getAddressSettingsAsJSON", address, repeat=True)
