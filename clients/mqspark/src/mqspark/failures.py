@@ -53,7 +53,7 @@ def failure(error: MQError, doing: str) -> MqsparkError:
         kind = LoginError
     if isinstance(error, IllegalStateError):
         kind = FencedError if FENCED in str(error) else ReaderRefusedError if "reader" in doing else MqsparkError
-    return kind(f"{doing}: {error or type(error).__name__}")
+    return kind(f"{doing}: {str(error) or type(error).__name__}")
 
 
 _KINDS: tuple[tuple[type[MQError], type[MqsparkError]], ...] = (
