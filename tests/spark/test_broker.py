@@ -16,14 +16,18 @@ from mqspark.broker import Broker, connect, nodes
 from mqspark.errors import (
     BadOptionError,
     BrokerUnreachableError,
+    FencedError,
     LoginError,
+    MissingQueueError,
     MqsparkError,
     PermissionDeniedError,
+    ReaderMissingError,
+    ReaderRefusedError,
 )
 from mqspark.options import Options, Use
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.processes import free_port
-from tests.spark.support import POWERLESS_PASSWORD, POWERLESS_USER, Additions, MqbrokerProcess, login, new_broker, send_numbered
+from tests.spark.support import POWERLESS_PASSWORD, POWERLESS_USER, Additions, MqbrokerProcess, context, login, new_broker, send_numbered
 
 SECONDS = 8.0
 """Within which a user must know what is wrong."""
@@ -195,3 +199,95 @@ def test_artemis_has_no_readers_and_all_the_rest(artemis: ArtemisBroker) -> None
         assert connection.id_cache_size("made") == 20_000
         connection.subscribe_topic("topic", "subscription")
         connection.subscribe_topic("topic", "subscription")
+
+
+def test_a_range_is_reserved_read_again_and_settled(broker: MqbrokerProcess) -> None:
+    send_numbered(broker.url, "broker.read", 2000, body=lambda number: b"x" * 100)
+    with opened(broker.url) as connection:
+        assert connection.has_readers
+        state = connection.open_reader("broker.read", "reader")
+        found = connection.reserve("broker.read", "reader", state.epoch, state.settled, parts=3)
+        assert (found.messages, found.ends[-1], len(found.ends)) == (2000, found.until, 3)
+        for _ in range(2):
+            blocks = list(connection.blocks("broker.read", found.after, found.until, max_bytes=50_000))
+            assert len(blocks) > 3
+            assert sum(block.count for block in blocks) == 2000
+        selected = connection.read("broker.read", found.after, found.until, selector="number < 5")
+        assert (selected.count, selected.end) == (5, True)
+        connection.settle("broker.read", "reader", state.epoch, found.ends[0])
+        assert connection.survey("broker.read", -1).messages == connection.queue_query("broker.read").message_count < 2000
+        assert list(connection.blocks("broker.read", found.until, found.until)) == []
+
+
+def test_a_large_body_is_read_in_pieces(broker: MqbrokerProcess) -> None:
+    body = bytes(range(256)) * 4000
+    send_numbered(broker.url, "broker.large", 1, body=lambda number: body)
+    with opened(broker.url) as connection:
+        found = connection.survey("broker.large", -1)
+        pieces = [connection.body("broker.large", found.until, offset, 300_000) for offset in range(0, len(body), 300_000)]
+        assert b"".join(pieces) == body
+
+
+def test_two_readers_of_one_name_and_other_refusals(broker: MqbrokerProcess) -> None:
+    send_numbered(broker.url, "broker.fenced", 3)
+    with opened(broker.url) as first, opened(broker.url) as second:
+        old = first.open_reader("broker.fenced", "reader")
+        new = second.open_reader("broker.fenced", "reader")
+        with pytest.raises(FencedError, match=r"was opened by another one: epoch 2, yours is 1"):
+            first.reserve("broker.fenced", "reader", old.epoch, old.settled)
+        found = second.reserve("broker.fenced", "reader", new.epoch, new.settled)
+        second.remove_reader("broker.fenced", "reader")
+        with pytest.raises(ReaderMissingError, match=r"has no reader reader"):
+            second.settle("broker.fenced", "reader", new.epoch, found.until)
+        with pytest.raises(MissingQueueError, match=r"opening reader r of queue broker\.none"):
+            first.open_reader("broker.none", "r")
+        with pytest.raises(BadOptionError, match=r"1 to 256 characters"):
+            first.open_reader("broker.fenced", "")
+        with pytest.raises(BadOptionError, match=r"Invalid filter"):
+            first.read("broker.fenced", -1, 1 << 60, selector="number <")
+        with context(broker.url) as session:
+            session.create_consumer(session.create_queue("broker.fenced"))
+            with pytest.raises(ReaderRefusedError, match=r"it has 1 consumers"):
+                first.open_reader("broker.fenced", "reader")
+    with opened(broker.url, user=POWERLESS_USER, password=POWERLESS_PASSWORD) as powerless:
+        with pytest.raises(PermissionDeniedError, match=r"CONSUME"):
+            powerless.open_reader("broker.fenced", "reader")
+        with pytest.raises(PermissionDeniedError, match=r"BROWSE"):
+            powerless.survey("broker.fenced", -1)
+
+
+def test_a_range_goes_on_where_it_was_when_the_broker_comes_back(tmp_path: Path) -> None:
+    process = new_broker(tmp_path / "broker")
+    process.start()
+    try:
+        send_numbered(process.url, "kept", 3000, body=lambda number: b"x" * 100)
+        (node,) = nodes(options(process.url))
+        with connect(options(process.url), node) as connection:
+            state = connection.open_reader("kept", "reader")
+            found = connection.reserve("kept", "reader", state.epoch, state.settled)
+            blocks = connection.blocks("kept", found.after, found.until, max_bytes=50_000)
+            count = next(blocks).count
+            process.kill()
+            process.start()
+            for block in blocks:
+                assert not block.lost
+                count += block.count
+            assert count == 3000
+            connection.settle("kept", "reader", state.epoch, found.until)
+            assert connection.queue_query("kept").message_count == 0
+    finally:
+        process.stop()
+
+
+def test_the_duplicate_id_cache_is_told(tmp_path: Path) -> None:
+    setting = '<address-setting match="few"><id-cache-size>7</id-cache-size></address-setting>'
+    process = new_broker(tmp_path / "broker", Additions(name="spark", address_settings=setting))
+    process.start()
+    try:
+        with opened(process.url) as connection:
+            assert (connection.id_cache_size("few"), connection.id_cache_size("many")) == (7, 20_000)
+            few = connection.id_cache("few")
+            assert few is not None
+            assert few.persisted
+    finally:
+        process.stop()

@@ -26,8 +26,15 @@ class FailureTests(SynchronousTestCase):
             (core.SecurityError("AMQ229031: Unable to validate user"), "logging in", errors.LoginError),
             (core.InvalidFilterExpressionError("a ="), "reading queue q", errors.BadOptionError),
             (core.MalformedPacketError("READER_MESSAGES", "sizes", "cut off"), "reading queue q", errors.MessageFormatError),
-            (core.IllegalStateError("reader r of queue q was opened by another one: epoch 3, yours is 2"), "settling", errors.FencedError),
-            (core.IllegalStateError("the queue has consumers"), "opening reader r of queue q", errors.ReaderRefusedError),
+            (core.IllegalStateError("AMQ229901: queue q has no reader r"), "settling", errors.ReaderMissingError),
+            (core.IllegalStateError("AMQ229902: reader r of queue q was opened by another one"), "settling", errors.FencedError),
+            (
+                core.InvalidQueueConfigurationError("AMQ229903: the name of a reader has 1 to 256 characters"),
+                "opening",
+                errors.BadOptionError,
+            ),
+            (core.IllegalStateError("AMQ229904: queue q cannot have reader r: it has 1 consumers"), "opening", errors.ReaderRefusedError),
+            (core.MaxConsumerLimitExceededError("AMQ229905: this broker has 9 readers already"), "opening", errors.ReaderRefusedError),
             (core.IllegalStateError("something else"), "asking for queue q", errors.MqsparkError),
             (core.IOFailureError("disk"), "asking", errors.MqsparkError),
         ):

@@ -34,6 +34,10 @@ class ReaderRefusedError(MqsparkError):
     """The broker opens no reader on this queue (it has consumers, or is of a kind that has none); the text has the broker's reason."""
 
 
+class ReaderMissingError(MqsparkError):
+    """The reader of a query is not there: an operator has removed it, or its queue."""
+
+
 class FencedError(MqsparkError):
     """Another query has opened the same reader since: this one must not go on."""
 

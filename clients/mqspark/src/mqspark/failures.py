@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mqclient.errors import (
     AddressDoesNotExistError,
     ConnectionTimedOutError,
     DisconnectedError,
-    IllegalStateError,
     InvalidFilterExpressionError,
     MalformedPacketError,
     MQError,
@@ -27,6 +28,7 @@ from mqspark.errors import (
     MissingQueueError,
     MqsparkError,
     PermissionDeniedError,
+    ReaderMissingError,
     ReaderRefusedError,
 )
 
@@ -42,24 +44,30 @@ OF_THE_CONNECTION = (
 )
 """Nothing was wrong with the request: the connection is gone or does not come into being; another one may help."""
 
-FENCED = "was opened by another one"
-"""Part of the broker's sentence (``protocol-spec/``, chapter "Readers")."""
+OF_READERS: Final[dict[str, type[MqsparkError]]] = {
+    "AMQ229901": ReaderMissingError,
+    "AMQ229902": FencedError,
+    "AMQ229903": BadOptionError,
+    "AMQ229904": ReaderRefusedError,
+    "AMQ229905": ReaderRefusedError,
+}
+"""What the broker says of readers, by the code that its sentence begins with (``docs/operations.md``)."""
 
 
 def failure(error: MQError, doing: str) -> MqsparkError:
     """The error for the user; ``doing`` begins its sentence: ``reading queue orders``."""
-    kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), MqsparkError)
-    if isinstance(error, SecurityError) and "AMQ229031" in str(error):
-        kind = LoginError
-    if isinstance(error, IllegalStateError):
-        kind = FencedError if FENCED in str(error) else ReaderRefusedError if "reader" in doing else MqsparkError
-    return kind(f"{doing}: {str(error) or type(error).__name__}")
+    text = str(error) or type(error).__name__
+    code = text.partition(":")[0]
+    if isinstance(error, SecurityError):
+        kind: type[MqsparkError] = LoginError if code == "AMQ229031" else PermissionDeniedError
+    else:
+        kind = OF_READERS.get(code) or next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), MqsparkError)
+    return kind(f"{doing}: {text}")
 
 
-_KINDS: tuple[tuple[type[MQError], type[MqsparkError]], ...] = (
+_KINDS: Final[tuple[tuple[type[MQError], type[MqsparkError]], ...]] = (
     (QueueDoesNotExistError, MissingQueueError),
     (AddressDoesNotExistError, MissingQueueError),
-    (SecurityError, PermissionDeniedError),
     (InvalidFilterExpressionError, BadOptionError),
     (MalformedPacketError, MessageFormatError),
 )
