@@ -1,0 +1,352 @@
+"""Blocks become batches: what a column holds is what the message says when it is decoded alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import unittest
+import zlib
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+if importlib.util.find_spec("pyspark") is None:
+    raise unittest.SkipTest("pyspark is not installed")
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    VariantType,
+    VariantVal,
+)
+
+from mqclient.wire import bodies
+from mqclient.wire import message as wire
+from mqclient.wire import properties as types
+from mqclient.wire.message import CoreMessage, decode_message, encode_headers, encode_message, user_id_text
+from mqclient.wire.properties import TypedValue
+from mqspark.blocks import TIME_MAX_MS, TIME_MIN_MS, BlockConverter
+from mqspark.columns import COLUMNS, TYPE_NAMES
+from mqspark.errors import MessageFormatError, SchemaError
+from tests.unit.mqspark import blocks
+from tests.unit.mqspark.blocks import block_of
+
+SPARK: dict[str, DataType] = {
+    "bigint": LongType(),
+    "string": StringType(),
+    "timestamp": TimestampType(),
+    "int": IntegerType(),
+    "boolean": BooleanType(),
+    "binary": BinaryType(),
+    "map<string,variant>": MapType(StringType(), VariantType()),
+}
+
+
+def schema_of(*names: str) -> StructType:
+    schema = StructType()
+    for column in COLUMNS:
+        if not names or column.name in names:
+            schema.add(column.name, SPARK[column.type])
+    return schema
+
+
+def no_fetch(message_id: int, size: int) -> bytes:
+    raise AssertionError("nothing is to be fetched")
+
+
+def converter(
+    schema: StructType | None = None, fail_fast: bool = False, body_format: str = "binary", fetch: Any = no_fetch
+) -> BlockConverter:
+    return BlockConverter(
+        schema or schema_of(), body_format=body_format, fail_fast=fail_fast, queue="orders", node_id="node-1", fetch=fetch
+    )
+
+
+def rows_of(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def convert(encoded: list[bytes], large: list[bool] | None = None, **chosen: Any) -> list[dict[str, Any]]:
+    return rows_of(list(converter(**chosen).batches(block_of(encoded, large))))
+
+
+def shown(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def clamped(milliseconds: int) -> int | None:
+    return None if milliseconds == 0 else min(max(milliseconds, TIME_MIN_MS), TIME_MAX_MS) * 1000
+
+
+def typed_of(raw: dict[str, bytes]) -> TypedValue:
+    """What a variant says, by its first byte; the two of a string of one character are told apart as the manual says."""
+    data = raw["value"]
+    value = VariantVal(data, raw["metadata"]).toPython()
+    kind = {0: types.NULL, 4: types.BOOLEAN, 8: types.BOOLEAN, 12: types.BYTE, 16: types.SHORT, 20: types.INT, 24: types.LONG}.get(data[0])
+    kind = kind if kind is not None else {28: types.DOUBLE, 56: types.FLOAT, 60: types.BYTES}.get(data[0])
+    if kind is None:
+        short = data[0] & 3 == 1
+        kind = types.STRING if short or len(data) - 5 > 63 else types.CHAR
+    return kind, value
+
+
+def expected_value(entry: TypedValue) -> TypedValue:
+    kind, value = entry
+    if kind == types.CHAR:
+        assert isinstance(value, int)
+        return kind, shown(chr(value))
+    return kind, shown(value) if isinstance(value, str) else value
+
+
+def expected_map(entries: dict[str, TypedValue]) -> list[tuple[str, TypedValue]]:
+    return [(shown(key), expected_value(entry)) for key, entry in entries.items()]
+
+
+def text_of(message: CoreMessage, key: str) -> str | None:
+    value = message.get(key)
+    return shown(value) if isinstance(value, str) else None
+
+
+def duplicate_of(message: CoreMessage) -> str | None:
+    value = message.get(wire.KEY_DUPLICATE_ID)
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.hex()
+    return shown(value) if isinstance(value, str) else None
+
+
+class PropertyTests(SynchronousTestCase):
+    @settings(max_examples=150, deadline=None)
+    @given(st.lists(blocks.messages, min_size=1, max_size=24))
+    def test_every_column_is_what_the_decoder_says(self, messages: list[CoreMessage]) -> None:
+        encoded = [encode_message(message) for message in messages]
+        schema = schema_of()
+        found = list(converter(schema).batches(block_of(encoded)))
+        self.assertEqual(len(found), 1)
+        found[0].validate(full=True)
+        times = {name: found[0].column(name).cast(pa.int64()).to_pylist() for name in ("timestamp", "expiration")}
+        for number, row in enumerate(found[0].drop_columns(["timestamp", "expiration"]).to_pylist()):
+            message = decode_message(encoded[number])
+            properties = row.pop("properties")
+            self.assertEqual([(key, typed_of(value)) for key, value in properties], expected_map(message.properties))
+            self.assertEqual(times["timestamp"][number], clamped(message.timestamp))
+            self.assertEqual(times["expiration"][number], clamped(message.expiration))
+            self.assertEqual(
+                row,
+                {
+                    "message_id": 1001 + number,
+                    "address": None if message.address is None else shown(message.address),
+                    "queue": "orders",
+                    "node_id": "node-1",
+                    "type": TYPE_NAMES[message.type],
+                    "priority": message.priority,
+                    "durable": message.durable,
+                    "correlation_id": text_of(message, "JMSCorrelationID"),
+                    "reply_to": text_of(message, "JMSReplyTo"),
+                    "group_id": text_of(message, wire.KEY_GROUP_ID),
+                    "delivery_count": number,
+                    "user_id": None if message.user_id is None else "ID:" + user_id_text(message.user_id),
+                    "duplicate_id": duplicate_of(message),
+                    "body": message.body,
+                    "text": None,
+                    "map_body": None,
+                },
+            )
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.none() | blocks.texts, min_size=1, max_size=20))
+    def test_texts(self, texts: list[str | None]) -> None:
+        encoded = [encode_message(CoreMessage(type=wire.TYPE_TEXT, body=bodies.encode_text(text))) for text in texts]
+        found = convert(encoded, schema=schema_of("text"))
+        self.assertEqual([row["text"] for row in found], [None if text is None else shown(text) for text in texts])
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(blocks.tables, min_size=1, max_size=20))
+    def test_maps(self, maps: list[dict[str, TypedValue]]) -> None:
+        encoded = [encode_message(CoreMessage(type=wire.TYPE_MAP, body=bodies.encode_map(entries))) for entries in maps]
+        found = convert(encoded, schema=schema_of("map_body"))
+        for row, entries in zip(found, maps, strict=True):
+            self.assertEqual([(key, typed_of(value)) for key, value in row["map_body"]], expected_map(entries))
+
+    @settings(max_examples=200, deadline=None)
+    @given(blocks.messages, st.integers(0, 200), st.binary(max_size=5), st.integers(0, 5), st.sampled_from([3, 5, 0]))
+    def test_damage_is_found_where_the_decoder_finds_it_and_the_neighbours_stay(
+        self, message: CoreMessage, at: int, junk: bytes, cut: int, kind: int
+    ) -> None:
+        message.type = kind
+        whole = encode_message(message)
+        damaged = whole[:at] + junk + whole[at + cut :]
+        neighbour = encode_message(CoreMessage(type=wire.TYPE_TEXT, body=bodies.encode_text("near"), properties={"a": (types.INT, 7)}))
+        first, found, last = convert([neighbour, damaged, neighbour])
+        for near in (first, last):
+            self.assertEqual((near["text"], [key for key, _ in near["properties"]]), ("near", ["a"]))
+        try:
+            decoded = decode_message(damaged)
+        except Exception:
+            self.assertIsNone(found["properties"])
+            with self.assertRaisesRegex(MessageFormatError, "message 1002 of queue orders on node node-1 cannot be decoded"):
+                convert([neighbour, damaged, neighbour], fail_fast=True)
+        else:
+            self.assertEqual([(key, typed_of(value)) for key, value in found["properties"]], expected_map(decoded.properties))
+            self.assertEqual(found["priority"], decoded.priority)
+
+
+class ShapeTests(SynchronousTestCase):
+    def test_only_wanted_columns_are_made_in_the_order_of_the_schema(self) -> None:
+        schema = StructType().add("body", BinaryType()).add("message_id", LongType())
+        (row,) = convert([encode_message(CoreMessage(body=b"abc"))], schema=schema)
+        self.assertEqual(list(row.items()), [("body", b"abc"), ("message_id", 1001)])
+
+    def test_what_no_wanted_column_needs_is_not_looked_at(self) -> None:
+        """A damaged property table does no harm to a query for the bodies, even when it is to fail."""
+        damaged = encode_message(CoreMessage(body=b"abc"))[:-1] + b"\x01\xff"
+        self.assertEqual(convert([damaged], schema=schema_of("body"), fail_fast=True), [{"body": b"abc"}])
+
+    def test_a_table_with_thousands_of_entries_among_small_ones(self) -> None:
+        many: dict[str, TypedValue] = {f"key{number}": (types.INT, number) for number in range(5000)}
+        messages = [CoreMessage(properties={"a": (types.INT, 1)})] * 10
+        messages.insert(5, CoreMessage(properties=many))
+        found = convert([encode_message(message) for message in messages], schema=schema_of("properties"))
+        self.assertEqual([len(row["properties"]) for row in found], [1] * 5 + [5000] + [1] * 5)
+        self.assertEqual([(key, typed_of(value)) for key, value in found[5]["properties"]], list(many.items()))
+
+    def test_of_entries_with_one_key_the_last_counts(self) -> None:
+        entry = encode_message(CoreMessage(properties={"a": (types.INT, 1)}))[-9 - 2 :]
+        table = b"\x01\x00\x00\x00\x03" + b"".join(
+            b"\x00\x00\x00\x02" + key + b"\x00\x06" + bytes((0, 0, 0, value)) for key, value in ((b"a", 1), (b"b", 2), (b"a", 3))
+        )
+        self.assertTrue(entry)
+        encoded = encode_message(CoreMessage())[:-1] + table
+        (row,) = convert([encoded], schema=schema_of("properties"))
+        self.assertEqual([(key, typed_of(value)[1]) for key, value in row["properties"]], [("a", 3), ("b", 2)])
+
+    def test_no_messages(self) -> None:
+        (batch,) = converter().batches(block_of([]))
+        self.assertEqual(batch.num_rows, 0)
+
+
+class BodyTests(SynchronousTestCase):
+    def test_large_and_compressed_bodies(self) -> None:
+        plain = b"0123456789" * 1000
+        compressed: dict[str, TypedValue] = {wire.KEY_LARGE_COMPRESSED: (types.BOOLEAN, True)}
+        stored = {1002: plain, 1003: zlib.compress(plain)}
+        fetched: list[tuple[int, int]] = []
+
+        def fetch(message_id: int, size: int) -> bytes:
+            fetched.append((message_id, size))
+            return stored[message_id]
+
+        def large(body: bytes, properties: dict[str, TypedValue]) -> bytes:
+            return len(body).to_bytes(8, "big") + encode_headers(CoreMessage(type=wire.TYPE_BYTES, properties=properties))
+
+        encoded = [
+            encode_message(CoreMessage(body=b"small")),
+            large(plain, {}),
+            large(stored[1003], compressed),
+            encode_message(CoreMessage(body=zlib.compress(b"not so large"), properties=compressed)),
+            encode_message(CoreMessage(body=b"last", properties={wire.KEY_LARGE_COMPRESSED: (types.BOOLEAN, False)})),
+        ]
+        found = convert(encoded, [False, True, True, False, False], fetch=fetch)
+        self.assertEqual([row["body"] for row in found], [b"small", plain, plain, b"not so large", b"last"])
+        self.assertEqual(fetched, [(1002, len(plain)), (1003, len(stored[1003]))])
+        self.assertEqual([row["type"] for row in found], ["default", "bytes", "bytes", "default", "default"])
+        without = convert(encoded, [False, True, True, False, False], schema=schema_of("message_id", "type"))
+        self.assertEqual([row["type"] for row in without], ["default", "bytes", "bytes", "default", "default"])
+
+    def test_many_large_bodies_are_not_in_memory_together(self) -> None:
+        size = 40 << 20
+        encoded = [size.to_bytes(8, "big") + encode_headers(CoreMessage())] * 4
+        made = converter(schema_of("message_id", "body"), fetch=lambda message_id, size: b"x")
+        found = [batch.num_rows for batch in made.batches(block_of(encoded, [True] * 4))]
+        self.assertEqual(sum(found), 4)
+        self.assertGreater(len(found), 1)
+
+    def test_a_body_that_no_batch_can_hold_is_refused_and_not_fetched(self) -> None:
+        encoded = [(3 << 30).to_bytes(8, "big") + encode_headers(CoreMessage())]
+        with self.assertRaisesRegex(MessageFormatError, "message 1001 of queue orders"):
+            convert(encoded, [True], schema=schema_of("body"))
+
+    def test_a_compressed_body_that_cannot_be_read(self) -> None:
+        encoded = [encode_message(CoreMessage(body=b"junk", properties={wire.KEY_LARGE_COMPRESSED: (types.BOOLEAN, True)}))]
+        self.assertEqual(convert(encoded, schema=schema_of("body")), [{"body": None}])
+        with self.assertRaisesRegex(MessageFormatError, "its body is not"):
+            convert(encoded, schema=schema_of("body"), fail_fast=True)
+
+    def test_an_unknown_type_is_a_row_with_its_number_or_an_error(self) -> None:
+        encoded = [encode_message(CoreMessage(type=42, body=b"abc"))]
+        (row,) = convert(encoded)
+        self.assertEqual((row["type"], row["body"], row["text"]), ("42", b"abc", None))
+        with self.assertRaisesRegex(MessageFormatError, "its type is 42, which is unknown"):
+            convert(encoded, fail_fast=True)
+
+
+class FormatTests(SynchronousTestCase):
+    def encoded(self, *texts: str | bytes) -> list[bytes]:
+        return [
+            encode_message(
+                CoreMessage(type=wire.TYPE_BYTES, body=text)
+                if isinstance(text, bytes)
+                else CoreMessage(type=wire.TYPE_TEXT, body=bodies.encode_text(text))
+            )
+            for text in texts
+        ]
+
+    def test_text(self) -> None:
+        schema = StructType().add("body", StringType())
+        encoded = [*self.encoded("é", "é".encode(), b"\xff", ""), encode_message(CoreMessage(type=wire.TYPE_OBJECT, body=b"xx"))]
+        self.assertEqual([row["body"] for row in convert(encoded, schema=schema, body_format="text")], ["é", "é", None, "", None])
+        with self.assertRaises(MessageFormatError):
+            convert(encoded, schema=schema, body_format="text", fail_fast=True)
+
+    def json_schema(self) -> StructType:
+        order = StructType().add("id", LongType()).add("name", StringType())
+        return StructType().add("message_id", LongType()).add("body", order).add("_corrupt_record", StringType())
+
+    def test_json(self) -> None:
+        texts: list[str | bytes] = [
+            '{"id":1,"name":"é\\n"}',
+            b'{"name":"b",\r\n "more":[1,{"x":2}]}',
+            '{"id":"1"}',
+            "",
+            '{"id":1}{"id":2}',
+            '{"id":1}}\n{"i":6,"v":{"id":2}',
+            "null",
+            "[1]",
+            '{"id":3',
+            b"\xff",
+            '{"id":4}',
+        ]
+        found = convert(self.encoded(*texts), schema=self.json_schema(), body_format="json")
+        self.assertEqual(
+            [row["body"] for row in found],
+            [{"id": 1, "name": "é\n"}, {"id": None, "name": "b"}, None, None, None, None, None, None, None, None, {"id": 4, "name": None}],
+        )
+        self.assertEqual([number for number, row in enumerate(found) if row["_corrupt_record"] is not None], [2, 3, 4, 5, 7, 8])
+        self.assertEqual(found[2]["_corrupt_record"], '{"id":"1"}')
+        with self.assertRaisesRegex(MessageFormatError, "message 1003 .* not of the schema"):
+            convert(self.encoded(*texts), schema=self.json_schema(), body_format="json", fail_fast=True)
+
+    def test_a_schema_that_does_not_match(self) -> None:
+        for schema, body_format, expected in (
+            (StructType().add("mesage_id", LongType()), "binary", "there is no column mesage_id; did you mean message_id"),
+            (StructType().add("message_id", StringType()), "binary", "the column message_id is a string; expected bigint"),
+            (StructType().add("body", StringType()), "binary", "the column body is a string; expected binary"),
+            (StructType().add("body", BinaryType()), "text", "the column body is a binary; expected string"),
+            (StructType().add("body", StringType()), "json", "the column body is a string; with bodyFormat=json expected a struct"),
+            (StructType().add("body", StructType().add("a", LongType())), "binary", "bodyFormat=json makes it a struct"),
+            (StructType().add("body", StructType().add("a", VariantType())), "json", "cannot be read"),
+            (StructType().add("_corrupt_record", StringType()), "binary", "there is no column _corrupt_record"),
+        ):
+            with self.assertRaisesRegex(SchemaError, expected):
+                converter(schema, body_format=body_format)
