@@ -97,6 +97,10 @@ def _milliseconds(value: str) -> int:
     return _whole(value, 1, 86_400_000)
 
 
+def _duration(value: str) -> int:
+    return _whole(value, 0, COUNT_MAX)
+
+
 def _size(value: str) -> int:
     found = _SIZE.fullmatch(value.strip())
     unit = None if found is None else _UNITS.get(found[2].lower())
@@ -283,13 +287,53 @@ class Options:
         "binary, text or json",
         "With a schema of one's own: how its columns are made of the body.",
     )
+    address: str | None = _option(
+        "address",
+        Use.SINK,
+        _text,
+        "the name of an address, or address::queue",
+        "Where to send, whatever kind of address it is; it has to exist. Without `queue`, `topic` and `address` the column `address` says "
+        "it.",
+    )
     exactly_once: str = _option(
         "exactlyOnce",
         Use.SINK,
-        _choice("duplicateId", "xa", "none"),
-        "duplicateId, xa or none",
-        "How a repeated task is kept from doubling messages: by duplicate ids, by one prepared XA branch per task, or not at all.",
-        "duplicateId",
+        _choice("duplicateIds", "transactions", "none"),
+        "duplicateIds, transactions or none",
+        "How a repeated task is kept from doubling messages: by duplicate ids, by one prepared transaction (XA) per task, or not at all.",
+        "duplicateIds",
+    )
+    time_to_live: int = _option(
+        "timeToLive",
+        Use.SINK,
+        _duration,
+        "ms from 0",
+        "After how many ms messages expire, where the column `expiration` does not say when; 0: never.",
+        0,
+    )
+    unknown_columns: str = _option(
+        "unknownColumns",
+        Use.SINK,
+        _choice("fail", "properties"),
+        "fail or properties",
+        "What becomes of columns that are no part of a message: an error that names the nearest, or properties of the message.",
+        "fail",
+    )
+    nodes: tuple[str, ...] = _option(
+        "nodes",
+        Use.SINK,
+        _names,
+        "node ids, separated by commas, each once",
+        "To which members of a cluster the tasks send. Without it: to all that are there when a batch begins.",
+        (),
+    )
+    transaction_timeout: int = _option(
+        "transactionTimeout",
+        Use.SINK,
+        _milliseconds,
+        "ms from 1 to 86400000",
+        "With `exactlyOnce=transactions`: after how many ms the broker gives up a task's transaction that is not prepared.",
+        3_600_000,
     )
     path: str | None = _option(
         "path", Use.JOURNAL, _text, "a folder", "The data folder of a broker, stopped or running; nothing is written to it."
@@ -333,8 +377,9 @@ class Options:
             raise BadOptionError("the option url is missing: expected a connection URL such as tcp://host:61616")
         if self.url:
             self.configuration()
-        if self.queues and self.topic:
-            raise BadOptionError("the options queue and topic exclude each other")
+        named = [name for name, value in (("queue", self.queues), ("topic", self.topic), ("address", self.address)) if value]
+        if len(named) > 1:
+            raise BadOptionError(f"the options {' and '.join(named)} exclude each other")
         if self.subscription is not None and self.topic is None:
             raise BadOptionError("the option subscription needs the option topic")
         if allowed & Use.SOURCE:
