@@ -280,12 +280,39 @@ class Options:
         "The name of the query's durable position on the broker. Two queries that read one queue need two names.",
         shown="of the query's checkpoint",
     )
-    body_format: str | None = _option(
+    columns: tuple[str, ...] = _option(
+        "columns",
+        Use.SOURCE,
+        _names,
+        "names of columns, separated by commas, each once",
+        "Which columns are read; others are not decoded. A schema of one's own, with .schema(…), says the same.",
+        (),
+        shown="all columns",
+    )
+    body_format: str = _option(
         "bodyFormat",
         Use.SOURCE,
         _choice("binary", "text", "json"),
         "binary, text or json",
-        "With a schema of one's own: how its columns are made of the body.",
+        "What the column `body` is: the bytes; the text of a text message, or of a bytes message in UTF-8; or a struct that is read from "
+        "JSON in either.",
+        "binary",
+    )
+    body_schema: str | None = _option(
+        "bodySchema",
+        Use.SOURCE,
+        _text,
+        "columns with types, as in SQL: orderId bigint, amount double",
+        "With bodyFormat=json: the fields of the struct. A schema of one's own, with .schema(…), says the same.",
+    )
+    mode: str = _option(
+        "mode",
+        Use.SOURCE,
+        _choice("PERMISSIVE", "FAILFAST"),
+        "PERMISSIVE or FAILFAST",
+        "What becomes of a message that cannot be decoded, has an unknown type, or a body that does not fit: what cannot be read is null "
+        "and the type a number, with a line in the log; or the query fails.",
+        "PERMISSIVE",
     )
     address: str | None = _option(
         "address",

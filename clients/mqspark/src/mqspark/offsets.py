@@ -1,0 +1,131 @@
+"""Positions in queues: what an offset of Spark holds, and what the options ``startingOffsets`` and ``endingOffsets`` say.
+
+As JSON::
+
+    {"version":1,"reader":"warehouse","nodes":{"<node id>":{"<queue>":1234}}}
+
+A position is the id of the last message that was read: reading goes on behind it.  Ids ascend strictly on a node and are never used
+again, so a position stays what it is, whatever is sent or removed.  -1 is "before the oldest message".  ``reader`` is the name of the
+reader on the broker; a query that was given none makes one up when it begins, and finds it in its own checkpoint from then on.  ``begins``,
+laid out like ``nodes``, says where queues begin that no earlier offset of the query names: Spark does not write down where a query begins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mqspark.errors import BadOptionError, MqsparkError
+
+VERSION: Final = 1
+OLDEST: Final = -1
+POSITION_MAX: Final = (1 << 63) - 1
+
+Positions = Mapping[str, Mapping[str, int]]
+"""Node id to queue to position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Where a query stands on every node and queue."""
+
+    reader: str = ""
+    nodes: dict[str, dict[str, int]] = field(default_factory=dict)
+    begins: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, found: object) -> Offset:
+        """Read what :meth:`as_json` gave; raises MqsparkError when it is something else."""
+        try:
+            return cls._read(found)
+        except ValueError as error:
+            raise MqsparkError(f"the offset {json.dumps(found)} of the checkpoint cannot be read: {error}") from None
+
+    @classmethod
+    def from_option(cls, text: str, name: str) -> Offset:
+        """Read the JSON of an option; raises BadOptionError."""
+        try:
+            return cls._read(json.loads(text))
+        except ValueError as error:
+            raise BadOptionError(
+                f'the option {name}={text!r}: {error}; expected {{"version":1,"nodes":{{"<node id>":{{"<queue>":1234}}}}}}'
+            ) from None
+
+    @classmethod
+    def _read(cls, found: object) -> Offset:
+        if not isinstance(found, dict) or not isinstance(found.get("nodes"), dict):
+            raise ValueError("there is no object 'nodes'")
+        if found.get("version", VERSION) != VERSION:
+            raise ValueError(f"its version is {found['version']}, this is version {VERSION}")
+        reader = found.get("reader", "")
+        if not isinstance(reader, str):
+            raise ValueError("'reader' is no name")
+        return cls(reader, _positions(found["nodes"]), _positions(found.get("begins", {})))
+
+    def as_json(self) -> dict[str, Any]:
+        """Equal offsets give equal texts, whatever order they were filled in: Spark compares the texts."""
+        found = {"version": VERSION, "reader": self.reader, "nodes": _sorted(self.nodes)}
+        return {**found, "begins": _sorted(self.begins)} if self.begins else found
+
+    def get(self, node: str, queue: str) -> int | None:
+        """The position; None when the offset does not know the queue on this node."""
+        return self.nodes.get(node, {}).get(queue)
+
+    def __iter__(self) -> Iterator[tuple[str, str, int]]:
+        for node, queues in self.nodes.items():
+            for queue, position in queues.items():
+                yield node, queue, position
+
+
+def _positions(found: object) -> dict[str, dict[str, int]]:
+    nodes: dict[str, dict[str, int]] = {}
+    if not isinstance(found, dict):
+        raise ValueError("there is no object of nodes")
+    for node, queues in found.items():
+        if not isinstance(queues, dict):
+            raise ValueError(f"node {node} has no object of queues")
+        for queue, position in queues.items():
+            if type(position) is not int or not OLDEST <= position <= POSITION_MAX:
+                raise ValueError(f"the position {position!r} of queue {queue} on node {node} is no message id")
+        nodes[node] = dict(queues)
+    return nodes
+
+
+def _sorted(nodes: Positions) -> dict[str, dict[str, int]]:
+    return {node: dict(sorted(queues.items())) for node, queues in sorted(nodes.items())}
+
+
+def split(ends: Sequence[int], parts: int) -> list[int]:
+    """At most ``parts`` of the ends of parts of similar size, at similar distances; the last one stays."""
+    count = len(ends)
+    parts = max(1, min(parts, count))
+    return [ends[(number + 1) * count // parts - 1] for number in range(parts)] if count else []
+
+
+def parts_of(messages: int, size: int, least: int) -> int:
+    """Into how many parts a range of so many messages and bytes is cut; ``least`` if it has as many messages."""
+    wanted = max(-(-messages // PART_MESSAGES), -(-size // PART_BYTES), 1)
+    return max(1, min(max(min(wanted, PARTS_MAX), least), messages))
+
+
+PART_MESSAGES: Final = 50_000
+"""Messages of one task: half a second of work, many times what starting a task costs."""
+PART_BYTES: Final = 32 << 20
+PARTS_MAX: Final = 64
+"""Tasks that a range of one queue is cut into without ``minPartitions``."""
+
+
+def share(total: int, amounts: list[int]) -> list[int]:
+    """``total`` shared out in proportion to ``amounts``, at most the amount to each; small ones get one at least while there is some."""
+    everything = sum(amounts)
+    if everything <= total:
+        return list(amounts)
+    shares = [min(amount, total * amount // everything) for amount in amounts]
+    left = total - sum(shares)
+    for number in sorted(range(len(amounts)), key=lambda number: shares[number]):
+        more = min(left, 1 if shares[number] == 0 else amounts[number] - shares[number], amounts[number] - shares[number])
+        shares[number] += more
+        left -= more
+    return shares

@@ -1,0 +1,108 @@
+"""The queues of a query on the nodes of a cluster: who is there, and what they have."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from mqspark.broker import Broker, connect
+from mqspark.errors import BrokerUnreachableError, MissingQueueError
+from mqspark.nodes import Node
+from mqspark.options import Options
+
+log: Final = logging.getLogger(__name__)
+
+
+class Cluster:
+    """Connections of the driver to every node, opened when they are needed, kept, and closed together."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._entry: Broker | None = None
+        self._brokers: dict[str, Broker] = {}
+        self.nodes: dict[str, Node] = {}
+        """The members when :meth:`look` was called last, and those that were there before."""
+        self.away: dict[str, str] = {}
+        """Node id to the reason: members that could not be reached then."""
+        self._queues: dict[str, tuple[str, ...]] = {}
+
+    def look(self) -> None:
+        """Find the members as they are now.  Raises BrokerUnreachableError when there is none."""
+        if self._entry is None:
+            self._entry = connect(self._options)
+        members = self._entry.members()
+        self.nodes.update({node.node_id: node for node in members})
+        present = {node.node_id for node in members}
+        self.away = {node: "it is not in the topology" for node in self.nodes if node not in present}
+
+    def broker(self, node_id: str) -> Broker:
+        """The connection to a node.  Raises BrokerUnreachableError."""
+        found = self._brokers.get(node_id)
+        if found is None:
+            node = self.nodes.get(node_id)
+            if node is None:
+                raise BrokerUnreachableError(f"node {node_id} is not in the topology of the cluster; its messages wait until it is back")
+            found = self._brokers[node_id] = connect(self._options, node, patient=False)
+        return found
+
+    def each(self, do: Callable[[str, Broker], None]) -> None:
+        """Call ``do(node id, broker)`` for every node that is there; one that cannot be reached is noted in ``away``.
+
+        Raises BrokerUnreachableError when none can.
+        """
+        first: BrokerUnreachableError | None = None
+        reached = False
+        for node_id in sorted(self.nodes):
+            if node_id in self.away:
+                continue
+            try:
+                do(node_id, self.broker(node_id))
+                reached = True
+            except BrokerUnreachableError as error:
+                self.forget(node_id)
+                self.away[node_id] = str(error)
+                first = first or error
+        if not reached and first is not None:
+            raise first
+
+    def queues(self, node_id: str, broker: Broker) -> tuple[str, ...]:
+        """The queues of the query that this node has; that of a subscription is created."""
+        known = self._queues.get(node_id)
+        if known is not None and len(known) == self.wanted:
+            return known
+        options = self._options
+        if options.topic is not None:
+            assert options.subscription is not None
+            found: tuple[str, ...] = (broker.subscribe_topic(options.topic, options.subscription, options.selector),)
+        else:
+            found = tuple(queue for queue in options.queues if broker.queue_query(queue).exists)
+        self._queues[node_id] = found
+        return found
+
+    @property
+    def wanted(self) -> int:
+        return 1 if self._options.topic is not None else len(self._options.queues)
+
+    def check_queues(self) -> None:
+        """Raise MissingQueueError for a queue that no node has; all nodes must have been asked by :meth:`queues`."""
+        if self._options.topic is not None:
+            return
+        everywhere = {queue for queues in self._queues.values() for queue in queues}
+        for queue in self._options.queues:
+            if queue not in everywhere:
+                places = ", ".join(sorted(self._queues))
+                raise MissingQueueError(f"there is no queue {queue} on any node ({places}): create it, or correct the option queue")
+
+    def forget(self, node_id: str) -> None:
+        """Close the connection to a node."""
+        broker = self._brokers.pop(node_id, None)
+        if broker is not None:
+            broker.close()
+
+    def close(self) -> None:
+        for node_id in list(self._brokers):
+            self.forget(node_id)
+        if self._entry is not None:
+            self._entry.close()
+            self._entry = None

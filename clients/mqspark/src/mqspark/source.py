@@ -1,0 +1,59 @@
+"""The data source ``mqbroker``: what Spark makes when a query says ``format("mqbroker")``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from mqspark.columns import schema_ddl
+from mqspark.options import Options, Use
+
+if TYPE_CHECKING:
+    from mqspark.batch_reader import BatchReader
+    from mqspark.stream_reader import StreamReader
+
+
+class MqbrokerDataSource(DataSource):
+    """Queues and topics of mqbroker and Apache ActiveMQ Artemis as tables and streams.
+
+    The modules of readers and writers are imported when they are asked for: a task that writes needs none that reads.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "mqbroker"
+
+    def schema(self) -> str:
+        """The columns of the options ``columns``, ``bodyFormat`` and ``bodySchema``; asked for only when the query brings no schema."""
+        options = Options.parse(self.options, Use.SOURCE)
+        return schema_ddl(options.columns, options.body_format, options.body_schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from mqspark.batch_reader import BatchReader
+
+        found: BatchReader = BatchReader(Options.parse(self.options, Use.READ), schema)
+        return found
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from mqspark.stream_reader import StreamReader
+
+        found: StreamReader = StreamReader(Options.parse(self.options, Use.READ_STREAM), schema)
+        return found
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from mqspark.sink import BatchWriter
+
+        return BatchWriter(Options.parse(self.options, Use.WRITE), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from mqspark.sink import StreamWriter
+
+        return StreamWriter(Options.parse(self.options, Use.WRITE_STREAM), schema, overwrite)

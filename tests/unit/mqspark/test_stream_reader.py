@@ -1,0 +1,431 @@
+"""The streaming source against a cluster in memory and an engine that behaves as Spark's does, crashes included."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import unittest
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+if importlib.util.find_spec("pyspark") is None:
+    raise unittest.SkipTest("pyspark is not installed")
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, ReadMinRows
+from pyspark.sql.types import LongType, StructType
+
+from mqclient.wire.message import CoreMessage
+from mqspark import queues, reading
+from mqspark.errors import (
+    BadOptionError,
+    BrokerUnreachableError,
+    DataLossError,
+    FencedError,
+    MissingQueueError,
+    MqsparkError,
+    ReaderRefusedError,
+    SchemaError,
+)
+from mqspark.options import Options, Use
+from mqspark.stream_reader import StreamReader
+from tests.unit.mqspark.fakes import FakeCluster, FakeQueue
+
+SCHEMA = StructType().add("message_id", LongType())
+
+
+class CrashError(Exception):
+    pass
+
+
+class Engine:
+    """What Spark does with a source: an offset log, a commit log, and the order of its calls.  ``crash`` names the step to fail at."""
+
+    def __init__(self, case: StreamTestCase, **options: str) -> None:
+        self.case = case
+        self.options = options
+        self.offsets: list[dict[str, Any]] = []
+        self.committed = -1
+        self.out: list[tuple[str, int]] = []
+        self.reader: StreamReader | None = None
+        self.start: dict[str, Any] | None = None
+        self.uncommitted: dict[str, Any] | None = None
+
+    def run(self) -> StreamReader:
+        if self.reader is None:
+            self.reader = self.case.reader(**self.options)
+            self.start = self.uncommitted = None
+        return self.reader
+
+    def crash(self) -> None:
+        self.reader = None
+
+    def trigger(self, limit: ReadLimit | None = None, crash: str = "") -> bool:
+        """One batch; False when there was nothing."""
+        reader = self.run()
+        if self.start is None:
+            if self.committed >= 0:
+                self.start = self.offsets[self.committed]
+            else:
+                self.start = self.json(reader.initialOffset())
+        if len(self.offsets) - 1 > self.committed:
+            end = self.offsets[-1]
+        else:
+            end = self.json(reader.latestOffset(self.start, limit or reader.getDefaultReadLimit()))
+            if end == self.start:
+                return False
+            self.fail(crash, "before the offset log")
+            self.offsets.append(end)
+            if self.uncommitted is not None:
+                reader.commit(self.uncommitted)
+                self.uncommitted = None
+        self.fail(crash, "after the offset log")
+        partitions = reader.partitions(self.start, end)
+        rows = []
+        for partition in partitions:
+            if crash == "task":
+                list(reader.read(partition))
+            for batch in reader.read(partition):
+                rows += [(partition.node.node_id, row["message_id"]) for row in batch.to_pylist()]  # type: ignore[attr-defined]
+        self.fail(crash, "before the sink")
+        # The sink is idempotent: it has a batch once, whatever is repeated.
+        self.out += rows
+        self.committed = len(self.offsets) - 1
+        self.start = self.uncommitted = end
+        self.fail(crash, "after the commit log")
+        return True
+
+    def fail(self, crash: str, here: str) -> None:
+        if crash and crash == here:
+            self.crash()
+            raise CrashError(here)
+
+    @staticmethod
+    def json(offset: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(offset))
+        return found
+
+
+class StreamTestCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.use(FakeCluster("a"))
+
+    def use(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        self.patch(queues, "connect", cluster.connect)
+        self.patch(reading, "connect", cluster.connect)
+
+    def reader(self, **options: str) -> StreamReader:
+        given = {"url": "tcp://127.0.0.1:1", "queue": "q", **options}
+        return StreamReader(Options.parse(given, Use.READ_STREAM), SCHEMA)
+
+    def send(self, count: int, node: str = "a", size: int = 0) -> list[tuple[str, int]]:
+        return [(node, self.cluster.nodes[node].send("q", CoreMessage(body=b"x" * size))) for _ in range(count)]
+
+    def left(self, node: str = "a") -> list[int]:
+        return list(self.cluster.nodes[node].queues["q"].messages)
+
+
+class BatchesTests(StreamTestCase):
+    def test_what_comes_is_read_once_and_settled_one_batch_later(self) -> None:
+        sent = self.send(5)
+        engine = Engine(self)
+        self.assertTrue(engine.trigger())
+        self.assertEqual(engine.out, sent)
+        self.assertEqual(len(self.left()), 5)
+        self.assertFalse(engine.trigger())
+        self.assertEqual(self.left(), [])
+        sent += self.send(2)
+        self.assertTrue(engine.trigger())
+        self.assertEqual(engine.out, sent)
+
+    def test_a_query_that_ends_before_its_first_batch_leaves_no_reader(self) -> None:
+        self.cluster.nodes["a"].queues["q"] = FakeQueue()
+        engine = Engine(self)
+        self.assertFalse(engine.trigger())
+        self.assertEqual(self.cluster.nodes["a"].queues["q"].readers, {})
+        self.send(1)
+        with self.assertRaises(CrashError):
+            engine.trigger(crash="before the offset log")
+        self.assertEqual(self.cluster.nodes["a"].queues["q"].readers, {})
+
+    def test_the_name_that_was_made_up_is_found_in_the_checkpoint(self) -> None:
+        self.send(3)
+        engine = Engine(self)
+        engine.trigger()
+        (name,) = self.cluster.nodes["a"].queues["q"].readers
+        engine.crash()
+        self.send(1)
+        engine.trigger()
+        self.assertEqual(list(self.cluster.nodes["a"].queues["q"].readers), [name])
+        self.assertEqual(engine.offsets[-1]["reader"], name)
+
+    def test_a_given_name_is_open_from_the_start(self) -> None:
+        self.send(3)
+        engine = Engine(self, readerName="warehouse")
+        engine.run().initialOffset()
+        self.assertEqual(list(self.cluster.nodes["a"].queues["q"].readers), ["warehouse"])
+
+    def test_latest_begins_behind_the_newest_also_when_the_first_batch_is_repeated(self) -> None:
+        self.send(3)
+        engine = Engine(self, startingOffsets="latest")
+        self.assertFalse(engine.trigger())
+        sent = self.send(2)
+        with self.assertRaises(CrashError):
+            engine.trigger(crash="after the offset log")
+        sent_later = self.send(2)
+        self.assertTrue(engine.trigger())
+        self.assertEqual(engine.out, sent)
+        engine.trigger()
+        self.assertEqual(engine.out, sent + sent_later)
+
+    def test_positions_of_the_option(self) -> None:
+        sent = self.send(5)
+        engine = Engine(self, startingOffsets=json.dumps({"nodes": {"a": {"q": sent[1][1]}}}))
+        engine.trigger()
+        self.assertEqual(engine.out, sent[2:])
+
+    def test_two_queues(self) -> None:
+        sent = self.send(2)
+        other = self.cluster.nodes["a"].send("p")
+        engine = Engine(self, queue="q,p")
+        engine.trigger()
+        self.assertEqual(sorted(engine.out), sorted([*sent, ("a", other)]))
+
+    def test_min_partitions(self) -> None:
+        self.send(10)
+        reader = self.reader(minPartitions="4")
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, ReadAllAvailable())
+        partitions = reader.partitions(start, end)
+        self.assertEqual(len(partitions), 4)
+        self.assertEqual(sum(batch.num_rows for each in partitions for batch in reader.read(each)), 10)
+
+
+class LimitTests(StreamTestCase):
+    def batches(self, engine: Engine, limit: ReadLimit | None = None) -> list[int]:
+        sizes = []
+        before = len(engine.out)
+        while engine.trigger(limit):
+            sizes.append(len(engine.out) - before)
+            before = len(engine.out)
+        return sizes
+
+    def test_rows_and_bytes(self) -> None:
+        self.send(10, size=100)
+        self.assertEqual(self.batches(Engine(self, maxMessagesPerTrigger="4")), [4, 4, 2])
+        self.send(10, size=100)
+        self.assertEqual(self.batches(Engine(self, maxBytesPerTrigger="500")), [3, 3, 3, 1])
+        self.use(FakeCluster("a"))
+        self.send(10, size=100)
+        self.assertEqual(self.batches(Engine(self, maxMessagesPerTrigger="4", maxBytesPerTrigger="300")), [2] * 5)
+
+    def test_the_engine_wins(self) -> None:
+        self.send(10)
+        engine = Engine(self, maxMessagesPerTrigger="4")
+        self.assertEqual(self.batches(engine, ReadAllAvailable()), [10])
+        self.send(3)
+        self.assertEqual(self.batches(engine, ReadMinRows(4)), [])
+        self.send(1)
+        self.assertEqual(self.batches(engine, ReadMinRows(4)), [4])
+        self.send(3)
+        self.assertEqual(self.batches(engine, ReadMaxRows(1)), [1, 1, 1])
+        self.send(2, size=100)
+        self.assertEqual(self.batches(engine, ReadMaxBytes(1)), [1, 1])
+
+    def test_a_limit_is_shared_by_the_nodes(self) -> None:
+        self.use(FakeCluster("a", "b"))
+        self.send(30, "a")
+        self.send(10, "b")
+        engine = Engine(self, maxMessagesPerTrigger="8")
+        sizes = self.batches(engine)
+        self.assertEqual((sum(sizes), max(sizes)), (40, 8))
+        self.assertEqual(sum(node == "b" for node, _ in engine.out[:8]), 4)
+
+    def test_available_now_ends_though_messages_keep_coming(self) -> None:
+        sent = self.send(7)
+        engine = Engine(self, maxMessagesPerTrigger="3")
+        engine.run().prepareForTriggerAvailableNow()
+        more = []
+        for _ in range(3):
+            self.assertTrue(engine.trigger())
+            more += self.send(5)
+        self.assertFalse(engine.trigger())
+        self.assertEqual(engine.out, sent)
+        engine.crash()
+        engine.run().prepareForTriggerAvailableNow()
+        while engine.trigger():
+            pass
+        self.assertEqual(engine.out, sent + more)
+
+
+class FailureTests(StreamTestCase):
+    def test_two_queries_with_one_name(self) -> None:
+        sent = self.send(4)
+        first = Engine(self, readerName="r", maxMessagesPerTrigger="2")
+        first.trigger()
+        second = Engine(self, readerName="r")
+        second.run().initialOffset()
+        with self.assertRaisesRegex(FencedError, "opened by another one: epoch 2, yours is 1"):
+            first.trigger()
+        self.assertEqual(len(self.left()), 4)
+        second.start = None
+        second.trigger()
+        self.assertEqual(second.out, sent)
+
+    def test_another_name_than_the_checkpoint_has(self) -> None:
+        self.send(1)
+        engine = Engine(self, readerName="r")
+        engine.trigger()
+        engine.crash()
+        engine.options = {"readerName": "s"}
+        with self.assertRaisesRegex(BadOptionError, "was written by reader r"):
+            engine.trigger()
+
+    def test_a_queue_with_consumers_is_refused_at_once(self) -> None:
+        self.send(1)
+        self.cluster.nodes["a"].queues["q"].consumers = 2
+        for options in ({}, {"readerName": "r"}):
+            with self.assertRaisesRegex(ReaderRefusedError, "consumers"):
+                Engine(self, **options).trigger()
+
+    def test_a_missing_queue(self) -> None:
+        self.cluster.nodes["a"].send("other")
+        with self.assertRaisesRegex(MissingQueueError, "there is no queue q on any node"):
+            Engine(self).trigger()
+
+    def test_a_queue_that_only_one_node_has_and_that_comes_to_the_other_later(self) -> None:
+        self.use(FakeCluster("a", "b"))
+        sent = self.send(2, "b")
+        engine = Engine(self)
+        engine.trigger()
+        sent += self.send(3, "a")
+        engine.trigger()
+        engine.trigger()
+        self.assertEqual(engine.out, sent)
+        self.assertEqual((self.left("a"), self.left("b")), ([], []))
+
+    def test_nobody_there(self) -> None:
+        self.cluster.nodes["a"].up = False
+        with self.assertRaises(BrokerUnreachableError):
+            Engine(self).trigger()
+
+    def test_a_node_that_goes_keeps_its_position_and_is_read_on_when_it_is_back(self) -> None:
+        self.use(FakeCluster("a", "b"))
+        sent = self.send(2, "a") + self.send(2, "b")
+        engine = Engine(self)
+        engine.trigger()
+        self.cluster.nodes["b"].up = False
+        sent += self.send(2, "a") + self.send(2, "b")
+        engine.trigger()
+        self.assertEqual(sorted(engine.out), sorted(sent[:6]))
+        self.cluster.nodes["b"].in_topology = False
+        engine.crash()
+        self.assertFalse(engine.trigger())
+        self.cluster.nodes["b"].up = self.cluster.nodes["b"].in_topology = True
+        engine.trigger()
+        engine.trigger()
+        self.assertEqual(sorted(engine.out), sorted(sent))
+        self.assertEqual((self.left("a"), self.left("b")), ([], []))
+
+    def test_a_range_that_was_written_down_waits_for_its_node(self) -> None:
+        self.use(FakeCluster("a", "b"))
+        sent = self.send(2, "a") + self.send(2, "b")
+        engine = Engine(self)
+        with self.assertRaises(CrashError):
+            engine.trigger(crash="after the offset log")
+        self.cluster.nodes["b"].up = False
+        with self.assertRaises(BrokerUnreachableError):
+            engine.trigger()
+        self.assertEqual(engine.out, [])
+        self.cluster.nodes["b"].up = True
+        engine.crash()
+        engine.trigger()
+        self.assertEqual(sorted(engine.out), sorted(sent))
+
+    def test_messages_that_are_gone(self) -> None:
+        for fail in ("true", "false"):
+            self.use(FakeCluster("a"))
+            sent = self.send(4)
+            engine = Engine(self, readerName="r", failOnDataLoss=fail)
+            with self.assertRaises(CrashError):
+                engine.trigger(crash="after the offset log")
+            queue = self.cluster.nodes["a"].queues["q"]
+            for _, message_id in sent[:2]:
+                del queue.messages[message_id]
+            queue.taken = queue.readers["r"].settled = sent[1][1]
+            if fail == "true":
+                with self.assertRaisesRegex(DataLossError, "failOnDataLoss=false goes on"):
+                    engine.trigger()
+                self.assertEqual(engine.out, [])
+            else:
+                engine.trigger()
+                self.assertEqual(engine.out, sent[2:])
+
+    def test_a_schema_that_does_not_match_fails_before_anything_is_asked(self) -> None:
+        self.cluster.nodes["a"].up = False
+        options = Options.parse({"url": "tcp://127.0.0.1:1", "queue": "q"}, Use.READ_STREAM)
+        with self.assertRaises(SchemaError):
+            StreamReader(options, StructType().add("wrong", LongType()))
+
+    def test_an_offset_of_something_else(self) -> None:
+        for offset in ({}, {"nodes": 1}, {"nodes": {}, "version": 2}, {"nodes": {"a": {"q": "1"}}}, {"nodes": {"a": {"q": -2}}}):
+            with self.assertRaisesRegex(MqsparkError, "the offset .* cannot be read"):
+                self.reader().latestOffset(offset, ReadAllAvailable())
+
+    def test_what_is_reported(self) -> None:
+        self.send(3)
+        engine = Engine(self, readerName="r")
+        engine.trigger()
+        report = engine.run().reportLatestOffset()
+        assert report is not None
+        self.assertEqual((report["messages"], report["notSettled"]), ({"a": {"q": 3}}, 3))
+        engine.trigger()
+        report = engine.run().reportLatestOffset()
+        assert report is not None
+        self.assertEqual((report["messages"], report["notSettled"]), ({"a": {"q": 0}}, 0))
+
+
+class ExactlyOnceTests(StreamTestCase):
+    @settings(max_examples=150, deadline=None)
+    @given(st.integers(0, 2**32))
+    def test_whatever_crashes_every_message_comes_once(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self.use(FakeCluster("a", "b"))
+        options = {"maxMessagesPerTrigger": str(rng.randint(1, 6))} if rng.random() < 0.7 else {}
+        if rng.random() < 0.5:
+            options["readerName"] = "r"
+        if rng.random() < 0.3:
+            options["minPartitions"] = str(rng.randint(1, 5))
+        self._queue("a")
+        self._queue("b")
+        engine = Engine(self, **options)
+        sent = []
+        steps = ("", "", "", "before the offset log", "after the offset log", "task", "before the sink", "after the commit log")
+        for _ in range(rng.randint(1, 25)):
+            choice = rng.random()
+            if choice < 0.4:
+                sent += self.send(rng.randint(1, 5), rng.choice("ab"))
+            elif choice < 0.5:
+                node = self.cluster.nodes["b"]
+                node.up = not node.up
+            else:
+                try:
+                    engine.trigger(crash=rng.choice(steps))
+                except CrashError:
+                    pass
+                except BrokerUnreachableError:
+                    engine.crash()
+        self.cluster.nodes["b"].up = True
+        engine.crash()
+        while engine.trigger():
+            pass
+        self.assertEqual(sorted(engine.out), sorted(sent), f"seed {seed}")
+        if sent:
+            self.assertEqual((self.left("a"), self.left("b")), ([], []), f"seed {seed}")
+
+    def _queue(self, node: str) -> None:
+        self.cluster.nodes[node].queues.setdefault("q", FakeQueue())
