@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from mqclient.wire.packets import ReaderRange
 from mqspark.broker import Broker
+from mqspark.errors import BrokerUnreachableError
 from mqspark.nodes import Node
 from mqspark.offsets import OLDEST, PARTS_MAX, POSITION_MAX, Offset, parts_of, split
 from mqspark.options import Options
@@ -84,8 +85,11 @@ class BatchReader(DataSourceReader):
         cluster.look()
         cluster.each(survey)
         cluster.check_queues()
-        for reason in cluster.away.values():
-            log.warning("%s: its messages are not in the result", reason)
+        for node_id, reason in cluster.away.items():
+            text = f"node {node_id} has messages that cannot be read now: {reason}"
+            if options.fail_on_data_loss:
+                raise BrokerUnreachableError(f"{text}; failOnDataLoss=false reads those of the other nodes")
+            log.warning("%s; failOnDataLoss=false: going on without them", text)
         return self._cut([each for each in found if each[2].messages], selector)
 
     def _survey(self, broker: Broker, queue: str, starts: str | Offset, ends: str | Offset) -> ReaderRange:

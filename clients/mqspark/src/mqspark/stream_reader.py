@@ -275,9 +275,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RangePartition(node, lane.queue, begin, end, selector) for begin, end in zip([after, *ends], ends, strict=False)]
 
     def _report(self, readers: Readers, offers: list[tuple[Broker, Lane, int]], following: Offset) -> None:
-        """``messages``: in the queues now, settled by no reader yet; ``notSettled``: of them handed out by this query."""
+        """``messages``: in the queues now, not settled by all readers; ``notSettled``: of them handed out by this query before.
+
+        ``epochs`` are for :mod:`mqspark.settling`; that of a reader which is about to be made is 1.
+        """
         messages: dict[str, dict[str, int]] = {}
+        epochs: dict[str, dict[str, int]] = {}
         for broker, lane, _ in offers:
             messages.setdefault(lane.node_id, {})[lane.queue] = broker.queue_query(lane.queue).message_count
-        self._reported = {**following.as_json(), "messages": messages, "notSettled": readers.unsettled()}
+            epochs.setdefault(lane.node_id, {})[lane.queue] = lane.epoch or 1
+        counts = {"messages": messages, "notSettled": readers.unsettled(), "epochs": epochs}
+        self._reported = {**following.as_json(), **counts}
         log.info("handed out up to %s; messages in the queues: %s; of them not settled: %d", following.nodes, messages, readers.unsettled())

@@ -1,0 +1,119 @@
+"""Settling from Spark's logs and by the listener, against a cluster in memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+if importlib.util.find_spec("pyspark") is None:
+    raise unittest.SkipTest("pyspark is not installed")
+
+from mqspark import queues, settling
+from mqspark.errors import BadOptionError, MqsparkError
+from mqspark.offsets import Offset
+from mqspark.options import Options, Use
+from mqspark.settling import Settled, settle_checkpoint
+from tests.unit.mqspark.fakes import FakeCluster, FakeReader
+
+OPTIONS = {"url": "tcp://127.0.0.1:1"}
+
+
+class SettlingTestCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.cluster = FakeCluster("a", "b")
+        self.patch(queues, "connect", self.cluster.connect)
+        self.folder = Path(self.mktemp())
+        for _ in range(5):
+            self.cluster.nodes["a"].send("q")
+        self.queue = self.cluster.nodes["a"].queues["q"]
+        self.queue.readers["r"] = FakeReader(2, 1, 5)
+
+    def checkpoint(self, offsets: dict[int, list[object]], commits: list[int]) -> str:
+        for name in ("offsets", "commits"):
+            (self.folder / name).mkdir(parents=True)
+        for batch, lines in offsets.items():
+            text = "\n".join(["v1", '{"batchWatermarkMs":0}', *(line if isinstance(line, str) else json.dumps(line) for line in lines)])
+            (self.folder / "offsets" / str(batch)).write_text(text)
+        for batch in commits:
+            (self.folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+            (self.folder / "commits" / f".{batch}.crc").write_bytes(b"crc")
+        return str(self.folder)
+
+    def at(self, position: int, reader: str = "r", node: str = "a") -> dict[str, Any]:
+        return Offset(reader, {node: {"q": position}}).as_json()
+
+    def settle(self, path: str, dry_run: bool = False) -> list[Settled]:
+        return settle_checkpoint(path, Options.parse(OPTIONS, Use.JOB), dry_run=dry_run)
+
+
+class CheckpointTests(SettlingTestCase):
+    def test_the_last_committed_batch_is_settled_and_not_the_one_behind_it(self) -> None:
+        path = self.checkpoint({0: [self.at(2)], 1: [self.at(3)], 2: [self.at(5)]}, [0, 1])
+        self.assertEqual(self.settle(path, dry_run=True), [Settled("r", "a", "q", 3, 3)])
+        self.assertEqual((list(self.queue.messages), self.queue.readers["r"].epoch), ([1, 2, 3, 4, 5], 2))
+        self.assertEqual(self.settle("file://" + str(self.folder.absolute())), [Settled("r", "a", "q", 3, 2)])
+        self.assertEqual(list(self.queue.messages), [4, 5])
+        self.assertEqual(self.settle(path), [Settled("r", "a", "q", 3, 0)])
+
+    def test_other_sources_and_other_forms_are_passed_over(self) -> None:
+        path = self.checkpoint({0: ["-", {"topic": {"0": 5}}, "17", {"0": json.dumps(self.at(2))}]}, [0])
+        self.assertEqual([each.position for each in self.settle(path)], [2])
+
+    def test_a_node_that_is_away_is_named(self) -> None:
+        path = self.checkpoint({0: [{**self.at(2), "nodes": {"a": {"q": 2}, "gone": {"q": 7}}}]}, [0])
+        first, second = self.settle(path)
+        self.assertEqual((first.messages, first.problem), (1, None))
+        self.assertIn("node gone is not in the topology", second.problem or "")
+
+    def test_nothing_committed(self) -> None:
+        self.assertEqual(self.settle(self.checkpoint({0: [self.at(2)]}, [])), [])
+
+    def test_what_is_no_checkpoint(self) -> None:
+        with self.assertRaisesRegex(BadOptionError, "there is no checkpoint of a query at"):
+            self.settle(str(self.folder / "missing"))
+        path = self.checkpoint({}, [3])
+        with self.assertRaisesRegex(MqsparkError, "offsets/3 cannot be read"):
+            self.settle(path)
+        (self.folder / "offsets" / "3").write_text("PAR1")
+        with self.assertRaisesRegex(MqsparkError, "is no file of an offset log"):
+            self.settle(path)
+
+
+class ListenerTests(SettlingTestCase):
+    def event(self, end: object, latest: object) -> Any:
+        source = SimpleNamespace(endOffset=json.dumps(end), latestOffset=json.dumps(latest))
+        return SimpleNamespace(progress=SimpleNamespace(sources=[SimpleNamespace(endOffset=None, latestOffset=None), source]))
+
+    def told(self, *events: Any) -> None:
+        listeners: list[Any] = []
+        streams = SimpleNamespace(addListener=listeners.append, removeListener=listeners.remove)
+        spark: Any = SimpleNamespace(streams=streams)
+        listener = settling.install(spark, OPTIONS)
+        self.assertEqual(listeners, [listener])
+        for event in events:
+            listener.onQueryProgress(event)
+        listener.close()
+        self.assertEqual(listeners, [])
+
+    def test_a_batch_is_settled_when_it_is_told(self) -> None:
+        end = self.at(3)
+        self.told(self.event(end, {**end, "epochs": {"a": {"q": 2}}}))
+        self.assertEqual((list(self.queue.messages), self.queue.readers["r"].epoch), ([4, 5], 2))
+
+    def test_a_reader_that_another_has_opened_since_is_left_alone(self) -> None:
+        end = self.at(3)
+        self.told(self.event(end, {**end, "epochs": {"a": {"q": 1}}}), self.event("kafka", {"topic": 1}), self.event(end, None))
+        self.assertEqual(len(self.queue.messages), 5)
+
+    def test_a_broker_that_is_away_does_no_harm(self) -> None:
+        for node in self.cluster.nodes.values():
+            node.up = False
+        end = self.at(3)
+        self.told(self.event(end, {**end, "epochs": {"a": {"q": 2}}}))
+        self.assertEqual(len(self.queue.messages), 5)
