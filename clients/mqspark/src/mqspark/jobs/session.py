@@ -1,0 +1,72 @@
+"""The Spark session of a command.
+
+Spark is set up by its own means: ``--master`` and ``--conf`` (or ``spark-submit``, ``spark-defaults.conf`` and the environment, which
+work as for every program).  Without any of them Spark runs in local mode on all cores.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mqspark.errors import BadOptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",  # days and hours of the archive mean the same wherever the job runs
+    "spark.ui.showConsoleProgress": "false",  # it would write into our own progress bar
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Where Spark runs and how: ``master`` (None = what Spark finds itself), ``conf`` (Spark's own names), ``verbose`` (Spark's log)."""
+
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    verbose: bool = False
+
+
+def parse_conf(pairs: tuple[str, ...]) -> dict[str, str]:
+    """``("spark.executor.memory=4g", …)`` as a mapping.  Raises :class:`mqspark.errors.BadOptionError` for a part without ``=``."""
+    conf: dict[str, str] = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or not name.strip():
+            raise BadOptionError(f"'{pair}' is not a setting of the form NAME=VALUE")
+        conf[name.strip()] = value.strip()
+    return conf
+
+
+@contextmanager
+def spark_session(settings: SparkSettings, name: str, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session called ``name``; stopped at the end if it was not there before.
+
+    ``conf`` is what the job needs; ``settings.conf`` comes before it.
+    """
+    from pyspark.sql import SparkSession
+
+    existing = SparkSession.getActiveSession()
+    if existing is not None:
+        yield existing
+        return
+    # The workers of local mode are to be this interpreter: "python3" of the path may have no mqspark.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(f"mqspark {name}")
+    if settings.master is not None:
+        builder = builder.master(settings.master)
+    for key, value in {**_DEFAULTS, **(conf or {}), **settings.conf}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    if not settings.verbose:
+        session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()

@@ -1,0 +1,59 @@
+"""Exit statuses of ``python -m mqspark``, and the error that a job raises when one sentence says why it cannot go on.
+
+Scripts may rely on these numbers; ``docs/spark-jobs.md`` lists them.  They are those of the ``mqbroker`` command, and one more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from mqspark.errors import BadOptionError, BrokerUnreachableError, LoginError, MqsparkError
+
+OK: Final = 0
+FAILED: Final = 1
+"""The job failed, or a part of what it was asked for was refused."""
+USAGE: Final = 2
+"""Unknown job or option, a missing or bad value."""
+NO_CONNECTION: Final = 3
+"""The broker could not be reached, or it refused the credentials."""
+FINDINGS: Final = 4
+"""The job did its work and found what it looks for, such as lost messages in an audit."""
+INTERRUPTED: Final = 130
+"""Ctrl-C."""
+
+_IN_SPARK = re.compile(r"mqspark\.errors\.(\w+): (.+)")
+
+
+class JobError(MqsparkError):
+    """A job cannot do what it was asked for; the text is one sentence for whoever started it."""
+
+
+def status_of(error: BaseException) -> int:
+    """The exit status for an error of a job."""
+    return _status_of_kind(type(error).__name__ if isinstance(error, MqsparkError) else _kind_in(str(error)))
+
+
+def sentence_of(error: BaseException) -> str:
+    """What to print about an error of a job: our own sentence, also where Spark has wrapped it into traces of workers and the JVM."""
+    text = str(error)
+    if isinstance(error, MqsparkError):
+        return text
+    found = _IN_SPARK.findall(text)
+    if found:
+        return str(found[-1][1]).strip()
+    first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    return f"Spark: {first}"
+
+
+def _kind_in(text: str) -> str:
+    found = _IN_SPARK.findall(text)
+    return str(found[-1][0]) if found else ""
+
+
+def _status_of_kind(kind: str) -> int:
+    if kind in (BrokerUnreachableError.__name__, LoginError.__name__):
+        return NO_CONNECTION
+    if kind == BadOptionError.__name__:
+        return USAGE
+    return FAILED
