@@ -90,5 +90,13 @@ def size_text(size: float) -> str:
     return f"{size:.1f} {_UNITS[-1]}"
 
 
+def duration_text(ms: float) -> str:
+    """``12 ms``, ``1.5 s``, ``3 min``, ``2 h``, ``10 d``."""
+    for limit, divisor, unit in ((1_000, 1, "ms"), (60_000, 1_000, "s"), (3_600_000, 60_000, "min"), (86_400_000, 3_600_000, "h")):
+        if abs(ms) < limit:
+            return f"{ms / divisor:.3g} {unit}"
+    return f"{ms / 86_400_000:,.1f} d"
+
+
 def _is_number(cell: object) -> bool:
     return isinstance(cell, int | float) and not isinstance(cell, bool)
