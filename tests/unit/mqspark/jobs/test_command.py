@@ -21,6 +21,8 @@ from mqspark.jobs.session import parse_conf
 from mqspark.jobs.status import sentence_of, status_of
 
 JOBS = ("archive", "replay", "audit", "stats", "deadletters", "settle")
+UNREACHABLE = ("--url", "tcp://127.0.0.1:1", "--option", "connectTimeout=100")
+"""A place where nobody listens."""
 
 
 def run_command(command: click.Command, *arguments: str) -> tuple[int, str, str]:

@@ -12,7 +12,7 @@ An archive is a folder of Parquet files, or a Delta table, partitioned by ``addr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -65,16 +65,21 @@ def open_archive(spark: SparkSession, path: str) -> DataFrame:
 def selected(frame: DataFrame, where: str | None, since: datetime | None, until: datetime | None) -> DataFrame:
     """The messages for which the SQL expression ``where`` holds and whose timestamp is in [``since``, ``until``).
 
-    Files of other days are not opened.  Raises :class:`mqspark.errors.BadOptionError` for an expression that Spark does not understand.
+    Of an archive the files of other days are not opened.  Raises :class:`mqspark.errors.BadOptionError` for an expression that Spark
+    does not understand.
     """
     from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import functions as f
 
     stamp = millis(frame, "timestamp")
     if since is not None:
-        frame = frame.where((f.col(DAY) >= f.lit(since.astimezone(UTC).date())) & (stamp >= f.lit(epoch_ms(since))))
+        if DAY in frame.columns:
+            frame = frame.where(f.col(DAY) >= f.lit(since.astimezone(UTC).date()))
+        frame = frame.where(stamp >= f.lit(epoch_ms(since)))
     if until is not None:
-        frame = frame.where((f.col(DAY) <= f.lit(until.astimezone(UTC).date())) & (stamp < f.lit(epoch_ms(until))))
+        if DAY in frame.columns:
+            frame = frame.where(f.col(DAY) <= f.lit(until.astimezone(UTC).date()))
+        frame = frame.where(stamp < f.lit(epoch_ms(until)))
     if where:
         try:
             return frame.where(where)
@@ -84,15 +89,16 @@ def selected(frame: DataFrame, where: str | None, since: datetime | None, until:
     return frame
 
 
-def with_added_columns(frame: DataFrame, diverted: bool) -> DataFrame:
+def with_added_columns(frame: DataFrame, diverted: Sequence[str] = ()) -> DataFrame:
     """Rows of the data source with the columns of an archive.
 
-    ``diverted``: their address is to be the one from which a divert has copied the message, not that of the copy.
+    ``diverted``: queues whose messages are to have the address from which a divert has copied them, not that of the copy.
     """
     from pyspark.sql import functions as f
 
     if diverted:
-        frame = frame.withColumn(ADDRESS, f.coalesce(property_text(frame, "_AMQ_ORIG_ADDRESS"), f.col(ADDRESS)))
+        origin = f.when(f.col("queue").isin(*diverted), property_text(frame, "_AMQ_ORIG_ADDRESS"))
+        frame = frame.withColumn(ADDRESS, f.coalesce(origin, f.col(ADDRESS)))
     days = f.floor(millis(frame, "timestamp") / _DAY_MS).cast("int")
     return frame.withColumns(
         {

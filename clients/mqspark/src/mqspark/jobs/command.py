@@ -25,7 +25,7 @@ from mqspark.errors import BadOptionError, MqsparkError
 from mqspark.jobs import status
 from mqspark.jobs.progress import Progress, RichProgress
 from mqspark.jobs.report import Report, print_report
-from mqspark.jobs.session import SparkSettings, parse_conf, spark_session
+from mqspark.jobs.session import Configure, SparkSettings, parse_conf, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,9 +45,9 @@ class Run:
     dry_run: bool
     progress: Progress
 
-    def session(self, conf: Mapping[str, str] | None = None) -> AbstractContextManager[SparkSession]:
-        """The Spark session, for a ``with`` statement; ``conf`` is what the job needs where the user has said nothing else."""
-        return spark_session(self.spark, self.name, conf)
+    def session(self, configure: Configure | None = None) -> AbstractContextManager[SparkSession]:
+        """The Spark session, for a ``with`` statement; ``configure`` sets what the job needs where the user has said nothing else."""
+        return spark_session(self.spark, self.name, configure)
 
 
 _BROKER_OPTIONS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ from mqspark.errors import BadOptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Configure = Callable[["SparkSession.Builder"], "SparkSession.Builder"]
 
 _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",  # days and hours of the archive mean the same wherever the job runs
@@ -45,10 +47,10 @@ def parse_conf(pairs: tuple[str, ...]) -> dict[str, str]:
 
 
 @contextmanager
-def spark_session(settings: SparkSettings, name: str, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def spark_session(settings: SparkSettings, name: str, configure: Configure | None = None) -> Iterator[SparkSession]:
     """A session called ``name``; stopped at the end if it was not there before.
 
-    ``conf`` is what the job needs; ``settings.conf`` comes before it.
+    ``configure`` sets what the job needs; ``settings`` come before it.
     """
     from pyspark.sql import SparkSession
 
@@ -59,9 +61,13 @@ def spark_session(settings: SparkSettings, name: str, conf: Mapping[str, str] | 
     # The workers of local mode are to be this interpreter: "python3" of the path may have no mqspark.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(f"mqspark {name}")
+    for key, value in _DEFAULTS.items():
+        builder = builder.config(key, value)
+    if configure is not None:
+        builder = configure(builder)
     if settings.master is not None:
         builder = builder.master(settings.master)
-    for key, value in {**_DEFAULTS, **(conf or {}), **settings.conf}.items():
+    for key, value in settings.conf.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     if not settings.verbose:

@@ -1,0 +1,80 @@
+"""What the jobs ask of brokers themselves, on the driver and without Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mqspark.options import Options, Use
+
+if TYPE_CHECKING:
+    from mqspark.broker import Broker
+
+_log = logging.getLogger(__name__)
+
+ID_CACHE_DEFAULT: Final = 20_000
+"""What Artemis keeps for an address unless its configuration says otherwise, for a broker that does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many messages a queue of a node holds; None when the node has no such queue."""
+
+    node_id: str
+    queue: str
+    messages: int | None
+
+
+class Brokers:
+    """The members of the cluster that ``options`` lead to; each question connects, asks and leaves.
+
+    Every method raises :class:`mqspark.errors.BrokerUnreachableError` and :class:`mqspark.errors.LoginError` within ``connectTimeout``.
+    """
+
+    def __init__(self, options: Mapping[str, str], uses: Use = Use.JOB) -> None:
+        """``uses``: what the options are for.  Raises :class:`mqspark.errors.BadOptionError`."""
+        self.options = Options.parse(options, uses)
+
+    def check(self) -> None:
+        """Is there a broker that lets us in?  Asked before Spark starts, so that a wrong address is noticed at once."""
+        from mqspark.broker import connect
+
+        connect(self.options).close()
+
+    def each(self) -> Iterator[Broker]:
+        """A connection to every member, one after the other, in the order of their node ids."""
+        from mqspark.broker import connect, nodes
+
+        for node in nodes(self.options):
+            with connect(self.options, node, patient=False) as broker:
+                yield broker
+
+    def waiting(self, queues: Sequence[str]) -> list[Waiting]:
+        """How many messages wait in these queues, on every member."""
+        found = []
+        for broker in self.each():
+            for queue in queues:
+                answer = broker.queue_query(queue)
+                found.append(Waiting(broker.node_id, queue, answer.message_count if answer.exists else None))
+        return found
+
+    def queues(self) -> tuple[str, ...]:
+        """The queues that the options name; for a topic that of its subscription."""
+        if self.options.topic is not None and self.options.subscription is not None:
+            from mqclient.jms.subscriptions import subscription_queue
+
+            return (subscription_queue(None, self.options.subscription, durable=True),)
+        return self.options.queues
+
+    def smallest_id_cache(self, addresses: Sequence[str]) -> int:
+        """How many duplicate ids the members keep for these addresses: the smallest number there is."""
+        sizes = []
+        for broker in self.each():
+            for address in addresses:
+                size = broker.id_cache_size(address)
+                if size is None:
+                    _log.warning("%s does not tell its id cache for %s: %d are assumed", broker.place, address, ID_CACHE_DEFAULT)
+                sizes.append(ID_CACHE_DEFAULT if size is None else size)
+        return min(sizes, default=ID_CACHE_DEFAULT)

@@ -1,0 +1,325 @@
+"""Dead letters: why they are there, where they come from, and sending them back.
+
+Reading takes nothing from the queue.  A retry is the broker's own (``retryMessage`` of the queue): it moves one message to the queue it
+came from, or to its address when that queue is gone, in one transaction.  So nothing is lost or doubled when this job or the broker dies
+in between, with mqbroker and Artemis alike; an id that was retried already is found to be gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from mqspark.errors import BrokerUnreachableError, MqsparkError
+from mqspark.jobs import status
+from mqspark.jobs.archives import parse_time, property_text, selected
+from mqspark.jobs.brokers import Brokers
+from mqspark.jobs.command import Run, job_command
+from mqspark.jobs.progress import NoProgress, Progress
+from mqspark.jobs.report import Report
+from mqspark.jobs.status import JobError
+from mqspark.options import Use
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from mqspark.broker import Broker
+
+DEFAULT_QUEUE: Final = "DLQ"
+EXPIRED: Final = "expired"
+NOT_ROUTED: Final = "not routed"
+NOT_DELIVERED: Final = "not delivered"
+SENT: Final = "sent there"
+"""The reasons that a broker tells apart; a property of the message can say more."""
+REASON_CHARACTERS: Final = 120
+"""Of the text of a property: traces are cut, so that they fall into few groups."""
+GROUPS_MAX: Final = 10_000
+GROUPS_SHOWN: Final = 50
+FAILURES_SHOWN: Final = 10
+
+_COLUMNS = ("message_id", "queue", "node_id", "timestamp", "properties")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Dead letters of one queue on one node that have the reason and the origin in common."""
+
+    node_id: str
+    queue: str
+    reason: str
+    address: str | None
+    """Where they were sent to; None: nothing says so."""
+    origin: str | None
+    """The queue they come from."""
+    messages: int
+    oldest: datetime | None
+    newest: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What to do with a group: ``retry`` or not, and why."""
+
+    retry: bool
+    text: str
+
+
+@dataclass(slots=True)
+class Retried:
+    """What became of the messages that were to be retried."""
+
+    done: int = 0
+    gone: int = 0
+    """Not in the queue any more: taken by somebody else, or retried by a call whose answer was lost."""
+    failed: list[str] = field(default_factory=list)
+    """A sentence of the broker for each that it refused."""
+
+
+def dead_letters(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    *,
+    where: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    reason_properties: Sequence[str] = (),
+) -> DataFrame:
+    """The dead letters of the queues in ``options``, one row each: message_id, queue, node_id, timestamp, reason, address and origin.
+
+    ``where`` is an SQL expression over the columns of the data source, ``since`` and ``until`` are about their timestamp.
+    ``reason_properties``: properties of the messages that say why they failed; the first that is there counts.
+    """
+    from pyspark.sql import functions as f
+
+    from mqspark.columns import COLUMNS
+
+    reader = spark.read.format("mqbroker").options(**options)
+    if not where:
+        # Without a condition no body is read.
+        reader = reader.schema(", ".join(f"{column.name} {column.type}" for column in COLUMNS if column.name in _COLUMNS))
+    frame = selected(reader.load(), where, since, until)
+    return frame.select(
+        "message_id",
+        "queue",
+        "node_id",
+        "timestamp",
+        reason(frame, reason_properties).alias("reason"),
+        property_text(frame, "_AMQ_ORIG_ADDRESS").alias("address"),
+        property_text(frame, "_AMQ_ORIG_QUEUE").alias("origin"),
+    ).withColumn("reason", f.substring("reason", 1, REASON_CHARACTERS))
+
+
+def reason(frame: DataFrame, reason_properties: Sequence[str]) -> Column:
+    """Why a message is a dead letter, as far as its properties say."""
+    from pyspark.sql import functions as f
+
+    kind = (
+        f.when(property_text(frame, "_AMQ_ACTUAL_EXPIRY").isNotNull(), EXPIRED)
+        .when(property_text(frame, "_AMQ_ORIG_ADDRESS").isNull(), SENT)
+        .when(property_text(frame, "_AMQ_ORIG_QUEUE").isNull(), NOT_ROUTED)
+        .otherwise(NOT_DELIVERED)
+    )
+    said = f.coalesce(*(property_text(frame, name) for name in reason_properties), f.lit(None).cast("string"))
+    first_line = f.split_part(said, f.lit("\n"), f.lit(1))
+    return f.when(said.isNull(), kind).otherwise(f.concat(kind, f.lit(": "), first_line))
+
+
+def grouped(letters: DataFrame) -> list[Group]:
+    """The dead letters in groups, the greatest first.  Raises :class:`mqspark.jobs.JobError` for more than :data:`GROUPS_MAX`."""
+    from pyspark.sql import functions as f
+
+    rows = (
+        letters.groupBy("node_id", "queue", "reason", "address", "origin")
+        .agg(f.count(f.lit(1)).alias("messages"), f.min("timestamp").alias("oldest"), f.max("timestamp").alias("newest"))
+        .limit(GROUPS_MAX + 1)
+        .collect()
+    )
+    if len(rows) > GROUPS_MAX:
+        raise JobError(f"there are more than {GROUPS_MAX} reasons and origins: choose some of the messages, or another property as reason")
+    groups = [Group(**row.asDict()) for row in rows]
+    return sorted(
+        groups, key=lambda group: (-group.messages, group.node_id, group.queue, group.reason, group.address or "", group.origin or "")
+    )
+
+
+def propose(groups: Iterable[Group], brokers: Brokers, wanted: Sequence[str] = ()) -> dict[Group, Proposal]:
+    """What to do with each group, asking its node what has become of the origin.
+
+    ``wanted``: reasons that were asked for by name; without that, messages that had expired are left alone.
+    """
+    proposals = {group: Proposal(False, "leave: its node is away") for group in groups}
+    for broker in brokers.each():
+        for group in proposals:
+            if group.node_id == broker.node_id:
+                proposals[group] = _proposal(group, broker, wanted)
+    return proposals
+
+
+def _proposal(group: Group, broker: Broker, wanted: Sequence[str]) -> Proposal:
+    if group.address is None:
+        return Proposal(False, "leave: nothing says where from")
+    if group.reason.startswith(EXPIRED) and not matches(group.reason, wanted):
+        return Proposal(False, "leave: too old when it expired")
+    if group.origin is not None:
+        queue = broker.queue_query(group.origin)
+        if queue.exists:
+            return Proposal(True, "retry" if queue.consumer_count else "retry: but no consumer is there")
+    if broker.address_query(group.address).queue_names:
+        return Proposal(True, "retry: to the address" if group.origin is None else "retry: to the address, its queue is gone")
+    return Proposal(False, "leave: its queue is gone" if group.origin is not None else "leave: the address has no queue")
+
+
+def matches(reason: str, wanted: Sequence[str]) -> bool:
+    """Does the reason begin with one of those that are asked for?"""
+    return any(reason.startswith(one) for one in wanted)
+
+
+def retry(
+    letters: DataFrame,
+    groups: Sequence[Group],
+    brokers: Brokers,
+    *,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> Retried:
+    """Let the broker send back the messages of ``groups``, at most ``limit``, the oldest of each queue first.
+
+    A message that the broker refuses is noted in the result, and the next one is tried; a broker that goes away ends the job with
+    :class:`mqspark.errors.BrokerUnreachableError`.
+    """
+    progress = progress or NoProgress()
+    total = sum(group.messages for group in groups)
+    progress.step("Retrying", total if limit is None else min(total, limit))
+    result = Retried()
+    for broker in brokers.each():
+        for queue in sorted({group.queue for group in groups if group.node_id == broker.node_id}):
+            left = None if limit is None else limit - _tried(result)
+            for message_id in _chosen(
+                letters, [group for group in groups if (group.node_id, group.queue) == (broker.node_id, queue)], left
+            ):
+                retry_one(broker, queue, message_id, result)
+                progress.reached(_tried(result))
+    return result
+
+
+def _tried(result: Retried) -> int:
+    return result.done + result.gone + len(result.failed)
+
+
+def _chosen(letters: DataFrame, groups: Sequence[Group], limit: int | None) -> Iterable[int]:
+    """The ids of the messages in these groups of one queue, ascending: the broker finds the first of a queue at once."""
+    from pyspark.sql import functions as f
+
+    condition = f.lit(False)
+    for group in groups:
+        condition |= (
+            (f.col("reason") == group.reason) & f.col("address").eqNullSafe(group.address) & f.col("origin").eqNullSafe(group.origin)
+        )
+    here = (f.col("node_id") == groups[0].node_id) & (f.col("queue") == groups[0].queue)
+    ids = letters.where(here & condition).select("message_id").orderBy("message_id")
+    rows = ids if limit is None else ids.limit(max(0, limit))
+    return (row["message_id"] for row in rows.toLocalIterator())
+
+
+def retry_one(broker: Broker, queue: str, message_id: int, result: Retried) -> None:
+    """Let the broker send back one message, and note in ``result`` what became of it.  Safe to call twice."""
+    try:
+        moved = broker.manage(f"queue.{queue}", "retryMessage", message_id, repeat=True)
+    except BrokerUnreachableError:
+        raise
+    except MqsparkError as error:
+        result.failed.append(f"{queue}: message {message_id}: {error}")
+        return
+    if moved:
+        result.done += 1
+    else:
+        result.gone += 1
+
+
+@job_command("deadletters", epilog="Example: python -m mqspark deadletters --queue DLQ --since 2026-11-21 --retry --limit 100")
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    default=(DEFAULT_QUEUE,),
+    show_default=True,
+    metavar="NAME",
+    help="Queue with dead letters. May be given several times.",
+)
+@click.option("--where", metavar="SQL", help="Only messages for which this expression over the columns of the data source holds.")
+@click.option("--since", metavar="TIME", help="Only messages sent from then on, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
+@click.option("--until", metavar="TIME", help="Only messages sent before.")
+@click.option("--origin", "origins", multiple=True, metavar="ADDRESS", help="Only messages of this address. May be given several times.")
+@click.option("--reason", "reasons", multiple=True, metavar="TEXT", help="Only reasons that begin so. May be given several times.")
+@click.option(
+    "--reason-property",
+    "reason_properties",
+    multiple=True,
+    metavar="NAME",
+    help="Property in which your applications say why a message failed. May be given several times: the first that is there counts.",
+)
+@click.option("--retry", "perform", is_flag=True, help="Send back what can be sent back.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="NUMBER", help="Send back so many messages at most.")
+def command(
+    run: Run,
+    queues: tuple[str, ...],
+    where: str | None,
+    since: str | None,
+    until: str | None,
+    origins: tuple[str, ...],
+    reasons: tuple[str, ...],
+    reason_properties: tuple[str, ...],
+    perform: bool,
+    limit: int | None,
+) -> Report:
+    """Group dead letters by reason and origin, say what can be done, and do it with --retry.
+
+    Without --retry nothing is changed. Messages that had expired are sent back only when --reason names them.
+    """
+    begin, end = since and parse_time(since), until and parse_time(until)
+    options = dict(run.broker) | {"queue": ",".join(queues)}
+    brokers = Brokers(options, Use.JOB | Use.READ)
+    brokers.check()
+    with run.session() as spark:
+        run.progress.step("Reading dead letters")
+        letters = dead_letters(spark, options, where=where, since=begin or None, until=end or None, reason_properties=reason_properties)
+        groups = [
+            group
+            for group in grouped(letters)
+            if (not reasons or matches(group.reason, reasons)) and (not origins or group.address in origins)
+        ]
+        run.progress.reached(sum(group.messages for group in groups))
+        proposals = propose(groups, brokers, reasons)
+        chosen = [group for group in groups if proposals[group].retry]
+        done = retry(letters, chosen, brokers, limit=limit, progress=run.progress) if perform and not run.dry_run else None
+    return report(groups, proposals, done, limit if perform else None)
+
+
+def report(groups: Sequence[Group], proposals: Mapping[Group, Proposal], done: Retried | None, limit: int | None) -> Report:
+    """What the command prints; ``done`` None: nothing was retried."""
+    answer = Report()
+    title = f"Dead letters, the greatest {GROUPS_SHOWN} of {len(groups)} groups" if len(groups) > GROUPS_SHOWN else "Dead letters"
+    table = answer.table(title, "node", "queue", "reason", "address", "from queue", "messages", "oldest (UTC)", "newest (UTC)", "proposal")
+    for group in groups[:GROUPS_SHOWN]:
+        proposal = proposals[group].text
+        table.add(
+            group.node_id, group.queue, group.reason, group.address, group.origin, group.messages, group.oldest, group.newest, proposal
+        )
+    possible = sum(group.messages for group in groups if proposals[group].retry)
+    everything = sum(group.messages for group in groups)
+    if done is None:
+        would = possible if limit is None else min(possible, limit)
+        answer.notes.append(f"{everything} dead letters; --retry would send back {would} of them.")
+        return answer
+    answer.notes.append(f"{done.done} of {everything} dead letters were sent back.")
+    if done.gone:
+        answer.notes.append(f"{done.gone} were not in the queue any more.")
+    if done.failed:
+        answer.notes.append(f"{len(done.failed)} were refused:")
+        answer.notes += [f"  {text}" for text in done.failed[:FAILURES_SHOWN]]
+        answer.status = status.FAILED
+    return answer
