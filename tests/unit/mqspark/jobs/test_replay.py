@@ -17,6 +17,8 @@ from tests.unit.mqspark.jobs.test_command import UNREACHABLE, invoked
 PLAN = Plan(
     (Part("orders", "copy", 3, 30, 1), Part("prices", "prices", 1, 10, 0)),
     ((Lane("n1", "q", 1, 5, 2),), (Lane("n1", "q", 6, 9, 1), Lane("n2", "p", 3, 3, 1))),
+    ("n1", "n2"),
+    2,
 )
 REQUEST = Replay(archive="/a", where="priority > 4", since=datetime(2026, 11, 20, tzinfo=UTC), mapping={"orders": "copy"})
 

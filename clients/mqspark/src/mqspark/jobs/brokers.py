@@ -68,6 +68,12 @@ class Brokers:
             return (subscription_queue(None, self.options.subscription, durable=True),)
         return self.options.queues
 
+    def node_ids(self) -> tuple[str, ...]:
+        """The members that a sink with these options sends to."""
+        from mqspark.broker import nodes
+
+        return self.options.nodes or tuple(node.node_id for node in nodes(self.options))
+
     def smallest_id_cache(self, addresses: Sequence[str]) -> int:
         """How many duplicate ids the members keep for these addresses: the smallest number there is."""
         sizes = []

@@ -216,9 +216,8 @@ def _chosen(letters: DataFrame, groups: Sequence[Group], limit: int | None) -> I
 
     condition = f.lit(False)
     for group in groups:
-        condition |= (
-            (f.col("reason") == group.reason) & f.col("address").eqNullSafe(group.address) & f.col("origin").eqNullSafe(group.origin)
-        )
+        origin = f.col("address").eqNullSafe(f.lit(group.address)) & f.col("origin").eqNullSafe(f.lit(group.origin))
+        condition |= (f.col("reason") == group.reason) & origin
     here = (f.col("node_id") == groups[0].node_id) & (f.col("queue") == groups[0].queue)
     ids = letters.where(here & condition).select("message_id").orderBy("message_id")
     rows = ids if limit is None else ids.limit(max(0, limit))

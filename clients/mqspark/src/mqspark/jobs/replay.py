@@ -24,7 +24,7 @@ from mqspark.jobs.brokers import Brokers
 from mqspark.jobs.command import Run, job_command
 from mqspark.jobs.folder import Folder
 from mqspark.jobs.progress import NoProgress, Progress
-from mqspark.jobs.replay_plan import CacheSizes, Lane, Plan, Replay, make_plan, parse_mapping, plan_text, read_plan
+from mqspark.jobs.replay_plan import Lane, Plan, Replay, Targets, make_plan, parse_mapping, plan_text, read_plan
 from mqspark.jobs.report import Report, duration_text, size_text
 from mqspark.options import Use
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "_replays"
 """In the archive; Spark passes over names that begin with ``_`` when it reads one."""
-ONE_TASK_RATE: Final = 10_000
-"""Up to so many messages a second one task sends alone, which makes the rate exact."""
 BATCHES_A_SECOND: Final = 5
 """How evenly a rate is kept: messages go out in so many portions a second."""
 
@@ -58,13 +56,13 @@ def replay(
     spark: SparkSession,
     request: Replay,
     options: Mapping[str, str],
-    cache_size: CacheSizes,
+    targets: Targets,
     *,
     progress: Progress | None = None,
 ) -> Replayed:
     """Send what ``request`` says through the sink ``mqbroker`` with ``options``; a run that was interrupted is continued.
 
-    ``cache_size`` is asked once, when the replay is planned.  Raises :class:`mqspark.jobs.JobError` for an id under which something else
+    ``targets`` is asked when the replay is planned: once.  Raises :class:`mqspark.jobs.JobError` for an id under which something else
     was replayed, and what the sink raises.
     """
     progress = progress or NoProgress()
@@ -73,7 +71,7 @@ def replay(
     plan = _kept_plan(folder, request)
     if plan is None:
         progress.step("Planning")
-        plan = make_plan(frame, request, cache_size)
+        plan = make_plan(frame, request, targets)
         if plan.rounds:
             folder.write(_PLAN, plan_text(plan, request))
     skipped = _done(folder)
@@ -109,15 +107,13 @@ def _done(folder: Folder) -> int:
 
 def _send(spark: SparkSession, frame: DataFrame, lanes: Sequence[Lane], plan: Plan, request: Replay, options: Mapping[str, str]) -> None:
     """Send one round: done when the broker has confirmed all of it."""
-    queues = len({(lane.node_id, lane.queue) for lane in lanes})
-    paced = request.rate is not None and request.rate <= ONE_TASK_RATE
-    tasks = 1 if paced else max(1, min(queues, spark.sparkContext.defaultParallelism))
-    rows = outgoing(frame.where(_in_lanes(lanes)), plan, request).repartition(tasks, "node_id", "queue")
+    rows = outgoing(frame.where(_in_lanes(lanes)), plan, request).repartition(plan.tasks, "node_id", "queue")
     rows = rows.sortWithinPartitions("node_id", "queue", "message_id")
+    options = {**options, "nodes": ",".join(plan.nodes)}
     if request.rate is None:
         rows.write.format("mqbroker").options(**options).mode("append").save()
         return
-    share = request.rate / tasks
+    share = request.rate / plan.tasks
     setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = str(spark.conf.get(setting))
     spark.conf.set(setting, str(max(1, min(10_000, int(share / BATCHES_A_SECOND)))))
@@ -161,7 +157,7 @@ def _in_lanes(lanes: Sequence[Lane]) -> Column:
 
 def pacer(rate: float) -> Any:
     """A condition that always holds, and lets at most ``rate`` rows a second pass in each task."""
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
     from pyspark.sql.pandas.functions import pandas_udf
 
     def pace(batches: Any) -> Any:
@@ -236,16 +232,16 @@ def command(
     brokers.check()
     with run.session() as spark:
         if run.dry_run:
-            return dry_run(spark, request, brokers.smallest_id_cache)
-        done = replay(spark, request, run.broker, brokers.smallest_id_cache, progress=run.progress)
+            return dry_run(spark, request, brokers)
+        done = replay(spark, request, run.broker, brokers, progress=run.progress)
     return report(done, request)
 
 
-def dry_run(spark: SparkSession, request: Replay, cache_size: CacheSizes) -> Report:
+def dry_run(spark: SparkSession, request: Replay, targets: Targets) -> Report:
     """What a run would send; nothing is written, neither to the broker nor beside the archive."""
     folder = Folder(spark, f"{request.archive}/{FOLDER}/{request.name()}")
     kept = _kept_plan(folder, request)
-    plan = kept or make_plan(chosen(spark, request), request, cache_size)
+    plan = kept or make_plan(chosen(spark, request), request, targets)
     answer = Report()
     _parts_table(answer, "Would send", plan, request)
     done = _done(folder)

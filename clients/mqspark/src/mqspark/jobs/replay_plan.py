@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mqspark.errors import BadOptionError
 from mqspark.jobs.archives import ADDRESS, SIZE, millis
@@ -16,6 +16,8 @@ from mqspark.jobs.status import JobError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+ONE_TASK_RATE: Final = 10_000
+"""Up to so many messages a second one task sends alone, which makes the rate exact."""
 QUEUES_MAX: Final = 1_000
 """Queues on nodes in one replay: more would make conditions that Spark takes long to plan."""
 
@@ -82,17 +84,24 @@ class Plan:
 
     parts: tuple[Part, ...]
     rounds: tuple[tuple[Lane, ...], ...]
+    nodes: tuple[str, ...] = ()
+    tasks: int = 1
+    """Members of the cluster and tasks that send.  A broker knows the duplicate ids of what it was sent itself: who continues the replay
+    has to send a message to the same node again, which is the one of its task."""
 
     @property
     def messages(self) -> int:
         return sum(part.messages for part in self.parts)
 
 
-CacheSizes = Callable[[Sequence[str]], int]
-"""How many duplicate ids the addresses keep: the smallest of them."""
+class Targets(Protocol):
+    """What is asked of the brokers that a replay goes to: :class:`mqspark.jobs.brokers.Brokers`."""
+
+    def smallest_id_cache(self, addresses: Sequence[str]) -> int: ...
+    def node_ids(self) -> tuple[str, ...]: ...
 
 
-def make_plan(frame: DataFrame, request: Replay, cache_size: CacheSizes) -> Plan:
+def make_plan(frame: DataFrame, request: Replay, targets: Targets) -> Plan:
     """Count the messages and cut them into rounds: two passes over the columns that this needs.
 
     Raises :class:`mqspark.jobs.JobError` when there are messages of more than :data:`QUEUES_MAX` queues.
@@ -100,9 +109,13 @@ def make_plan(frame: DataFrame, request: Replay, cache_size: CacheSizes) -> Plan
     parts = count_parts(frame, request)
     if not parts:
         return Plan((), ())
-    limit = max(1, cache_size(sorted({part.target for part in parts})) // 2)
+    limit = max(1, targets.smallest_id_cache(sorted({part.target for part in parts})) // 2)
     rounds = -(-sum(part.messages for part in parts) // limit)
-    return Plan(parts, tuple(small for lanes in cut(frame, rounds) for small in within(lanes, limit)))
+    small = tuple(small for lanes in cut(frame, rounds) for small in within(lanes, limit))
+    alone = request.rate is not None and request.rate <= ONE_TASK_RATE
+    queues = len({(lane.node_id, lane.queue) for lanes in small for lane in lanes})
+    tasks = 1 if alone else max(1, min(queues, frame.sparkSession.sparkContext.defaultParallelism))
+    return Plan(parts, small, targets.node_ids(), tasks)
 
 
 def count_parts(frame: DataFrame, request: Replay) -> tuple[Part, ...]:
@@ -195,6 +208,8 @@ def plan_text(plan: Plan, request: Replay) -> str:
             "version": 1,
             "arguments": request.arguments(),
             "parts": [[part.address, part.target, part.messages, part.size, part.expired] for part in plan.parts],
+            "nodes": plan.nodes,
+            "tasks": plan.tasks,
             "rounds": [[[lane.node_id, lane.queue, lane.first, lane.last, lane.messages] for lane in lanes] for lanes in plan.rounds],
         }
     )
@@ -209,4 +224,5 @@ def read_plan(text: str, request: Replay) -> Plan:
         raise JobError(
             f"the id {request.name()} is that of another replay of this archive, with the arguments {json.dumps(kept['arguments'])}"
         )
-    return Plan(tuple(Part(*part) for part in kept["parts"]), tuple(tuple(Lane(*lane) for lane in lanes) for lanes in kept["rounds"]))
+    rounds = tuple(tuple(Lane(*lane) for lane in lanes) for lanes in kept["rounds"])
+    return Plan(tuple(Part(*part) for part in kept["parts"]), rounds, tuple(kept["nodes"]), kept["tasks"])
