@@ -79,7 +79,7 @@ class _Writer:
     def __init__(self, options: Options, schema: StructType, planned: bool) -> None:
         self._options = options
         try:
-            arrow = to_arrow_schema(schema)
+            arrow = to_arrow_schema(schema, timezone="UTC")
         except Exception as error:  # Spark's own, of several kinds
             raise SchemaError(f"the rows cannot be sent: {error}") from error
         check_schema(arrow, self._row_settings(None, None))
