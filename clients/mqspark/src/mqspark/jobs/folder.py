@@ -48,6 +48,7 @@ class Folder:
         finally:
             stream.close()
         if not self._files.rename(begun, self._child(name)):
+            self._files.delete(begun, False)
             raise JobError(f"the file {name} in {self._path.toString()} cannot be written: there is one already")
 
     def remove(self, name: str) -> None:

@@ -23,6 +23,7 @@ Configure = Callable[["SparkSession.Builder"], "SparkSession.Builder"]
 _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",  # days and hours of the archive mean the same wherever the job runs
     "spark.ui.showConsoleProgress": "false",  # it would write into our own progress bar
+    "spark.sql.python.filterPushdown.enabled": "true",  # conditions become selectors where that is possible
 }
 
 

@@ -1,0 +1,279 @@
+"""Write queues or addresses to Parquet or Delta, exactly once.
+
+A stream of Spark reads the queues and writes files; its checkpoint and the log of its sink make that exactly once.  Messages are settled
+on the broker when a batch is committed, the last batch at the end of the job.  A run that was killed goes on from the checkpoint; what it
+had committed and not settled is settled by the next run, or by the job ``settle``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from mqspark.errors import BadOptionError
+from mqspark.jobs import status
+from mqspark.jobs.archives import ADDRESS, DAY, with_added_columns
+from mqspark.jobs.brokers import Brokers, Waiting
+from mqspark.jobs.command import Run, job_command
+from mqspark.jobs.progress import NoProgress, Progress
+from mqspark.jobs.report import Report
+from mqspark.jobs.settle import settled_table
+from mqspark.jobs.status import JobError
+from mqspark.options import Options, Use
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from mqspark.settling import Settled
+
+CHECKPOINT: Final = "_checkpoint"
+"""Where the checkpoint is unless said otherwise: in the archive, under a name that its readers pass over."""
+QUEUE_OF_A_DIVERT: Final = "archive."
+"""What stands before an address in the name of its divert, and of the queue to which that copies."""
+BATCH_BYTES: Final = "256m"
+"""A batch is not to hold the whole of a deep queue: what is lost with a failed task is read again."""
+POLL_SECONDS: Final = 0.25
+
+_LIMITS = ("maxmessagespertrigger", "maxbytespertrigger")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePlan:
+    """What is archived, and where to."""
+
+    options: Mapping[str, str]
+    """Options of the data source."""
+    to: str
+    checkpoint: str
+    format: str = "parquet"
+    every: float | None = None
+    """Seconds between batches; None: what is there now, and then end."""
+    diverted: tuple[str, ...] = ()
+    """Addresses that are archived through a divert."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What a run has done."""
+
+    batches: int
+    messages: int
+    settled: list[Settled]
+
+
+def plan_archive(
+    broker: Mapping[str, str],
+    to: str,
+    *,
+    queues: Sequence[str] = (),
+    topic: str | None = None,
+    subscription: str | None = None,
+    divert: Sequence[str] = (),
+    checkpoint: str | None = None,
+    format: str = "parquet",
+    every: float | None = None,
+) -> ArchivePlan:
+    """Put together what the command was told.  ``broker``: options of the data source that say how to reach it.
+
+    Raises :class:`mqspark.errors.BadOptionError` when nothing is to be archived, or things exclude each other, and
+    :class:`mqspark.jobs.JobError` for Delta where it is not installed.
+    """
+    if format == "delta" and importlib.util.find_spec("delta") is None:
+        raise JobError("the format delta needs the package delta-spark, which is not installed: pip install delta-spark, or choose parquet")
+    if topic is not None and (queues or divert):
+        raise BadOptionError("--topic goes with neither --queue nor --divert: archive them apart, into folders of their own")
+    if (topic is None) != (subscription is None):
+        raise BadOptionError("--topic and --subscription go together: the subscription is the name under which the broker keeps messages")
+    options = dict(broker)
+    names = (*queues, *(QUEUE_OF_A_DIVERT + address for address in divert))
+    if names:
+        options["queue"] = ",".join(names)
+    elif topic is not None and subscription is not None:
+        options |= {"topic": topic, "subscription": subscription}
+    else:
+        raise BadOptionError("nothing to archive: give --queue, --divert, or --topic with --subscription")
+    if not any(name.lower() in _LIMITS for name in options):
+        options["maxBytesPerTrigger"] = BATCH_BYTES
+    return ArchivePlan(options, to, checkpoint or f"{to.rstrip('/')}/{CHECKPOINT}", format, every, tuple(divert))
+
+
+def archive(
+    spark: SparkSession,
+    plan: ArchivePlan,
+    *,
+    expected: int | None = None,
+    stop: threading.Event | None = None,
+    progress: Progress | None = None,
+) -> Archived:
+    """Run the stream until all is archived that was there when it began, or, with ``plan.every``, until ``stop`` is set.
+
+    ``expected``: how many messages there are, for ``progress``.  Raises what the source and Spark raise; then nothing is settled that is
+    not in the archive.
+    """
+    from mqspark.settling import settle_checkpoint
+
+    progress = progress or NoProgress()
+    frame = spark.readStream.format("mqbroker").options(**plan.options).load()
+    queues = [QUEUE_OF_A_DIVERT + address for address in plan.diverted]
+    writer = with_added_columns(frame, queues).writeStream.format(plan.format).partitionBy(ADDRESS, DAY).outputMode("append")
+    writer = writer.option("checkpointLocation", plan.checkpoint).queryName(f"archive {plan.to}")
+    writer = writer.trigger(availableNow=True) if plan.every is None else writer.trigger(processingTime=f"{plan.every} seconds")
+    query = writer.start(plan.to)
+    try:
+        batches, messages = _follow(query, expected, stop or threading.Event(), progress)
+    finally:
+        query.stop()
+    options = Options.parse(plan.options, Use.JOB | Use.READ_STREAM)
+    return Archived(batches, messages, settle_checkpoint(plan.checkpoint, options, spark=spark))
+
+
+def _follow(query: StreamingQuery, expected: int | None, stop: threading.Event, progress: Progress) -> tuple[int, int]:
+    """Wait for the end of the query, and count its batches and messages."""
+    progress.step("Archiving", expected)
+    counts: dict[int, int] = {}
+
+    def note() -> int:
+        counts.update({one["batchId"]: one["numInputRows"] for one in map(_as_mapping, query.recentProgress) if one["numInputRows"]})
+        return sum(counts.values())
+
+    while query.isActive:
+        time.sleep(POLL_SECONDS)
+        done = note()
+        progress.reached(done, None if expected is None else max(done, expected))
+        if stop.is_set():
+            query.stop()
+    query.awaitTermination()  # raises what has ended it
+    done = note()
+    progress.reached(done, done)
+    return len(counts), done
+
+
+def _as_mapping(progress: Any) -> Mapping[str, Any]:
+    """Spark gives a mapping in some versions and an object in others."""
+    return progress if isinstance(progress, Mapping) else {"batchId": progress.batchId, "numInputRows": progress.numInputRows}
+
+
+def make_diverts(brokers: Brokers, addresses: Sequence[str]) -> list[str]:
+    """Make, where it is missing, the queue ``archive.ADDRESS`` and a divert that copies to it, on every node; returns a sentence for each.
+
+    Raises :class:`mqspark.errors.MqsparkError` with the broker's reason.
+    """
+    made = []
+    for broker in brokers.each():
+        known = set(broker.manage("broker", "listDivertNames", repeat=True))
+        for address in addresses:
+            name = QUEUE_OF_A_DIVERT + address
+            if name in known:
+                continue
+            # The queue first: a divert to an address without one drops the copies.
+            broker.create_queue(name)
+            broker.manage("broker", "createDivert", name, name, address, name, False, None, None, repeat=False)
+            made.append(f"Node {broker.node_id}: a divert copies {address} to the queue {name} from now on.")
+    return made
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set, instead of ending the process in the middle of a batch."""
+    event = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: event.set()) for number in numbers]
+    try:
+        yield event
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@job_command("archive", epilog="Example: python -m mqspark archive --queue orders --to /data/archive")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="A queue to take over into the archive. May be given several times.")
+@click.option(
+    "--divert",
+    multiple=True,
+    metavar="ADDRESS",
+    help="An address whose messages are archived while their consumers get them as before: by a divert to the queue archive.ADDRESS, "
+    "which is made. Needs the permission manage. May be given several times.",
+)
+@click.option("--topic", metavar="ADDRESS", help="An address to archive through a durable subscription.")
+@click.option("--subscription", metavar="NAME", help="The name of that subscription; it is made when it is missing.")
+@click.option("--to", required=True, metavar="PATH", help="The folder of the archive, anywhere that Spark can write.")
+@click.option("--format", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True, help="What is written.")
+@click.option("--checkpoint", metavar="PATH", help=f"Checkpoint of the stream. Default: {CHECKPOINT} in the archive.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Do not end, but archive what has come at such intervals, until Ctrl-C or SIGTERM. Default: archive what is there, and end.",
+)
+def command(
+    run: Run,
+    queues: tuple[str, ...],
+    divert: tuple[str, ...],
+    topic: str | None,
+    subscription: str | None,
+    to: str,
+    format: str,
+    checkpoint: str | None,
+    every: float | None,
+) -> Report:
+    """Write queues or addresses to Parquet or Delta, exactly once.
+
+    Messages leave their queue when the files that hold them are committed. Given again, the command goes on where it ended.
+    """
+    plan = plan_archive(
+        run.broker,
+        to,
+        queues=queues,
+        topic=topic,
+        subscription=subscription,
+        divert=divert,
+        checkpoint=checkpoint,
+        format=format,
+        every=every,
+    )
+    brokers = Brokers(plan.options, Use.JOB | Use.READ_STREAM)
+    waiting = brokers.waiting(brokers.queues())
+    if run.dry_run:
+        return dry_run(plan, waiting)
+    notes = make_diverts(brokers, divert)
+    with run.session(configure=_with_delta if format == "delta" else None) as spark, _stopped_by_signals() as stop:
+        done = archive(spark, plan, expected=sum(one.messages or 0 for one in waiting), stop=stop, progress=run.progress)
+    answer = Report(notes=notes)
+    answer.table("Archived", "to", "format", "batches", "messages").add(to, format, done.batches, done.messages)
+    settled_table(answer, done.settled)
+    if stop.is_set() and every is None:
+        answer.notes.append("Interrupted: the same command goes on where this one was.")
+        answer.status = status.INTERRUPTED
+    return answer
+
+
+def dry_run(plan: ArchivePlan, waiting: Sequence[Waiting]) -> Report:
+    """What a run would take."""
+    answer = Report()
+    table = answer.table("Would archive", "node", "queue", "messages")
+    for one in waiting:
+        table.add(one.node_id, one.queue, one.messages)
+    answer.notes.append(f"To {plan.to}, as {plan.format}, with the checkpoint {plan.checkpoint}.")
+    missing = {one.queue for one in waiting if one.messages is None}
+    for address in plan.diverted:
+        if QUEUE_OF_A_DIVERT + address in missing:
+            answer.notes.append(f"The address {address} would get a divert to the queue {QUEUE_OF_A_DIVERT}{address}, which would be made.")
+    return answer
+
+
+def _with_delta(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Delta's extensions and its jars, as its own package sets them up."""
+    builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    configured: SparkSession.Builder = importlib.import_module("delta").configure_spark_with_delta_pip(builder)
+    return configured

@@ -1,0 +1,287 @@
+"""The jobs on a broker and on Spark: archive, statistics, replay, dead letters, settling.  One session for all."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import time
+from contextlib import redirect_stderr, redirect_stdout
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mqspark.errors import BadOptionError
+from mqspark.jobs import JobError
+from mqspark.jobs.archive import ArchivePlan, archive, make_diverts, plan_archive
+from mqspark.jobs.archives import open_archive, selected, with_added_columns
+from mqspark.jobs.brokers import Brokers
+from mqspark.jobs.command import invoke
+from mqspark.jobs.deadletters import dead_letters, grouped, propose, retry
+from mqspark.jobs.folder import Folder
+from mqspark.jobs.replay import FOLDER, Replay, pacer, replay
+from mqspark.jobs.replay_plan import Lane, Targets
+from mqspark.jobs.stats import stats
+from tests.spark.support import PASSWORD, MqbrokerProcess, context, login, message_count, received_numbers, send_numbered
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC
+
+
+def rows(count: int, node: str = "n1") -> list[str]:
+    """Expressions of a table as an archive has it: ``count`` messages of three queues, each 700 ms later than the one before."""
+    return [
+        "id + 100 as message_id",
+        "case when id % 3 = 0 then 'prices' else '007' end as address",
+        "concat('q.', id % 3) as queue",
+        f"'{node}' as node_id",
+        f"timestamp_millis({NOON_MS} + id * 700) as timestamp",
+        "cast(null as timestamp) as expiration",
+        "map('who', concat('p', id % 2)::variant, '_AMQ_INGRESS_TIMESTAMP', "
+        f"({NOON_MS} + id * 700 + 5)::variant, 'number', id::variant) as properties",
+        "cast(repeat('x', cast(id % 40 as int)) as binary) as body",
+    ]
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An archive that no broker was needed for: 9,000 messages."""
+    path = str(tmp_path_factory.mktemp("made") / "archive")
+    with_added_columns(spark.range(9000).selectExpr(*rows(9000))).write.partitionBy("address", "day").parquet(path)
+    return path
+
+
+class Played:
+    """The targets of a replay that is only planned."""
+
+    def __init__(self, cache: int = 4000) -> None:
+        self.cache = cache
+        self.asked: list[str] = []
+
+    def smallest_id_cache(self, addresses: list[str]) -> int:
+        self.asked += addresses
+        return self.cache
+
+    def node_ids(self) -> tuple[str, ...]:
+        return ("n1", "n2")
+
+
+def run(url: str, *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of a command; it finds the session of the tests, and leaves it running."""
+    out, err = io.StringIO(), io.StringIO()
+    access = () if arguments[0] in ("stats", "--help") else ("--url", url, "--user", "admin", "--password-env", "JOBS_PASSWORD")
+    os.environ["JOBS_PASSWORD"] = PASSWORD
+    with redirect_stdout(out), redirect_stderr(err):
+        status = invoke([*arguments, *access])
+    return status, out.getvalue(), err.getvalue()
+
+
+# --- archives, statistics, plans: no broker
+
+
+def test_an_address_that_looks_like_a_number_stays_a_text(spark: SparkSession, made: str) -> None:
+    frame = open_archive(spark, made)
+    assert {row["address"] for row in frame.select("address").distinct().collect()} == {"007", "prices"}
+    assert frame.schema["day"].dataType.simpleString() == "date"
+    assert spark.conf.get("spark.sql.sources.partitionColumnTypeInference.enabled") == "true"
+
+
+def test_time_and_condition_select(spark: SparkSession, made: str) -> None:
+    frame = open_archive(spark, made)
+    begin, end = datetime(2026, 11, 21, 12, 0, 7, tzinfo=UTC), datetime(2026, 11, 21, 12, 0, 14, tzinfo=UTC)
+    assert selected(frame, None, begin, end).count() == 10
+    assert selected(frame, "properties['number']::bigint < 12", begin, end).count() == 2
+    assert selected(frame, None, datetime(2026, 11, 22, tzinfo=UTC), None).count() == 0
+
+
+def test_what_is_no_archive_is_refused(spark: SparkSession, made: str, tmp_path: Path) -> None:
+    with pytest.raises(JobError, match="there is no archive at"):
+        open_archive(spark, str(tmp_path / "missing"))
+    spark.range(3).write.parquet(str(tmp_path / "other"))
+    with pytest.raises(JobError, match="no archive of messages: it has no column address, message_id"):
+        open_archive(spark, str(tmp_path / "other"))
+    with pytest.raises(BadOptionError, match="the condition 'nonsense = 1' cannot be used"):
+        selected(open_archive(spark, made), "nonsense = 1", None, None)
+    with pytest.raises(BadOptionError, match="the condition"):
+        selected(open_archive(spark, made), "priority >", None, None)
+
+
+def test_statistics_count_every_message_once(spark: SparkSession, made: str) -> None:
+    found = stats(spark, made, producer="who")
+    assert (found.total.messages, found.total.size) == (9000, sum(number % 40 for number in range(9000)))
+    assert {name: group.messages for name, group in found.addresses.items()} == {"prices": 3000, "007": 6000}
+    assert {name: group.messages for name, group in found.producers.items()} == {"p0": 4500, "p1": 4500}
+    assert [hour.hour for hour in sorted(found.hours)] == [12, 13]
+    assert sum(group.messages for group in found.address_hours.values()) == 9000
+    assert sum(found.sizes.values()) == 9000 and found.sizes[0] == 225
+    assert found.total.to_broker is not None and found.total.to_broker.p99 == 5
+    assert found.total.first == datetime(2026, 11, 21, 12, tzinfo=UTC)
+    with pytest.raises(JobError, match="no message that is selected"):
+        stats(spark, made, where="address = 'nobody'")
+
+
+def test_a_plan_shares_all_messages_out_in_their_order(spark: SparkSession, made: str) -> None:
+    from mqspark.jobs.replay import chosen
+    from mqspark.jobs.replay_plan import make_plan
+
+    targets = Played(cache=4000)
+    request = Replay(archive=made, mapping={"007": "bond"}, where="message_id < 5100")
+    plan = make_plan(chosen(spark, request), request, targets)
+    assert sorted(targets.asked) == ["bond", "prices"]
+    assert [(part.address, part.target, part.messages) for part in plan.parts] == [("007", "bond", 3333), ("prices", "prices", 1667)]
+    assert (plan.messages, plan.nodes, plan.tasks) == (5000, ("n1", "n2"), 2)
+    assert all(sum(lane.messages for lane in lanes) <= 2000 for lanes in plan.rounds)
+    by_queue: dict[str, list[Lane]] = {}
+    for lanes in plan.rounds:
+        for lane in lanes:
+            by_queue.setdefault(lane.queue, []).append(lane)
+    for lanes in by_queue.values():
+        assert all(one.last < other.first for one, other in itertools.pairwise(lanes))
+    assert sum(lane.messages for lanes in by_queue.values() for lane in lanes) == 5000
+
+
+def test_a_pacer_keeps_the_rate(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    try:
+        frame = spark.range(0, 1000, 1, 1)
+        frame.where(pacer(1e9)("id")).count()  # the worker has to start once
+        began = time.monotonic()
+        assert frame.where(pacer(1000)("id")).count() == 1000
+        assert time.monotonic() - began >= 0.9
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+def test_files_beside_an_archive_are_whole_or_not_there(spark: SparkSession, tmp_path: Path) -> None:
+    folder = Folder(spark, str(tmp_path / "new"))
+    assert folder.names() == [] and not folder.has("plan")
+    folder.write("plan", "größer")
+    assert (folder.names(), folder.read("plan")) == (["plan"], "größer")
+    with pytest.raises(JobError, match="there is one already"):
+        folder.write("plan", "other")
+    assert folder.read("plan") == "größer"
+    folder.remove("plan")
+    folder.remove("plan")
+    assert folder.names() == []
+
+
+# --- with a broker
+
+
+def archived(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path, queue: str, count: int) -> tuple[str, ArchivePlan]:
+    """``count`` numbered messages of ``queue``, in an archive."""
+    send_numbered(broker.url, queue, count, properties=lambda number: {"customer": f"c{number % 3}"})
+    to = str(tmp_path / "archive")
+    plan = plan_archive(login(broker.url), to, queues=[queue])
+    done = archive(spark, plan)
+    assert (done.messages, message_count(broker.url, queue)) == (count, 0)
+    return to, plan
+
+
+def test_archive_statistics_and_replay_agree(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
+    to, plan = archived(spark, broker, tmp_path, "jobs.round", 3000)
+    found = stats(spark, to, producer="customer")
+    assert found.total.messages == 3000 and found.total.to_archive is not None
+    assert {name: group.messages for name, group in found.producers.items()} == {"c0": 1000, "c1": 1000, "c2": 1000}
+    again = archive(spark, plan)
+    assert (again.messages, stats(spark, to).total.messages) == (0, 3000)
+
+    request = Replay(archive=to, mapping={"jobs.*": "again.*"}, where="properties['number']::bigint >= 1000")
+    brokers = Brokers(login(broker.url))
+    done = replay(spark, request, login(broker.url), Smaller(brokers))
+    assert (done.sent, done.skipped, len(done.plan.rounds)) == (2000, 0, 4)
+    assert received_numbers(broker.url, "again.round", 2001, 1000) == list(range(1000, 3000))
+    once_more = replay(spark, request, login(broker.url), Smaller(brokers))
+    assert (once_more.sent, once_more.skipped) == (0, 4)
+    assert message_count(broker.url, "again.round") == 0
+
+
+class Smaller:
+    """The targets as they are, but with a cache that makes several rounds."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+
+    def smallest_id_cache(self, addresses: list[str]) -> int:
+        assert self._brokers.smallest_id_cache(addresses) == 20_000
+        return 1000
+
+    def node_ids(self) -> tuple[str, ...]:
+        return self._brokers.node_ids()
+
+
+def test_a_replay_that_was_interrupted_doubles_nothing(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
+    """Its last round was sent, and the job died before it could note that."""
+    to, _ = archived(spark, broker, tmp_path, "jobs.cut", 600)
+    request = Replay(archive=to, mapping={"jobs.cut": "again.cut"}, id="friday", new_timestamps=True)
+    targets: Targets = Smaller(Brokers(login(broker.url)))
+    began = time.time() * 1000
+    replay(spark, request, login(broker.url), targets)
+    folder = Folder(spark, f"{to}/{FOLDER}/friday")
+    assert folder.names() == ["done-2", "plan.json"]
+    folder.remove("done-2")
+    folder.write("done-1", "")
+    done = replay(
+        spark,
+        Replay(archive=to, mapping={"jobs.cut": "again.cut"}, id="friday", new_timestamps=True, rate=5000),
+        login(broker.url),
+        targets,
+    )
+    assert (done.skipped, done.sent) == (1, 300)
+    with context(broker.url) as session:
+        first = session.create_browser(session.create_queue("again.cut")).get_enumeration().__iter__().__next__()
+        assert first.get_jms_timestamp() >= began
+    assert received_numbers(broker.url, "again.cut", 601, 1000) == list(range(600))
+    with pytest.raises(JobError, match="the id friday is that of another replay"):
+        replay(spark, Replay(archive=to, id="friday"), login(broker.url), targets)
+
+
+def test_a_diverted_address_is_archived_beside_its_consumers(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
+    plan = plan_archive(login(broker.url), str(tmp_path / "archive"), divert=["jobs.news"])
+    brokers = Brokers(login(broker.url))
+    assert len(make_diverts(brokers, ["jobs.news"])) == 1
+    assert make_diverts(brokers, ["jobs.news"]) == []
+    send_numbered(broker.url, "jobs.news", 50)
+    assert archive(spark, plan).messages == 50
+    frame = open_archive(spark, plan.to)
+    assert {(row["address"], row["queue"]) for row in frame.select("address", "queue").collect()} == {("jobs.news", "archive.jobs.news")}
+    assert received_numbers(broker.url, "jobs.news", 50) == list(range(50))
+
+
+def make_dead(url: str, queue: str, count: int) -> None:
+    """Messages of ``queue`` in the dead letter queue, as if they had been delivered too often."""
+    send_numbered(url, queue, count, properties=lambda number: {"failure": f"no stock {number % 2}\n  at Shop.java"})
+    for broker in Brokers(login(url)).each():
+        broker.create_queue("DLQ")
+        assert broker.manage(f"queue.{queue}", "sendMessagesToDeadLetterAddress", "") == count
+
+
+def test_dead_letters_are_grouped_and_sent_back(spark: SparkSession, broker: MqbrokerProcess) -> None:
+    make_dead(broker.url, "jobs.dead", 10)
+    send_numbered(broker.url, "DLQ", 3)
+    options = login(broker.url) | {"queue": "DLQ"}
+    brokers = Brokers(options)
+    letters = dead_letters(spark, options, reason_properties=["failure"])
+    groups = grouped(letters)
+    assert [(group.reason, group.address, group.origin, group.messages) for group in groups] == [
+        ("not delivered: no stock 0", "jobs.dead", "jobs.dead", 5),
+        ("not delivered: no stock 1", "jobs.dead", "jobs.dead", 5),
+        ("sent there", None, None, 3),
+    ]
+    proposals = propose(groups, brokers)
+    assert [proposals[group].retry for group in groups] == [True, True, False]
+
+    done = retry(letters, groups[:1], brokers, limit=2)
+    assert (done.done, done.gone, done.failed) == (2, 0, [])
+    assert (message_count(broker.url, "jobs.dead"), message_count(broker.url, "DLQ")) == (2, 11)
+    status, out, err = run(broker.url, "deadletters", "--queue", "DLQ", "--reason", "not delivered", "--retry", "--dry-run")
+    assert (status, "would send back 8 of them" in out) == (0, True), err
+    assert message_count(broker.url, "DLQ") == 11
+    status, out, err = run(broker.url, "deadletters", "--queue", "DLQ", "--retry")
+    assert (status, "8 of 11 dead letters were sent back." in out) == (0, True), err
+    assert sorted(received_numbers(broker.url, "jobs.dead", 10)) == list(range(10))
+    assert message_count(broker.url, "DLQ") == 3
