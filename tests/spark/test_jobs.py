@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
+import re
+import shlex
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
@@ -19,12 +20,13 @@ from mqspark.jobs.archive import ArchivePlan, archive, make_diverts, plan_archiv
 from mqspark.jobs.archives import open_archive, selected, with_added_columns
 from mqspark.jobs.brokers import Brokers
 from mqspark.jobs.command import invoke
-from mqspark.jobs.deadletters import dead_letters, grouped, propose, retry
+from mqspark.jobs.deadletters import dead_letters, grouped, propose, retry, source_options
 from mqspark.jobs.folder import Folder
 from mqspark.jobs.replay import FOLDER, Replay, pacer, replay
 from mqspark.jobs.replay_plan import Lane, Targets
 from mqspark.jobs.stats import stats
-from tests.spark.support import PASSWORD, MqbrokerProcess, context, login, message_count, received_numbers, send_numbered
+from mqspark.options import Use
+from tests.spark.support import PASSWORD, ROOT, USER, MqbrokerProcess, context, login, message_count, received_numbers, send_numbered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,11 +72,12 @@ class Played:
         return ("n1", "n2")
 
 
-def run(url: str, *arguments: str) -> tuple[int, str, str]:
+def run(url: str, folder: Path, *arguments: str) -> tuple[int, str, str]:
     """Exit status, stdout and stderr of a command; it finds the session of the tests, and leaves it running."""
     out, err = io.StringIO(), io.StringIO()
-    access = () if arguments[0] in ("stats", "--help") else ("--url", url, "--user", "admin", "--password-env", "JOBS_PASSWORD")
-    os.environ["JOBS_PASSWORD"] = PASSWORD
+    secret = folder / "password"
+    secret.write_text(PASSWORD, encoding="utf-8")
+    access = () if arguments[0] == "stats" else ("--url", url, "--user", USER, "--password-file", str(secret))
     with redirect_stdout(out), redirect_stderr(err):
         status = invoke([*arguments, *access])
     return status, out.getvalue(), err.getvalue()
@@ -233,8 +236,8 @@ def test_a_replay_that_was_interrupted_doubles_nothing(spark: SparkSession, brok
     )
     assert (done.skipped, done.sent) == (1, 300)
     with context(broker.url) as session:
-        first = session.create_browser(session.create_queue("again.cut")).get_enumeration().__iter__().__next__()
-        assert first.get_jms_timestamp() >= began
+        first = next(iter(session.create_browser(session.create_queue("again.cut"))))
+        assert first.timestamp >= began
     assert received_numbers(broker.url, "again.cut", 601, 1000) == list(range(600))
     with pytest.raises(JobError, match="the id friday is that of another replay"):
         replay(spark, Replay(archive=to, id="friday"), login(broker.url), targets)
@@ -260,11 +263,11 @@ def make_dead(url: str, queue: str, count: int) -> None:
         assert broker.manage(f"queue.{queue}", "sendMessagesToDeadLetterAddress", "") == count
 
 
-def test_dead_letters_are_grouped_and_sent_back(spark: SparkSession, broker: MqbrokerProcess) -> None:
+def test_dead_letters_are_grouped_and_sent_back(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
     make_dead(broker.url, "jobs.dead", 10)
     send_numbered(broker.url, "DLQ", 3)
-    options = login(broker.url) | {"queue": "DLQ"}
-    brokers = Brokers(options)
+    options = source_options(login(broker.url), ["DLQ"])
+    brokers = Brokers(options, Use.JOB | Use.READ)
     letters = dead_letters(spark, options, reason_properties=["failure"])
     groups = grouped(letters)
     assert [(group.reason, group.address, group.origin, group.messages) for group in groups] == [
@@ -278,10 +281,45 @@ def test_dead_letters_are_grouped_and_sent_back(spark: SparkSession, broker: Mqb
     done = retry(letters, groups[:1], brokers, limit=2)
     assert (done.done, done.gone, done.failed) == (2, 0, [])
     assert (message_count(broker.url, "jobs.dead"), message_count(broker.url, "DLQ")) == (2, 11)
-    status, out, err = run(broker.url, "deadletters", "--queue", "DLQ", "--reason", "not delivered", "--retry", "--dry-run")
+    status, out, err = run(broker.url, tmp_path, "deadletters", "--queue", "DLQ", "--reason", "not delivered", "--retry", "--dry-run")
     assert (status, "would send back 8 of them" in out) == (0, True), err
     assert message_count(broker.url, "DLQ") == 11
-    status, out, err = run(broker.url, "deadletters", "--queue", "DLQ", "--retry")
+    status, out, err = run(broker.url, tmp_path, "deadletters", "--queue", "DLQ", "--retry")
     assert (status, "8 of 11 dead letters were sent back." in out) == (0, True), err
     assert sorted(received_numbers(broker.url, "jobs.dead", 10)) == list(range(10))
     assert message_count(broker.url, "DLQ") == 3
+
+
+def test_what_a_killed_stream_has_committed_can_be_settled(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
+    """A stream that was stopped right behind its last batch leaves that on the broker."""
+    send_numbered(broker.url, "jobs.left", 20)
+    frame = spark.readStream.format("mqbroker").options(**login(broker.url), queue="jobs.left").load()
+    checkpoint = str(tmp_path / "checkpoint")
+    query = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint).trigger(once=True).start(str(tmp_path / "out"))
+    query.awaitTermination()
+    assert message_count(broker.url, "jobs.left") == 20
+    status, out, err = run(broker.url, tmp_path, "settle", "--checkpoint", checkpoint, "--dry-run")
+    assert (status, "Committed, not settled" in out, " 20 " in out) == (0, True, True), out + err
+    assert message_count(broker.url, "jobs.left") == 20
+    status, out, err = run(broker.url, tmp_path, "settle", "--checkpoint", checkpoint)
+    assert (status, " 20 " in out) == (0, True), out + err
+    assert message_count(broker.url, "jobs.left") == 0
+    status, out, err = run(broker.url, tmp_path, "settle", "--checkpoint", checkpoint)
+    assert (status, " 0 " in out) == (0, True), out + err
+
+
+def test_the_commands_of_the_page_run_as_they_are_shown(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
+    """In their order, on one broker; only the places are those of the test."""
+    make_dead(broker.url, "orders", 4)
+    send_numbered(broker.url, "orders", 40)
+    outputs = {}
+    for line in re.findall(r"^\$ python -m mqspark (.+)$", (ROOT / "docs" / "spark-jobs.md").read_text(encoding="utf-8"), re.MULTILINE):
+        words = shlex.split(line.replace("/data/archive", str(tmp_path / "archive")).replace("stats.html", str(tmp_path / "stats.html")))
+        if words[0] != "audit":
+            status, out, err = run(broker.url, tmp_path, *words)
+            assert status == 0, f"{line}: {err}"
+            outputs[line] = out
+    assert "<svg" in (tmp_path / "stats.html").read_text(encoding="utf-8")
+    assert message_count(broker.url, "orders.again") == 40
+    assert message_count(broker.url, "orders") == 4  # the dead letters of the first step are back
+    assert any("4 of 4 dead letters were sent back." in out for out in outputs.values()), outputs

@@ -79,6 +79,14 @@ class Retried:
     """A sentence of the broker for each that it refused."""
 
 
+def source_options(broker: Mapping[str, str], queues: Sequence[str]) -> dict[str, str]:
+    """Options of the data source: ``broker`` says how to reach it.
+
+    Others may take dead letters away while they are counted, and a retry does: that is no loss.
+    """
+    return {"failOnDataLoss": "false", **broker, "queue": ",".join(queues)}
+
+
 def dead_letters(
     spark: SparkSession,
     options: Mapping[str, str],
@@ -280,7 +288,7 @@ def command(
     Without --retry nothing is changed. Messages that had expired are sent back only when --reason names them.
     """
     begin, end = since and parse_time(since), until and parse_time(until)
-    options = dict(run.broker) | {"queue": ",".join(queues)}
+    options = source_options(run.broker, queues)
     brokers = Brokers(options, Use.JOB | Use.READ)
     brokers.check()
     with run.session() as spark:
