@@ -1,5 +1,6 @@
 # make run    a broker on tcp://127.0.0.1:61616, from a fresh clone; CONFIG=config/cluster-symmetric: three of them
 # make test   everything that CI runs
+# make spark-example   orders that Spark turns into totals, with a broker of its own; needs Java 17
 # make bench | docs | fuzz MINUTES=n | hostile | interop-cluster | simulate SEEDS=n | simulate-cluster SEEDS=n | soak MINUTES=n ROUNDS=n | clean
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -13,10 +14,11 @@ ROUNDS ?= 500
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 SOURCES := $(shell find src clients/mqclient/src plugins -name '*.py' 2>/dev/null)
+SPARK_SOURCES := $(shell find clients/mqspark/src -name '*.py' 2>/dev/null)
 PACKAGING := setup.cfg pyproject.toml $(wildcard clients/*/setup.cfg clients/*/pyproject.toml)
 FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/clients/mqspark/src:$(CURDIR)/plugins
 
-.PHONY: run test bench docs fuzz hostile interop-cluster simulate simulate-cluster soak install clean
+.PHONY: run test bench docs fuzz hostile interop-cluster simulate simulate-cluster soak spark-example install clean
 
 run: $(VENV)/.installed
 	@if [ -d $(CONFIG) ]; then exec $(PY) config/run_cluster.py $(CONFIG); \
@@ -52,6 +54,9 @@ simulate-cluster: $(VENV)/.test-extras
 soak: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.soak --minutes $(MINUTES) --rounds $(ROUNDS)
 
+spark-example: $(VENV)/.spark-extras
+	@exec $(PY) examples/spark/orders.py
+
 clean:
 	rm -rf $(VENV) build dist clients/*/build clients/*/dist docs/_build _trial_temp* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src clients -name '*.egg-info' -prune -exec rm -rf {} +
@@ -72,6 +77,11 @@ $(VENV)/.installed: $(VENV)/.created $(PACKAGING) README.md $(SOURCES)
 $(VENV)/.test-extras: $(VENV)/.created $(PACKAGING)
 	@rm -rf build clients/*/build
 	$(PY) -m pip install --quiet '.[test]' ./clients/mqclient ./clients/mqspark
+	@touch $@
+
+$(VENV)/.spark-extras: $(VENV)/.created $(PACKAGING) $(SOURCES) $(SPARK_SOURCES)
+	@rm -rf build clients/*/build
+	$(PY) -m pip install --quiet . ./clients/mqclient ./clients/mqspark
 	@touch $@
 
 $(VENV)/.docs-extras: $(VENV)/.created $(PACKAGING)

@@ -1,6 +1,6 @@
 """Orders from a queue, totals into another queue and into Parquet: ``python examples/spark/orders.py``.
 
-The program starts a broker of its own and ends by itself, in about a minute.  What it does is in four steps, from :func:`main` down.
+The program starts a broker of its own and ends by itself, in about a minute.
 It needs mqbroker, mqclient and mqspark installed, and Java 17 or later for Spark.
 """
 
@@ -25,6 +25,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mqclient.jms import AcknowledgeMode, ConnectionFactory
+from mqspark.settling import install
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "spark" / "broker.xml"
 ORDERS = 20_000
@@ -37,6 +38,7 @@ START_SECONDS = 60.0
 
 def main(folder: Path) -> None:
     with broker(folder / "broker") as url, spark_session() as spark:
+        settling = install(spark, {"url": url})
         print(f"A broker listens on {url}; {ORDERS} orders are sent to the queue 'orders' while two queries read it.")
         shop = threading.Thread(target=send_orders, args=(url,))
         shop.start()
@@ -45,6 +47,8 @@ def main(folder: Path) -> None:
         for query in queries:
             query.processAllAvailable()
             query.stop()
+        settling.close()
+        print(f"\nOrders that wait in the queue 'orders' now, when both queries have committed them: {waiting(url)}")
         print("\nTotals that were sent to the queue 'totals':")
         print_queue(url)
         print("\nThe same from Parquet, by product:")
@@ -124,6 +128,11 @@ def print_queue(url: str) -> None:
         print(f"{row['half_hour'][:16]}  {row['product']:<8} {row['orders']:>5} orders {row['amount']:>10.2f}")
 
 
+def waiting(url: str) -> int:
+    with ConnectionFactory(url).create_context() as context:
+        return sum(1 for _ in context.create_browser(context.create_queue("orders")))
+
+
 @contextmanager
 def broker(folder: Path) -> Iterator[str]:
     """An mqbroker on a port that the system chooses; gives its URL."""
@@ -154,12 +163,14 @@ def listening_url(log: Path, process: subprocess.Popen[bytes]) -> str:
 def spark_session() -> Iterator[SparkSession]:
     """Spark in this process, with two tasks at a time; its workers run the same Python."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master("local[2]").appName("orders")
     for name, value in (
         ("spark.ui.enabled", "false"),
         ("spark.driver.host", "127.0.0.1"),
         ("spark.driver.bindAddress", "127.0.0.1"),
-        ("spark.sql.shuffle.partitions", "2"),
+        ("spark.ui.showConsoleProgress", "false"),
+        ("spark.sql.shuffle.partitions", "1"),
         ("spark.sql.session.timeZone", "UTC"),
         ("spark.log.level", "ERROR"),
     ):

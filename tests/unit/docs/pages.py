@@ -12,6 +12,7 @@ FOLDERS = (
     ROOT / "docs",
     ROOT / "protocol-spec",
     ROOT / "clients" / "mqclient",
+    ROOT / "clients" / "mqspark",
     ROOT / "config",
     *sorted((ROOT / "config").glob("*/")),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -448,18 +448,31 @@ OPTIONS: Final[tuple[OptionEntry, ...]] = tuple(
 """The table, in the manual's order."""
 
 
+CONNECTION: Final = ("url", "user", "password", "passwordFile", "passwordEnv", "connectTimeout", "reconnectTimeout")
+"""The options that say how to connect."""
+
+
 def use_names(uses: Use) -> str:
     """``spark.read, df.write``."""
     return ", ".join(name for use, name in USE_NAMES.items() if use & uses)
 
 
+def connection_table() -> str:
+    """The options that say how to connect, as a table in Markdown, for the manual."""
+    return _table([entry for entry in OPTIONS if entry.name in CONNECTION])
+
+
 def options_table(uses: Use) -> str:
-    """The options of these uses as a table in Markdown, for the manual."""
+    """The other options of these uses."""
+    return _table([entry for entry in OPTIONS if entry.uses & uses and entry.name not in CONNECTION])
+
+
+def _table(entries: Sequence[OptionEntry]) -> str:
     rows = ["| option | default | meaning |", "|---|---|---|"]
-    for entry in OPTIONS:
-        if entry.uses & uses:
-            default = entry.default if " " in entry.default or not entry.default else f"`{entry.default}`"
-            rows.append(f"| `{entry.name}` | {default} | {entry.meaning} Expected: {entry.expected}. |")
+    for entry in entries:
+        default = entry.default if " " in entry.default or not entry.default else f"`{entry.default}`"
+        text = f"{entry.meaning} Expected: {entry.expected}.".replace("<", "&lt;").replace("|", "\\|")
+        rows.append(f"| `{entry.name}` | {default} | {text} |")
     return "\n".join(rows) + "\n"
 
 
