@@ -15,6 +15,7 @@ from mqclient.core.message import ClientMessage
 from mqclient.jms import ConnectionFactory
 from mqspark.broker import connect
 from mqspark.options import Options, Use
+from tests.interop.artemis import ArtemisBroker
 from tests.spark.support import (
     PASSWORD,
     POWERLESS_PASSWORD,
@@ -36,7 +37,7 @@ SECONDS = 15.0
 LARGE = "0123456789" * 30_000
 
 
-def read(spark: SparkSession, broker: MqbrokerProcess, queue: str, **options: str) -> DataFrame:
+def read(spark: SparkSession, broker: MqbrokerProcess | ArtemisBroker, queue: str, **options: str) -> DataFrame:
     return spark.read.format("mqbroker").options(**login(broker.url), queue=queue, **options).load()
 
 

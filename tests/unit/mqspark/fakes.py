@@ -72,6 +72,10 @@ class FakeBroker:
         return self._node.node_id
 
     @property
+    def place(self) -> str:
+        return f"place of {self.node_id}"
+
+    @property
     def has_readers(self) -> bool:
         return self._cluster.has_readers
 

@@ -376,6 +376,16 @@ class FailureTests(StreamTestCase):
             with self.assertRaisesRegex(MqsparkError, "the offset .* cannot be read"):
                 self.reader().latestOffset(offset, ReadAllAvailable())
 
+    def test_a_broker_without_readers_is_said_once_and_has_no_positions_to_begin_at(self) -> None:
+        self.send(1)
+        self.cluster.has_readers = False
+        with self.assertLogs("mqspark.plain_source", "WARNING") as said:
+            self.reader().prepareForTriggerAvailableNow()
+        self.assertEqual(len(said.output), 1)
+        self.assertIn("messages are read at least once, not exactly once", said.output[0])
+        with self.assertRaisesRegex(BadOptionError, "has no readers, so a query can only begin with the oldest message"):
+            self.reader(startingOffsets="latest").initialOffset()
+
     def test_what_is_reported(self) -> None:
         self.send(3)
         engine = Engine(self, readerName="r")

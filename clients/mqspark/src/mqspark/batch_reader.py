@@ -14,13 +14,13 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from mqclient.wire.packets import ReaderRange
-from mqspark.broker import Broker
 from mqspark.errors import BrokerUnreachableError
 from mqspark.nodes import Node
 from mqspark.offsets import OLDEST, PARTS_MAX, POSITION_MAX, Offset, parts_of, split
 from mqspark.options import Options
+from mqspark.plain_source import PlainBroker
 from mqspark.pushdown import Pushed
-from mqspark.queues import Cluster
+from mqspark.queues import Cluster, Reading
 from mqspark.reading import NothingPartition, RangePartition, converter_for, read_range
 
 log: Final = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class BatchReader(DataSourceReader):
         starts, ends = _bounds(options.starting_offsets, "startingOffsets"), _bounds(options.ending_offsets, "endingOffsets")
         found: list[tuple[Node, str, ReaderRange]] = []
 
-        def survey(node_id: str, broker: Broker) -> None:
+        def survey(node_id: str, broker: Reading) -> None:
             for queue in cluster.queues(node_id, broker):
                 if self._pushed.includes(node_id, queue):
                     ranged = self._survey(broker, queue, starts, ends)
@@ -92,8 +92,11 @@ class BatchReader(DataSourceReader):
             log.warning("%s; failOnDataLoss=false: going on without them", text)
         return self._cut([each for each in found if each[2].messages], selector)
 
-    def _survey(self, broker: Broker, queue: str, starts: str | Offset, ends: str | Offset) -> ReaderRange:
+    def _survey(self, broker: Reading, queue: str, starts: str | Offset, ends: str | Offset) -> ReaderRange:
         after, until = OLDEST, POSITION_MAX
+        if isinstance(broker, PlainBroker):
+            count = broker.queue_query(queue).message_count
+            return ReaderRange(self._pushed.after, self._pushed.until, count, 0, 0, ())
         if isinstance(starts, Offset):
             given = starts.get(broker.node_id, queue)
             after = OLDEST if given is None else given
@@ -111,6 +114,9 @@ class BatchReader(DataSourceReader):
         partitions: list[InputPartition] = []
         for node, queue, each in found:
             least = -(-(self._options.min_partitions or 1) * each.messages // total)
+            if not each.ends:
+                partitions.append(RangePartition(node, queue, each.after, each.until, selector, plain=True))
+                continue
             # What is below the oldest message is not missing: others have taken it before the query began.
             after = max(each.after, each.oldest - 1)
             for end in split(each.ends, parts_of(each.messages, each.bytes, least)):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqclient.wire.packets import START_NEWEST, START_OLDEST, ReaderRange
-from mqspark.broker import Broker
 from mqspark.errors import ReaderRefusedError
 from mqspark.offsets import OLDEST, Offset
 from mqspark.options import Options
-from mqspark.queues import Cluster
+from mqspark.plain_source import PlainBroker
+from mqspark.queues import Cluster, Reading
 from mqspark.reading import data_loss
 
 log: Final = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Readers:
     def lane(self, node_id: str, queue: str) -> Lane:
         return self._lanes.setdefault((node_id, queue), Lane(node_id, queue))
 
-    def open(self, broker: Broker, node_id: str, queue: str, position: int | None) -> Lane:
+    def open(self, broker: Reading, node_id: str, queue: str, position: int | None) -> Lane:
         """Open the reader, at ``position`` if it is new; None: where the query's options say.
 
         Whoever had it before is fenced.  Raises ReaderRefusedError, MissingQueueError, PermissionDeniedError.
@@ -84,10 +84,10 @@ class Readers:
             return lane.settled
         return position
 
-    def look(self, broker: Broker, node_id: str, queue: str) -> int:
+    def look(self, broker: Reading, node_id: str, queue: str) -> int:
         """Where a query begins that has no reader yet.  Raises ReaderRefusedError when it could have none."""
         found = broker.queue_query(queue)
-        if found.consumer_count:
+        if found.consumer_count and not isinstance(broker, PlainBroker):
             raise ReaderRefusedError(
                 f"queue {queue} on node {node_id} has {found.consumer_count} consumers, and a queue has either consumers or readers: stop "
                 "them, or read a queue of their address that is the query's own"
@@ -104,7 +104,7 @@ class Readers:
             return START_OLDEST if position is None else _start(position)
         return START_NEWEST if text == "latest" else START_OLDEST
 
-    def settle(self, broker: Broker, node_id: str, queue: str, until: int) -> None:
+    def settle(self, broker: Reading, node_id: str, queue: str, until: int) -> None:
         """Tell the broker that everything up to ``until`` is durably dealt with.  Raises FencedError."""
         lane = self._lanes.get((node_id, queue))
         until = until if lane is None else min(until, lane.reserved)
@@ -116,7 +116,7 @@ class Readers:
             lane.handed_out = 0
 
     def hand_out(
-        self, broker: Broker, lane: Lane, after: int, until: int, messages: int = -1, size: int = -1, parts: int = 1
+        self, broker: Reading, lane: Lane, after: int, until: int, messages: int = -1, size: int = -1, parts: int = 1
     ) -> ReaderRange:
         """The range behind ``after``; -1: no limit.  Raises FencedError."""
         if not lane.epoch:
@@ -128,7 +128,7 @@ class Readers:
             lane.handed_out += found.messages
         return found
 
-    def newest(self, broker: Broker, lane: Lane, after: int) -> int:
+    def newest(self, broker: Reading, lane: Lane, after: int) -> int:
         """How far there are messages now."""
         return broker.survey(lane.queue, after).until
 

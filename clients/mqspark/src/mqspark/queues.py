@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from mqspark.broker import Broker, connect
 from mqspark.errors import BrokerUnreachableError, MissingQueueError
 from mqspark.nodes import Node
 from mqspark.options import Options
+from mqspark.plain_source import PlainBroker
 
 log: Final = logging.getLogger(__name__)
+
+Reading: TypeAlias = Broker | PlainBroker
 
 
 class Cluster:
@@ -20,7 +23,7 @@ class Cluster:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._entry: Broker | None = None
-        self._brokers: dict[str, Broker] = {}
+        self._brokers: dict[str, Reading] = {}
         self.nodes: dict[str, Node] = {}
         """The members when :meth:`look` was called last, and those that were there before."""
         self.away: dict[str, str] = {}
@@ -36,17 +39,18 @@ class Cluster:
         present = {node.node_id for node in members}
         self.away = {node: "it is not in the topology" for node in self.nodes if node not in present}
 
-    def broker(self, node_id: str) -> Broker:
-        """The connection to a node.  Raises BrokerUnreachableError."""
+    def broker(self, node_id: str) -> Reading:
+        """The connection to a node; to one without readers with what takes their place.  Raises BrokerUnreachableError, BadOptionError."""
         found = self._brokers.get(node_id)
         if found is None:
             node = self.nodes.get(node_id)
             if node is None:
                 raise BrokerUnreachableError(f"node {node_id} is not in the topology of the cluster; its messages wait until it is back")
-            found = self._brokers[node_id] = connect(self._options, node, patient=False)
+            broker = connect(self._options, node, patient=False)
+            found = self._brokers[node_id] = broker if broker.has_readers else PlainBroker(broker, self._options)
         return found
 
-    def each(self, do: Callable[[str, Broker], None]) -> None:
+    def each(self, do: Callable[[str, Reading], None]) -> None:
         """Call ``do(node id, broker)`` for every node that is there; one that cannot be reached is noted in ``away``.
 
         Raises BrokerUnreachableError when none can.
@@ -66,7 +70,7 @@ class Cluster:
         if not reached and first is not None:
             raise first
 
-    def queues(self, node_id: str, broker: Broker) -> tuple[str, ...]:
+    def queues(self, node_id: str, broker: Reading) -> tuple[str, ...]:
         """The queues of the query that this node has; that of a subscription is created."""
         known = self._queues.get(node_id)
         if known is not None and len(known) == self.wanted:

@@ -17,6 +17,7 @@ from mqspark.broker import Broker, connect
 from mqspark.errors import DataLossError, MessageFormatError
 from mqspark.nodes import Node
 from mqspark.options import Options
+from mqspark.plain_source import PlainBlock, browsed
 
 log: Final = logging.getLogger(__name__)
 
@@ -24,13 +25,26 @@ log: Final = logging.getLogger(__name__)
 class RangePartition(InputPartition):
     """The messages of a queue of a node with ids above ``after``, up to ``until``."""
 
-    def __init__(self, node: Node, queue: str, after: int, until: int, selector: str | None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        queue: str,
+        after: int,
+        until: int,
+        selector: str | None,
+        *,
+        plain: bool = False,
+        ids: frozenset[int] | None = None,
+    ) -> None:
+        """``plain``: of a broker without readers; ``ids``: just these messages."""
         super().__init__(None)
         self.node = node
         self.queue = queue
         self.after = after
         self.until = until
         self.selector = selector
+        self.plain = plain
+        self.ids = ids
 
 
 class NothingPartition(InputPartition):
@@ -76,11 +90,22 @@ def read_range(options: Options, schema: StructType, partition: InputPartition) 
         return
     with connect(options, partition.node) as broker:
         converter = converter_for(options, schema, partition.queue, partition.node.node_id, broker)
+        if partition.plain:
+            for plain in _browsed(broker, partition):
+                yield from converter.batches(plain)
+            return
         for block in broker.blocks(partition.queue, partition.after, partition.until, selector=partition.selector):
             if block.lost:
                 _lost(options, partition, block)
             if block.count:
                 yield from converter.batches(block)
+
+
+def _browsed(broker: Broker, partition: RangePartition) -> Iterator[PlainBlock]:
+    ids = partition.ids
+    if ids is not None:
+        return browsed(broker, partition.queue, partition.selector, ids.__contains__, len(ids))
+    return browsed(broker, partition.queue, partition.selector, lambda each: partition.after < each <= partition.until, None)
 
 
 def _lost(options: Options, partition: RangePartition, block: MessageBlock) -> None:

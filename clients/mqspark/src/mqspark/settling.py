@@ -25,12 +25,11 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from mqspark.broker import Broker
 from mqspark.checkpoints import Checkpoint
 from mqspark.errors import BrokerUnreachableError, MqsparkError
 from mqspark.offsets import OLDEST, Offset
 from mqspark.options import Options, Use
-from mqspark.queues import Cluster
+from mqspark.queues import Cluster, Reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +85,7 @@ def _settle(cluster: Cluster, offset: Offset, dry_run: bool) -> list[Settled]:
     return outcome
 
 
-def _settle_queue(broker: Broker, queue: str, reader: str, position: int, dry_run: bool) -> int:
+def _settle_queue(broker: Reading, queue: str, reader: str, position: int, dry_run: bool) -> int:
     """How many messages were settled, or would be."""
     if position == OLDEST:
         return 0

@@ -31,17 +31,18 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from mqspark.broker import Broker
 from mqspark.errors import BadOptionError, BrokerUnreachableError
 from mqspark.offsets import OLDEST, PARTS_MAX, Offset, parts_of, share, split
 from mqspark.options import Options
+from mqspark.plain_source import PlainBroker
 from mqspark.positions import Lane, Place, Readers
-from mqspark.queues import Cluster
+from mqspark.queues import Cluster, Reading
 from mqspark.reading import RangePartition, converter_for, data_loss, read_range
 
 log: Final = logging.getLogger(__name__)
 
 NO_LIMIT: Final = -1
+NOTHING: Final = -2
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -60,7 +61,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Is no offset of the query written down?"""
         self._begins: dict[Place, int] = {}
         """Where queues begin that no offset names yet."""
-        self._targets: dict[Place, int] | None = None
+        self._targets: dict[Place, int | None] | None = None
+        """How far a run goes that is to end; None: to what is there when its first range is handed out."""
         self._reported: dict[str, Any] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -79,7 +81,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._first = True
         nodes: dict[str, dict[str, int]] = {}
 
-        def begin(node_id: str, broker: Broker) -> None:
+        def begin(node_id: str, broker: Reading) -> None:
             for queue in self._cluster.queues(node_id, broker):
                 if self._written_down:
                     position = readers.open(broker, node_id, queue, None).settled
@@ -101,11 +103,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What comes from now on is for the next run."""
-        targets: dict[Place, int] = {}
+        targets: dict[Place, int | None] = {}
 
-        def note(node_id: str, broker: Broker) -> None:
+        def note(node_id: str, broker: Reading) -> None:
             for queue in self._cluster.queues(node_id, broker):
-                targets[node_id, queue] = broker.survey(queue, OLDEST).until
+                targets[node_id, queue] = None if isinstance(broker, PlainBroker) else broker.survey(queue, OLDEST).until
 
         self._cluster.look()
         self._cluster.each(note)
@@ -119,9 +121,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         position = Offset.parse(start)
         readers = self._named(position.reader)
-        offers: list[tuple[Broker, Lane, int]] = []
+        offers: list[tuple[Reading, Lane, int]] = []
 
-        def settle(node_id: str, broker: Broker) -> None:
+        def settle(node_id: str, broker: Reading) -> None:
             for queue in self._cluster.queues(node_id, broker):
                 after = self._settled(readers, broker, node_id, queue, position)
                 offers.append((broker, readers.lane(node_id, queue), after))
@@ -210,7 +212,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for node_id, reason in self._cluster.away.items():
             log.warning("node %s keeps its position and its messages: %s", node_id, reason)
 
-    def _settled(self, readers: Readers, broker: Broker, node_id: str, queue: str, position: Offset) -> int:
+    def _settled(self, readers: Readers, broker: Reading, node_id: str, queue: str, position: Offset) -> int:
         """Settle up to the position of one queue; where its next range begins."""
         known = position.get(node_id, queue)
         if self._written_down:
@@ -221,13 +223,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = readers.look(broker, node_id, queue)
         return known if known is not None else self._begins.setdefault((node_id, queue), begin)
 
-    def _hand_out(self, readers: Readers, offers: list[tuple[Broker, Lane, int]], limit: ReadLimit) -> dict[Place, tuple[int, int]]:
+    def _hand_out(self, readers: Readers, offers: list[tuple[Reading, Lane, int]], limit: ReadLimit) -> dict[Place, tuple[int, int]]:
         """Place to (after, until)."""
         messages, size = self._limits(limit)
         chosen = []
         for broker, lane, after in offers:
-            target = NO_LIMIT if self._targets is None else self._targets.get((lane.node_id, lane.queue), OLDEST)
-            if self._targets is None or target > after:
+            target = self._target(broker, lane, after)
+            if target == NO_LIMIT or target > after:
                 chosen.append((broker, lane, after, target))
         shares = [(messages, size)] * len(chosen)
         if len(chosen) > 1 and (messages, size) != (NO_LIMIT, NO_LIMIT):
@@ -250,6 +252,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return {}
         return ends
 
+    def _target(self, broker: Reading, lane: Lane, after: int) -> int:
+        """How far a range may go."""
+        if self._targets is None:
+            return NO_LIMIT
+        place = (lane.node_id, lane.queue)
+        target = self._targets.get(place, NOTHING)
+        if target is None:
+            target = self._targets[place] = broker.survey(lane.queue, after).until
+        return NOTHING if target == OLDEST else target
+
     def _limits(self, limit: ReadLimit) -> tuple[int, int]:
         """(messages, bytes) of a batch."""
         options = self._options
@@ -260,7 +272,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return NO_LIMIT, limit.max_bytes
         return NO_LIMIT, NO_LIMIT
 
-    def _cut(self, readers: Readers, broker: Broker, lane: Lane, after: int, until: int) -> list[InputPartition]:
+    def _cut(self, readers: Readers, broker: Reading, lane: Lane, after: int, until: int) -> list[InputPartition]:
         if until <= after:
             return []
         least = self._options.min_partitions or 1
@@ -268,13 +280,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not found.messages:
             data_loss(self._options, f"of queue {lane.queue} on node {lane.node_id} all messages between {after} and {until} are gone")
             return []
+        selector = None if self._options.topic is not None else self._options.selector
+        node = self._cluster.nodes[lane.node_id]
+        if isinstance(broker, PlainBroker):
+            ids = broker.handed_out(lane.queue, after, until)
+            return [RangePartition(node, lane.queue, after, until, selector, plain=True, ids=ids)]
         ends = split(found.ends, parts_of(found.messages, found.bytes, least))
         ends[-1] = until
-        node = self._cluster.nodes[lane.node_id]
-        selector = None if self._options.topic is not None else self._options.selector
         return [RangePartition(node, lane.queue, begin, end, selector) for begin, end in zip([after, *ends], ends, strict=False)]
 
-    def _report(self, readers: Readers, offers: list[tuple[Broker, Lane, int]], following: Offset) -> None:
+    def _report(self, readers: Readers, offers: list[tuple[Reading, Lane, int]], following: Offset) -> None:
         """``messages``: in the queues now, not settled by all readers; ``notSettled``: of them handed out by this query before.
 
         ``epochs`` are for :mod:`mqspark.settling`; that of a reader which is about to be made is 1.
