@@ -20,6 +20,13 @@ from tests.spark.support import Additions, MqbrokerProcess, java_missing, new_br
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SINK_SETTINGS = (
+    '<address-setting match="strict.#"><auto-create-queues>false</auto-create-queues>'
+    "<auto-create-addresses>false</auto-create-addresses></address-setting>"
+    '<address-setting match="tiny.#"><id-cache-size>10</id-cache-size></address-setting>'
+    '<address-setting match="small.#"><id-cache-size>2000</id-cache-size></address-setting>'
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without Java all tests are skipped for the same reason; with CI=true they fail."""
@@ -47,9 +54,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[MqbrokerProcess]:
-    """A broker that tests share: they use names of their own.  Addresses that begin with ``deep.`` are paged early."""
+    """A broker that tests share: they use names of their own.
+
+    Addresses that begin with ``deep.`` are paged early; those with ``strict.`` are not created on demand; ``tiny.`` and ``small.`` remember
+    10 and 2,000 duplicate ids.
+    """
     with tempfile.TemporaryDirectory(prefix="mqbroker-spark-") as folder:
-        shared = new_broker(Path(folder), Additions(name="spark", address_settings=paged("deep.#")))
+        shared = new_broker(Path(folder), Additions(name="spark", address_settings=paged("deep.#") + SINK_SETTINGS))
         shared.start()
         try:
             yield shared

@@ -60,8 +60,11 @@ def environment() -> dict[str, str]:
     }
 
 
-def new_session(folder: Path, master: str = "local[2]", **settings: object) -> SparkSession:
-    """A Spark session in this process, which must have none; ``settings`` are Spark's, with ``__`` for a dot."""
+def new_session(folder: Path, master: str = "local[2,3]", **settings: object) -> SparkSession:
+    """A Spark session in this process, which must have none; ``settings`` are Spark's, with ``__`` for a dot.
+
+    A task is tried three times, as on a real cluster.
+    """
     from pyspark.sql import SparkSession
 
     os.environ.update(environment())

@@ -337,8 +337,14 @@ def finish(batch: Batch, mine: Sequence[Branch], nodes: Mapping[str, NodeBranche
     return kept == {branch.xid for branch in mine}
 
 
-def undo(mine: Iterable[Branch], nodes: Mapping[str, NodeBranches]) -> None:
-    """Roll back branches of a batch that is given up before it was decided.  Those of nodes that are away wait for the batch's next run."""
+def undo(batch: Batch, mine: Iterable[Branch], nodes: Mapping[str, NodeBranches], home: str) -> None:
+    """Roll back the branches of a batch that is given up.
+
+    Nothing happens to one that was decided for, since Spark gives up what it could not commit to the end, or when ``home`` is away: the
+    next run of the batch finds the branches.
+    """
+    if home not in nodes or any(node.decision(batch) is not None for node in nodes.values()):
+        return
     for branch in mine:
         node = nodes.get(branch.node_id)
         if node is not None:

@@ -38,7 +38,7 @@ TRANSACTIONS: Final = "transactions"
 QUERY_PROPERTY: Final = "sql.streaming.queryId"
 BATCH_PROPERTY: Final = "streaming.sql.batchId"
 """Where a task of a stream finds what it is part of."""
-CREDITS: Final = 1024 * 1024
+CREDITS: Final = 2 * 1024 * 1024
 """Bytes that a task may send to an address before the broker has to allow more."""
 _log = logging.getLogger(__name__)
 
@@ -118,12 +118,15 @@ class _Writer:
                 _log.warning("%s had been decided before: its messages were taken from the earlier run", batch)
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        mine = [message.branch for message in messages if isinstance(message, Written) and message.branch is not None]
+        written = [message for message in messages if isinstance(message, Written)]
+        mine = [message.branch for message in written if message.branch is not None]
         if not mine:
             return
-        known = {node.node_id: node for message in messages if isinstance(message, Written) for node in message.nodes}
+        planned = written[0].nodes
+        used = {planned[0].node_id, *(branch.node_id for branch in mine)}
         with ExitStack() as stack:
-            branches.undo(mine, self._branches(stack, [known[node_id] for node_id in {branch.node_id for branch in mine}], set()))
+            reached = self._branches(stack, [node for node in planned if node.node_id in used], set())
+            branches.undo(written[0].batch, mine, reached, planned[0].node_id)
 
     def _branches(self, stack: ExitStack, members: Iterable[Node], needed: set[str]) -> dict[str, NodeBranches]:
         """Connections to the nodes; of those that are not ``needed`` only to such as can be reached."""
@@ -210,7 +213,7 @@ class _Task:
         if self._sender is None:
             branch = self._branch
             opens = self._broker.session if branch is None else lambda: branch.session
-            self._sender = Sender(self._broker.runtime, opens, restores=branch is None)
+            self._sender = Sender(self._broker.runtime, opens, in_transaction=branch is not None)
         self._sender.send(encoded.messages, self._target.address if self._target is not None else encoded.addresses or [])
 
     def end(self, node_id: str) -> Branch | None:

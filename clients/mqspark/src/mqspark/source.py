@@ -27,6 +27,8 @@ class MqbrokerDataSource(DataSource):
     The modules of readers and writers are imported when they are asked for: a task that writes needs none that reads.
     """
 
+    _copied = False
+
     @classmethod
     def name(cls) -> str:
         return "mqbroker"
@@ -56,4 +58,8 @@ class MqbrokerDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from mqspark.sink import StreamWriter
 
-        return StreamWriter(Options.parse(self.options, Use.WRITE_STREAM), schema, overwrite)
+        return StreamWriter(Options.parse(self.options, Use.WRITE_STREAM), schema, overwrite, committing=self._copied)
+
+    def __getstate__(self) -> dict[str, object]:
+        # Spark asks a new data source for the writer of a batch, and a copy of one for the writer that commits it.
+        return self.__dict__ | {"_copied": True}
