@@ -216,7 +216,7 @@ class Options:
         Use.SOURCE | Use.JOB,
         _text,
         "a name",
-        "The durable subscription of `topic`: the name of its queue, which is created when it does not exist.",
+        "The durable subscription of `topic`, as a shared one of JMS: its queue is created where it does not exist.",
     )
     selector: str | None = _option(
         "selector",
@@ -261,8 +261,7 @@ class Options:
         Use.SOURCE,
         _count,
         "a number from 1",
-        "At least so many tasks read a batch, if it has as many messages. Without it: as many as Spark runs at a time, and one for each "
-        "node and queue at least.",
+        "At least so many tasks read a queue, if it has as many messages. Without it a task reads about 50,000 messages or 32 MB.",
     )
     fail_on_data_loss: bool = _option(
         "failOnDataLoss",

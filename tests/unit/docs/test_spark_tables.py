@@ -1,0 +1,43 @@
+"""The tables of the page about Spark are those of the code."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import unittest
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.unit.docs.pages import ROOT, read
+
+
+def load_program() -> Any:
+    spec = importlib.util.spec_from_file_location("generate_spark_tables", ROOT / "docs" / "generate_spark_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class SparkTableTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        if importlib.util.find_spec("pyspark") is None:
+            raise unittest.SkipTest("pyspark is not installed")
+
+    def test_the_page_has_what_the_code_says(self) -> None:
+        page = read("docs", "spark.md")
+        self.assertEqual(load_program().generated(page), page, "run python docs/generate_spark_tables.py")
+
+    def test_the_page_has_every_table(self) -> None:
+        program = load_program()
+        found = [match[2] for match in program.BLOCK.finditer(read("docs", "spark.md"))]
+        self.assertEqual(sorted(found), sorted(program.tables()))
+
+    def test_a_change_of_the_code_is_noticed(self) -> None:
+        program = load_program()
+        page = "before\n<!-- generated: columns -->\n\nold\n\n<!-- end: columns -->\nafter\n"
+        changed = program.generated(page)
+        self.assertTrue(re.fullmatch(r"before\n.*\| `message_id` .*after\n", changed, re.S), changed)
+        self.assertEqual(program.generated(changed), changed)
