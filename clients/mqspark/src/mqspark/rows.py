@@ -296,6 +296,13 @@ class RowEncoder:
         number = self._static_count
         counts = np.full(count, number, np.int32)
         runs: list[Pieces] = []
+        given = self._column(batch, "duplicate_id")
+        prefix = self._settings.id_prefix
+        if prefix is not None or given is not None:
+            # First of all, where the broker finds it without a walk through the others.
+            pieces, present = self._ids(given, prefix, first_row, count)
+            runs.append(pieces)
+            counts += present
         for at, encoded in self._single(batch):
             pieces, present = cells.entries(batch.column(at), batch.schema.field(at).name, encoded)
             runs.append(pieces)
@@ -303,12 +310,6 @@ class RowEncoder:
         properties = self._column(batch, "properties")
         if properties is not None:
             pieces, present = cells.map_entries(properties, "properties", self._reserved)
-            runs.append(pieces)
-            counts += present
-        given = self._column(batch, "duplicate_id")
-        prefix = self._settings.id_prefix
-        if prefix is not None or given is not None:
-            pieces, present = self._ids(given, prefix, first_row, count)
             runs.append(pieces)
             counts += present
         if count and (counts == counts[0]).all():
