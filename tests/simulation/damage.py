@@ -18,14 +18,15 @@ from mqbroker.cli.journal_folder import DataFolders
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filesystem import join
-from mqbroker.storage.page_reader import page_records
-from mqbroker.storage.pages import folder_name, page_name, page_number
 from mqbroker.storage.recover import read_folder
-from mqbroker.storage.replay import Images, find_images, record_ids, replay
 from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.files import folder_name, page_name, page_number
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
+from mqclient.storageformat.images import Images, find_images, record_ids
+from mqclient.storageformat.page_messages import page_records
 from mqclient.storageformat.page_records import PageJournalRecord
 from mqclient.storageformat.records import decode_records
+from mqclient.storageformat.replay import replay
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.model import Ledger
 from tests.simulation.world import World

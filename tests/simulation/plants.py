@@ -40,7 +40,7 @@ PLANTS = {
         (*LOST, "is still in doubt"),
     ),
     "half-a-transaction": Plant(
-        "mqbroker.storage.replay:LogImage.records",
+        "mqclient.storageformat.images:LogImage.records",
         "for record in decode_records(frame.content):",
         "records = list(decode_records(frame.content))\nfor record in records[: len(records) // 2] if len(records) > 3 else records:",
         LOST,
@@ -58,7 +58,7 @@ PLANTS = {
         LOST,
     ),
     "page-dropped": Plant(
-        "mqbroker.storage.page_state:StoredPages.drop_unrouted",
+        "mqclient.storageformat.page_state:StoredPages.drop_unrouted",
         "if page.address is None or not page.needed:",
         "if page.address is None or not page.needed or number % 3 == 0:",
         LOST,

@@ -9,8 +9,8 @@ from typing import Final, TextIO
 from mqbroker.cli.journal_folder import DataFolders
 from mqbroker.cli.xml_messages import attributes_text, write_message
 from mqbroker.storage.bindings import to_address, to_queue
-from mqbroker.storage.replay import State, StoredMessage
 from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING
+from mqclient.storageformat.replay import State, StoredMessage
 from mqclient.wire.message import decode_headers, decode_message
 
 _ROUTING_TYPES: Final = {0: "MULTICAST", 1: "ANYCAST"}

@@ -7,9 +7,10 @@ from dataclasses import fields
 from typing import TextIO
 
 from mqbroker.cli.journal_folder import DataFolders, images
-from mqbroker.storage.replay import Images, LogImage, State, replay
 from mqclient.errors import MQError
+from mqclient.storageformat.images import Images, LogImage
 from mqclient.storageformat.records import DuplicateIdRecord, DuplicateIdsRecord, MessageRecord, Record, decode_records
+from mqclient.storageformat.replay import State, replay
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message, user_id_text
 
 

@@ -21,7 +21,7 @@ from mqbroker.storage.diskwriter import Done, Step, run_steps
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.recover import recovered_of, refill, salvage_state
-from mqbroker.storage.replay import State
+from mqclient.storageformat.replay import State
 
 WRITE_SIZE: Final = 8 * 1024 * 1024
 

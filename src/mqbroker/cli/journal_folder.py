@@ -13,8 +13,9 @@ from mqbroker.storage.errors import StorageError
 from mqbroker.storage.folders import check_folders
 from mqbroker.storage.nodelock import NodeLock
 from mqbroker.storage.recover import read_state
-from mqbroker.storage.replay import LogImage, State, find_images
 from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.images import LogImage, find_images
+from mqclient.storageformat.replay import State
 
 
 @dataclass(slots=True)

@@ -11,8 +11,9 @@ from mqbroker.messaging.ports import AddressRecord, BranchRecord, PagedMessage, 
 from mqbroker.storage.bindings import address_key, address_value, queue_key, queue_value, setting_key, setting_value
 from mqbroker.storage.branches import encode_record
 from mqbroker.storage.largebodies import FileLargeBody
-from mqbroker.storage.pages import PageQueue, has_bit
+from mqbroker.storage.pages import PageQueue
 from mqclient.storageformat.page_records import encode_page_count, encode_page_schedule
+from mqclient.storageformat.page_state import has_bit
 from mqclient.storageformat.records import (
     ACKNOWLEDGE,
     ACKNOWLEDGED,

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from mqbroker.messaging.ports import AddressRecord, QueueRecord
 from mqclient.storageformat.frames import StorageFormatError
-from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, JsonValue
-
-JsonObject = dict[str, JsonValue]
+from mqclient.storageformat.replay import JsonObject
 
 
 def address_key(address_id: int) -> JsonObject:
@@ -42,16 +40,6 @@ def setting_key(kind: str, key: str) -> JsonObject:
 
 def setting_value(kind: str, key: str, value: str) -> JsonObject:
     return {"kind": kind, "key": key, "value": value}
-
-
-def key_of(what: int, value: JsonObject) -> tuple[object, ...]:
-    """The key under which the store's index has this binding."""
-    try:
-        if what in (ADDRESS_BINDING, QUEUE_BINDING):
-            return (what, value["id"])
-        return (what, value["kind"], value["key"])
-    except KeyError as error:
-        raise StorageFormatError(f"binding without {error}") from error
 
 
 def to_address(value: JsonObject) -> AddressRecord:

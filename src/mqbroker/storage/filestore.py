@@ -27,18 +27,19 @@ from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.live import LiveIndex
 from mqbroker.storage.maintenance import Maintenance
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock, new_node_id
-from mqbroker.storage.page_recovery import adopt_pages
+from mqbroker.storage.page_recovery import adopt_pages, open_bodies
 from mqbroker.storage.pager import FilePager
 from mqbroker.storage.plain import PlainMessages
-from mqbroker.storage.replay import Images, LogSegment, State, StoredMessage, find_images
-from mqbroker.storage.replay_plain import replay_plain
 from mqbroker.storage.restore import to_recovered
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqbroker.storage.settings import StoreSettings
 from mqbroker.storage.tickets import Tickets
 from mqclient.errors import IOFailureError
 from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
+from mqclient.storageformat.images import Images, LogSegment, find_images
 from mqclient.storageformat.records import encode_branch, encode_duplicates, encode_id_limit, encode_trim
+from mqclient.storageformat.replay import State, StoredMessage
+from mqclient.storageformat.replay_plain import replay_plain
 
 ID_BLOCK = 1 << 20
 """Ids reserved at a time: a crash skips at most this many.  The next block is asked for when half of one is used."""
@@ -291,7 +292,7 @@ class FileStore(Tickets):
             if stored.record.branch_id:
                 index.put_prepared(stored.record.branch_id, message)
 
-        bodies = state.pages.open_bodies(self._bodies)
+        bodies = open_bodies(state.pages, self._bodies)
         if self.pager is not None:
             adopt_pages(self.pager, state.pages, bodies, segments, index, self._settings.journal_datasync)
         elif state.pages:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from mqclient.storageformat.files import Files
+from mqclient.storageformat.files import join as join
+
 
 class File(Protocol):
     """An open file, for the disk writer's thread and the loop alike."""
@@ -30,19 +33,9 @@ class FileLock(Protocol):
     def release(self) -> None: ...
 
 
-class FileSystem(Protocol):
+class FileSystem(Files, Protocol):
     def open(self, path: str) -> File:
         """Open for writing; the file is created when it does not exist."""
-
-    def read(self, path: str, offset: int = 0, size: int = -1) -> bytes:
-        """At most ``size`` bytes from ``offset``; -1 = all."""
-
-    def size(self, path: str) -> int: ...
-
-    def list(self, directory: str) -> list[str]:
-        """The names in a directory, sorted; of one that does not exist: none."""
-
-    def exists(self, path: str) -> bool: ...
 
     def make_directory(self, path: str) -> None:
         """Create it, and those above it, unless it exists."""
@@ -73,8 +66,3 @@ class WriteObserver(Protocol):
     def written(self, path: str, offset: int, data: bytes | bytearray) -> None: ...
 
     def removed(self, path: str) -> None: ...
-
-
-def join(directory: str, name: str) -> str:
-    """A path below a directory."""
-    return f"{directory.rstrip('/')}/{name}"

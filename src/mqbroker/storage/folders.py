@@ -6,8 +6,8 @@ import re
 
 from mqbroker.storage.errors import ForeignJournalError, StorageError
 from mqbroker.storage.filesystem import FileSystem, join
-from mqbroker.storage.segments import segment_sequence
 from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.files import segment_sequence
 from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, StorageFormatError, decode_segment_header
 
 _ARTEMIS_JOURNAL = re.compile(r"activemq-(data-.*\.amq|bindings-.*)")

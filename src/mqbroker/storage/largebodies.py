@@ -17,11 +17,10 @@ from twisted.logger import Logger
 
 from mqbroker.storage.diskwriter import DiskWriter, Step
 from mqbroker.storage.filesystem import File, FileSystem, WriteObserver, join
+from mqclient.storageformat.files import BODY_SUFFIX
 
 IN_FLIGHT_MAX = 8 * 1024 * 1024
 """Bytes of chunks that may wait for the disk writer, over all bodies."""
-
-SUFFIX = ".msg"
 
 
 class FileLargeBody:
@@ -131,7 +130,7 @@ class LargeBodies:
         self.observer: WriteObserver | None = None
 
     def path(self, body_id: int) -> str:
-        return join(self._directory, f"{body_id}{SUFFIX}")
+        return join(self._directory, f"{body_id}{BODY_SUFFIX}")
 
     def create(self, body_id: int) -> FileLargeBody:
         return FileLargeBody(self, body_id, self.path(body_id))
@@ -144,8 +143,8 @@ class LargeBodies:
         """Remove the files of bodies that nothing names; returns their names.  Blocks: for the start."""
         orphans = []
         for name in self._file_system.list(self._directory):
-            number = name.removesuffix(SUFFIX)
-            if name.endswith(SUFFIX) and number.isdecimal() and int(number) not in named:
+            number = name.removesuffix(BODY_SUFFIX)
+            if name.endswith(BODY_SUFFIX) and number.isdecimal() and int(number) not in named:
                 self._file_system.remove(join(self._directory, name))
                 orphans.append(name)
         return orphans

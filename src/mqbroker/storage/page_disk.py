@@ -9,7 +9,8 @@ from twisted.logger import Logger
 
 from mqbroker.storage.diskwriter import DiskWriter, Step
 from mqbroker.storage.filesystem import FileSystem, WriteObserver, join
-from mqbroker.storage.pages import Folder, Page, page_number
+from mqbroker.storage.pages import Folder, Page
+from mqclient.storageformat.files import page_number
 from mqclient.storageformat.frames import encode_frame
 
 ADDRESS_FILE = "address.txt"

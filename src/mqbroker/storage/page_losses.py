@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mqbroker.storage.filesystem import FileSystem, join
-from mqbroker.storage.page_reader import is_durable, page_records
-from mqbroker.storage.page_state import StoredPages
-from mqbroker.storage.pages import has_bit, page_number
+from mqclient.storageformat.files import page_number
 from mqclient.storageformat.frames import (
     HEADER_SIZE,
     StorageFormatError,
@@ -19,6 +17,7 @@ from mqclient.storageformat.frames import (
     find_frames,
     frame_at,
 )
+from mqclient.storageformat.page_messages import is_durable, page_records
 from mqclient.storageformat.page_records import (
     PageAcknowledgeRecord,
     PageGoneRecord,
@@ -26,6 +25,7 @@ from mqclient.storageformat.page_records import (
     PageQueueRecord,
     PageRecord,
 )
+from mqclient.storageformat.page_state import StoredPages, has_bit
 from mqclient.storageformat.records import decode_records
 
 

@@ -10,22 +10,12 @@ from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import PagedMessage, PagePlace, PageReader
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filesystem import FileSystem
-from mqbroker.storage.page_compression import decompress
 from mqbroker.storage.page_scan import FilePageScan, ScannedPiece, scan_piece, scan_until
-from mqbroker.storage.pages import has_bit, set_bits
 from mqbroker.storage.restore import address_of
-from mqclient.errors import MalformedPacketError
-from mqclient.storageformat.frames import (
-    FRAME_HEADER_SIZE,
-    HEADER_SIZE,
-    StorageFormatError,
-    claimed_content,
-    frame_at,
-    frame_end,
-)
-from mqclient.storageformat.page_records import PageCompressed, PagePosition
-from mqclient.storageformat.records import MessageRecord, decode_records
-from mqclient.wire.message import scan_headers
+from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, StorageFormatError, frame_at, frame_end
+from mqclient.storageformat.page_messages import claimed_ids, page_records
+from mqclient.storageformat.page_state import has_bit, set_bits
+from mqclient.storageformat.records import MessageRecord
 
 if TYPE_CHECKING:
     from mqbroker.storage.pages import Folder, Page, PageQueue
@@ -39,52 +29,6 @@ Entry = tuple[int, tuple[int, ...], Message]
 """Index, queue ids, message."""
 Piece = tuple[list[Entry], int, int]
 """Entries, the offset that follows, size."""
-
-
-def page_records(content: memoryview) -> Iterator[tuple[int, MessageRecord]]:
-    """The messages of a page's frame with their index.  Raises :class:`StorageFormatError`."""
-    index = 0
-    for record in decode_records(content):
-        if isinstance(record, PagePosition):
-            index = record.index
-        elif isinstance(record, PageCompressed):
-            for inner in decode_records(memoryview(decompress(record.data, record.size))):
-                if not isinstance(inner, MessageRecord):
-                    raise StorageFormatError(f"{type(inner).__name__} in a page")
-                yield index, inner
-                index += 1
-        elif isinstance(record, MessageRecord):
-            yield index, record
-            index += 1
-        else:
-            raise StorageFormatError(f"{type(record).__name__} in a page")
-
-
-def is_durable(record: MessageRecord) -> bool:
-    return scan_headers(record.buffer, record.headers).durable
-
-
-def claimed_ids(data: bytes, start: int, end: int) -> list[int]:
-    """The ids of the durable messages that a damaged place of a page still seems to hold."""
-    ids: list[int] = []
-    view = memoryview(data)[:end]
-    while start < end:
-        content = claimed_content(view, start)
-        try:
-            for _, record in page_records(content):
-                if _may_be_durable(record):
-                    ids.append(record.message_id)
-        except StorageFormatError:
-            pass
-        start += FRAME_HEADER_SIZE + len(content)
-    return ids
-
-
-def _may_be_durable(record: MessageRecord) -> bool:
-    try:
-        return is_durable(record)
-    except MalformedPacketError:
-        return True
 
 
 class PageFiles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,14 @@ from twisted.logger import Logger
 
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filesystem import FileSystem, join
-from mqbroker.storage.largebodies import FileLargeBody
+from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.live import LiveIndex
-from mqbroker.storage.page_state import StoredPage, StoredPages
-from mqbroker.storage.pages import Folder, Page, PageBody, PageQueue, page_name
+from mqbroker.storage.pages import Folder, Page, PageBody, PageQueue
 from mqbroker.storage.segments import Segment
-from mqclient.storageformat.frames import HEADER_SIZE, KIND_PAGE, SegmentHeader, StorageFormatError, decode_segment_header, read_frames
+from mqclient.storageformat.files import page_name
+from mqclient.storageformat.frames import HEADER_SIZE, read_frames
+from mqclient.storageformat.page_messages import read_page_header
+from mqclient.storageformat.page_state import StoredPage, StoredPages
 
 if TYPE_CHECKING:
     from mqbroker.storage.pager import FilePager
@@ -63,7 +66,7 @@ def adopt_pages(
 
 def make_page(file_system: FileSystem, folder: Folder, number: int, stored: StoredPage) -> Page:
     """The page as the journal says, with the header of its file.  Raises :class:`JournalDamagedError`."""
-    page = Page(folder, read_header(file_system, join(folder.directory, page_name(number)), number, stored.end), recovered=True)
+    page = Page(folder, read_page_header(file_system, join(folder.directory, page_name(number)), number, stored.end), recovered=True)
     page.messages = page.readable = stored.messages
     page.appended = page.end = page.readable_end = stored.end
     for queue_id, queue in stored.queues.items():
@@ -84,15 +87,14 @@ def check_frames(file_system: FileSystem, page: Page) -> None:
         raise JournalDamagedError(page.path, end, (), "no valid frame")
 
 
-def read_header(file_system: FileSystem, path: str, number: int, end: int) -> SegmentHeader:
-    """The header of a page file that has at least ``end`` bytes.  Raises :class:`JournalDamagedError`."""
-    try:
-        size = file_system.size(path)
-        header = decode_segment_header(file_system.read(path, 0, HEADER_SIZE))
-    except (OSError, StorageFormatError) as error:
-        raise JournalDamagedError(path, 0, (), f"this page is needed and cannot be read: {error}") from error
-    if header.sequence != number or header.kind != KIND_PAGE:
-        raise JournalDamagedError(path, 0, (), f"this is page {header.sequence} under another name")
-    if size < end:
-        raise JournalDamagedError(path, size, (), f"the page ends here, although it was written up to {end}")
-    return header
+def open_bodies(stored: StoredPages, bodies: LargeBodies) -> dict[int, FileLargeBody]:
+    """The bodies by id, each with the number of messages in pages that name it; nobody holds them."""
+    entries = [body for page in stored.by_number.values() for body in page.bodies.values() if body.queue_ids]
+    counts = Counter(body.record.body_id for body in entries)
+    opened: dict[int, FileLargeBody] = {}
+    for entry in entries:
+        body_id = entry.record.body_id
+        if body_id not in opened:
+            opened[body_id] = bodies.recovered(body_id, entry.record.body_size, counts[body_id])
+            opened[body_id].holders = 0
+    return opened

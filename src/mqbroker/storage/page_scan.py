@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import LargeBody, PagedRows, PagePlace
 from mqbroker.messaging.scheduled import scheduled_time_of
-from mqbroker.storage.page_compression import decompress
-from mqbroker.storage.pages import NOT_RECORDED, has_bit
 from mqclient.storageformat.frames import HEADER_SIZE, StorageFormatError
+from mqclient.storageformat.page_messages import decompress
 from mqclient.storageformat.page_records import PAGE_COMPRESSED, PAGE_POSITION
+from mqclient.storageformat.page_state import NOT_RECORDED, has_bit
 from mqclient.storageformat.records import FLAG_ADDRESS, FLAG_BODY, FLAG_BRANCH, MESSAGE
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 

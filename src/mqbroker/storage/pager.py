@@ -22,8 +22,9 @@ from mqbroker.storage.live import LiveIndex
 from mqbroker.storage.page_compression import compress
 from mqbroker.storage.page_disk import PageDisk, PageWrite
 from mqbroker.storage.page_reader import FilePageReader, PageFiles
-from mqbroker.storage.pages import NOT_RECORDED, Folder, Page, PageBody, PageQueue, folder_name, set_bits
+from mqbroker.storage.pages import Folder, Page, PageBody, PageQueue
 from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import FRAME_HEADER_SIZE, KIND_PAGE, SEGMENT_SIZE_MAX, SegmentHeader
 from mqclient.storageformat.page_records import (
     encode_page_acknowledge,
@@ -31,6 +32,7 @@ from mqclient.storageformat.page_records import (
     encode_page_gone,
     encode_page_position,
 )
+from mqclient.storageformat.page_state import NOT_RECORDED, set_bits
 
 if TYPE_CHECKING:
     from mqbroker.storage.filestore import FileStore

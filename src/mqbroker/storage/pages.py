@@ -6,59 +6,18 @@ The messages themselves are in the file alone.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from mqbroker.storage.filesystem import File, join
 from mqbroker.storage.largebodies import FileLargeBody
+from mqclient.storageformat.files import page_name
 from mqclient.storageformat.frames import HEADER_SIZE, SegmentHeader
 from mqclient.storageformat.page_records import encode_page, encode_page_body, encode_page_queue
 
 if TYPE_CHECKING:
     from mqbroker.messaging.ports import PageListener
     from mqbroker.storage.segments import Segment
-
-SUFFIX = ".page"
-NOT_RECORDED = -1
-"""In place of a scheduled time that the store was never told."""
-
-
-def page_name(number: int) -> str:
-    return f"{number:09d}{SUFFIX}"
-
-
-def page_number(name: str) -> int | None:
-    """The number in a file name, None when it is not a page."""
-    number = name.removesuffix(SUFFIX)
-    return int(number) if number.isdecimal() and page_name(int(number)) == name else None
-
-
-def folder_name(address: str) -> str:
-    """A name that a person recognises, and that no other address has."""
-    plain = re.sub(r"[^A-Za-z0-9._-]", "_", address)[:80].lstrip(".")
-    return f"{plain}-{hashlib.sha256(address.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-
-
-def has_bit(bits: bytes | bytearray, index: int) -> bool:
-    at = index >> 3
-    return at < len(bits) and bool(bits[at] >> (index & 7) & 1)
-
-
-def set_bits(bits: bytearray, first: int, indexes: int = 1) -> None:
-    """Set a range of bits; ``bits`` grows as far as is needed."""
-    end = first + indexes
-    missing = ((end + 7) >> 3) - len(bits)
-    if missing > 0:
-        bits.extend(bytes(missing))
-    while first < end and (first & 7 or end - first < 8):
-        bits[first >> 3] |= 1 << (first & 7)
-        first += 1
-    whole = (end - first) >> 3
-    bits[first >> 3 : (first >> 3) + whole] = b"\xff" * whole
-    for index in range(first + 8 * whole, end):
-        bits[index >> 3] |= 1 << (index & 7)
 
 
 class Kept:

@@ -11,7 +11,8 @@ from collections.abc import Container
 from typing import Any
 
 from mqbroker.messaging.message import Message
-from mqclient.storageformat.records import ACKNOWLEDGE, ACKNOWLEDGED, FLAG_MOVED, MESSAGE, SINGLE_REFERENCE
+from mqclient.storageformat.records import ACKNOWLEDGE, ACKNOWLEDGED, FLAG_MOVED, MESSAGE, SINGLE_REFERENCE, MessageRecord
+from mqclient.storageformat.replay import StoredMessage
 from mqclient.wire.primitives import decode_utf_16
 
 _I32 = struct.Struct(">i")
@@ -49,10 +50,7 @@ class PlainMessages:
         """Those in the segment ``_sequence``, by queue id."""
 
     def take(self, content: bytes, at: int, sequence: int, others: Container[int]) -> int:
-        """Take in the records of a frame from offset ``at`` on, up to one that is not plain or is about one of ``others``.
-
-        Returns the offset of that record, or the size of ``content``.
-        """
+        """See :class:`mqclient.storageformat.replay_plain.Plain`."""
         messages = self.messages
         size = len(content)
         if sequence != self._sequence:
@@ -110,6 +108,16 @@ class PlainMessages:
                 break
         self.highest = highest
         return at
+
+    def take_out(self, message_id: int) -> StoredMessage | None:
+        """See :class:`mqclient.storageformat.replay_plain.Plain`."""
+        message = self.messages.pop(message_id, None)
+        if message is None:
+            return None
+        sequence, queue_id = place_of(message)
+        return StoredMessage(
+            sequence, MessageRecord(message_id, message.headers, (queue_id,), message.buffer, None, None, 0, False), queue_id
+        )
 
     def drop_unrouted(self, queue_ids: Container[object]) -> None:
         """Forget messages on other queues than these."""

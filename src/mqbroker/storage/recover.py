@@ -5,66 +5,29 @@ Nothing here writes into the folder that it reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import Recovered, RecoveredReference, StoreBatch
 from mqbroker.storage.diskwriter import Done, Step
-from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filestore import FileStore
-from mqbroker.storage.filesystem import FileSystem, join
+from mqbroker.storage.filesystem import FileSystem
 from mqbroker.storage.folders import journal_node_id
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.page_losses import PageFilesFound, ids_not_spoken_of, ids_spoken_of
-from mqbroker.storage.page_unfold import unfold_pages
-from mqbroker.storage.replay import MARK_MISSING, State, find_images, record_ids, replay
 from mqbroker.storage.restore import to_recovered
-from mqbroker.storage.segments import segment_name, segment_sequence
 from mqbroker.storage.settings import StoreSettings
-from mqclient.storageformat.frames import (
-    FRAME_MAGIC,
-    HEADER_SIZE,
-    KIND_BINDINGS,
-    KIND_MESSAGES,
-    Frame,
-    SegmentHeader,
-    StorageFormatError,
-    claimed_content,
-    decode_segment_header,
-    find_frames,
-    frame_at,
-)
-from mqclient.storageformat.page_records import PageGoneRecord
-from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, Mark, Record, Trim, decode_records
+from mqclient.storageformat.errors import JournalDamagedError, Loss
+from mqclient.storageformat.frames import claimed_content
+from mqclient.storageformat.images import find_images
+from mqclient.storageformat.page_messages import unfold_pages
+from mqclient.storageformat.replay import State, replay
+from mqclient.storageformat.salvage import salvage_journals
 
 COPY_CHUNK = 1024 * 1024
 """Bytes of a large message's body that are copied at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """Something that could not be read.
-
-    From ``offset`` in ``file`` (bytes) ``size`` bytes are unreadable.  ``message_ids`` are the ids that could still be read there: those
-    messages, or what was recorded of them (an acknowledgement, a delivery count), may be lost.
-    """
-
-    file: str
-    offset: int
-    size: int
-    message_ids: tuple[int, ...]
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class JournalRecord:
-    """A record where it stands: file and offset of its frame."""
-
-    file: str
-    offset: int
-    record: Record
 
 
 @dataclass(slots=True)
@@ -109,43 +72,16 @@ def read_state(file_system: FileSystem, settings: StoreSettings) -> State:
     return state
 
 
-def journal_records(file_system: FileSystem, directory: str, kind: int) -> Iterator[JournalRecord | Loss]:
-    """Everything in the segments of one journal, in order, also what is dead: for print-outs and salvage."""
-    sequences = sorted(sequence for name in file_system.list(directory) if (sequence := segment_sequence(kind, name)) is not None)
-    for index, sequence in enumerate(sequences):
-        if index and sequence != sequences[index - 1] + 1:
-            missing = join(directory, segment_name(kind, sequence - 1))
-            yield Loss(missing, 0, 0, (), f"missing: the segments from {sequences[index - 1] + 1} to {sequence - 1}")
-        end: int | None = None
-        if index + 1 < len(sequences) and sequences[index + 1] == sequence + 1:
-            end = _end_noted_in(file_system, join(directory, segment_name(kind, sequence + 1)))
-        yield from _segment_records(file_system, join(directory, segment_name(kind, sequence)), end, index + 1 == len(sequences))
-
-
 def salvage_state(file_system: FileSystem, settings: StoreSettings) -> SalvagedState:
     """Save what can be read of a folder, however damaged, and list what is lost."""
-    state = State()
-    losses: list[Loss] = []
-    messages = _readable(file_system, settings.journal_directory, KIND_MESSAGES, losses)
-    highest = _highest_mark(file_system, settings.journal_directory, KIND_MESSAGES, messages) if messages and not losses else None
-    bindings = _readable(file_system, settings.bindings_directory, KIND_BINDINGS, losses, highest)
-    found = _highest_mark(file_system, settings.bindings_directory, KIND_BINDINGS, bindings)
-    if found < (highest or 0) and all(loss.file.startswith(settings.journal_directory) for loss in losses):
-        losses.append(Loss(settings.bindings_directory, 0, 0, (), MARK_MISSING))
-    for each in bindings + messages:
-        try:
-            state.apply(0, each.record)
-        except StorageFormatError as error:
-            losses.append(Loss(each.file, each.offset, 0, (), str(error)))
-    _drop_replaced(state)
+    found = salvage_journals(file_system, settings.journal_directory, settings.bindings_directory)
+    state, losses = found.state, found.losses
     saved = SalvagedState(state, losses, node_id=journal_node_id(file_system, settings))
     if settings.paging_directory is not None:
         if any(loss.file.startswith(settings.journal_directory) for loss in losses):
-            gone = {each.record.page for each in messages if isinstance(each.record, PageGoneRecord)}
-            saved.without_page = _name_paged(file_system, settings.paging_directory, saved, gone)
+            saved.without_page = _name_paged(file_system, settings.paging_directory, saved, found.gone)
         state.pages.drop_unrouted(lambda queue_id: True)
-        found_in_pages = unfold_pages(file_system, settings.paging_directory, state)
-        losses += (Loss(loss.file, loss.offset, loss.size, loss.message_ids, loss.reason) for loss in found_in_pages)
+        losses += unfold_pages(file_system, settings.paging_directory, state)
     _drop_bodies_lost(file_system, settings, saved)
     without_queue = state.drop_unrouted()
     if not all(loss.file.startswith(settings.journal_directory) for loss in losses):
@@ -243,15 +179,6 @@ def _with_copied_body(message: Message, store: FileStore, copies: dict[int, File
     return message
 
 
-def _drop_replaced(state: State) -> None:
-    """Of several queues or addresses of one name keep the youngest: the others were deleted, and that is what is lost."""
-    youngest: dict[tuple[object, object], object] = {}
-    for what, number in sorted((key for key in state.bindings if key[0] in (ADDRESS_BINDING, QUEUE_BINDING)), reverse=True):
-        name = state.bindings[what, number].value.get("name")
-        if youngest.setdefault((what, name), number) != number:
-            del state.bindings[what, number]
-
-
 def _name_paged(file_system: FileSystem, directory: str, saved: SalvagedState, gone: set[int]) -> list[int]:
     """Add to the losses of the journal the messages in pages that they are about; returns those that nothing counts any more."""
     files, pages = PageFilesFound(file_system, directory), saved.state.pages
@@ -262,98 +189,6 @@ def _name_paged(file_system: FileSystem, directory: str, saved: SalvagedState, g
             saved.losses[place] = replace(loss, message_ids=tuple(ids))
     named = {message_id for loss in saved.losses for message_id in loss.message_ids}
     return [message_id for message_id in ids_not_spoken_of(files, pages, gone) if message_id not in named]
-
-
-def _readable(file_system: FileSystem, directory: str, kind: int, losses: list[Loss], highest: int | None = None) -> list[JournalRecord]:
-    """The records of one journal that count, as far as they can be read; none from a mark above ``highest`` on."""
-    records: list[tuple[int, JournalRecord]] = []
-    first = 1
-    for each in journal_records(file_system, directory, kind):
-        if isinstance(each, Loss):
-            losses.append(each)
-            continue
-        if highest is not None and isinstance(each.record, Mark) and each.record.number > highest:
-            break
-        name = each.file.rpartition("/")[2]
-        records.append((segment_sequence(kind, name) or 0, each))
-        if isinstance(each.record, Trim):
-            first = max(first, each.record.sequence)
-    first = max(first, *(header.first for header in _headers(file_system, directory, kind)), 1)
-    losses[:] = [loss for loss in losses if not _before(loss, directory, kind, first)]
-    return [record for sequence, record in records if sequence >= first]
-
-
-def _before(loss: Loss, directory: str, kind: int, first: int) -> bool:
-    """Does the loss lie in a segment that is not needed any more?"""
-    sequence = segment_sequence(kind, loss.file.removeprefix(join(directory, "")))
-    return sequence is not None and sequence < first
-
-
-def _highest_mark(file_system: FileSystem, directory: str, kind: int, records: list[JournalRecord]) -> int:
-    """The highest mark in a journal: bindings with a higher one than messages lack their other half (see ``journal``)."""
-    marks = [each.record.number for each in records if isinstance(each.record, Mark)]
-    return max((0, *marks, *(header.mark for header in _headers(file_system, directory, kind))))
-
-
-def _headers(file_system: FileSystem, directory: str, kind: int) -> Iterator[SegmentHeader]:
-    """The headers that can be read."""
-    for name in file_system.list(directory):
-        if segment_sequence(kind, name) is not None:
-            header, problem = _header(file_system.read(join(directory, name), 0, HEADER_SIZE))
-            if header is not None and not problem:
-                yield header
-
-
-def _segment_records(file_system: FileSystem, path: str, end: int | None, last: bool) -> Iterator[JournalRecord | Loss]:
-    """The records of one segment, which was written up to ``end`` if that is known."""
-    try:
-        data = file_system.read(path)
-    except OSError as error:
-        yield Loss(path, 0, 0, (), f"cannot be read: {error}")
-        return
-    header, problem = _header(data)
-    if problem:
-        yield Loss(path, 0, min(HEADER_SIZE, len(data)), (), problem)
-    if header is None:
-        return
-    at = HEADER_SIZE
-    while end is None or at < end:
-        frame = frame_at(memoryview(data), at, header.seed)
-        if frame is None:
-            later = list(find_frames(data, header.seed, at + 1))
-            if end is None and not any(each.durable > at for each in later) and (last or not data.startswith(FRAME_MAGIC, at)):
-                return
-            frame = later[0] if later else None
-            stop = frame.offset if frame is not None else end if end is not None else len(data)
-            yield Loss(path, at, stop - at, tuple(record_ids(claimed_content(memoryview(data), at))), "no valid frame")
-            if frame is None:
-                return
-        yield from _frame_records(path, frame)
-        at = frame.end
-
-
-def _frame_records(path: str, frame: Frame) -> Iterator[JournalRecord | Loss]:
-    try:
-        for record in decode_records(frame.content):
-            yield JournalRecord(path, frame.offset, record)
-    except StorageFormatError as error:
-        yield Loss(path, frame.offset, frame.end - frame.offset, tuple(record_ids(frame.content)), str(error))
-
-
-def _header(data: bytes) -> tuple[SegmentHeader | None, str]:
-    """The header, read as well as possible, and what is wrong with it."""
-    try:
-        return decode_segment_header(data), ""
-    except StorageFormatError as error:
-        try:
-            return decode_segment_header(data, lenient=True), str(error)
-        except StorageFormatError:
-            return None, str(error)
-
-
-def _end_noted_in(file_system: FileSystem, path: str) -> int | None:
-    header, problem = _header(file_system.read(path, 0, HEADER_SIZE))
-    return None if header is None or problem else header.previous_end
 
 
 def _drop_bodies_lost(file_system: FileSystem, settings: StoreSettings, saved: SalvagedState) -> None:

@@ -13,8 +13,8 @@ from mqbroker.storage.bindings import to_address, to_queue, to_setting
 from mqbroker.storage.branches import to_branch
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.plain import PlainMessages
-from mqbroker.storage.replay import State, StoredMessage
 from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING, MessageRecord, duplicate_ids_of
+from mqclient.storageformat.replay import State, StoredMessage
 from mqclient.wire.primitives import decode_utf_16
 
 _I32 = struct.Struct(">i")

@@ -14,11 +14,8 @@ from typing import Any
 
 from mqbroker.storage.diskwriter import Step
 from mqbroker.storage.filesystem import File, FileSystem, join
-from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, SegmentHeader, encode_frame
-
-PREFIXES = {KIND_MESSAGES: "mqbroker-data", KIND_BINDINGS: "mqbroker-bindings"}
-SUFFIX = ".mqj"
-TEMPORARY = ".tmp"
+from mqclient.storageformat.files import TEMPORARY, segment_name
+from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, SegmentHeader, encode_frame
 
 SPARES_MAX = 4
 """Files that are kept for use again: to sync what overwrites old blocks takes the disk half the time, because the file does not grow."""
@@ -32,16 +29,6 @@ zeros does not.  For large writes that is not worth writing everything twice.
 
 _ZEROS = bytes(256 * 1024)
 """What is written ahead at a time."""
-
-
-def segment_name(kind: int, sequence: int) -> str:
-    return f"{PREFIXES[kind]}-{sequence:08d}{SUFFIX}"
-
-
-def segment_sequence(kind: int, name: str) -> int | None:
-    """The sequence number in a file name, None when it is not a segment of this kind."""
-    number = name.removeprefix(PREFIXES[kind] + "-").removesuffix(SUFFIX)
-    return int(number) if number.isdecimal() and segment_name(kind, int(number)) == name else None
 
 
 class Segment:

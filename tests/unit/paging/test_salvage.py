@@ -6,10 +6,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.page_reader import claimed_ids
-from mqbroker.storage.pages import folder_name
 from mqbroker.storage.recover import read_folder, salvage, salvage_state
+from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, encode_frame, read_frames
+from mqclient.storageformat.page_messages import claimed_ids
 from tests.unit.paging.support import ALWAYS, PagingBroker, Taker
 from tests.unit.storage.support import JOURNAL, Rig
 

@@ -9,7 +9,7 @@ import pathlib
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, BranchState, QueueRecord
-from mqbroker.storage.pages import folder_name
+from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import FORMAT_VERSION
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.primitives import Xid

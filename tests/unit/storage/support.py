@@ -12,8 +12,8 @@ from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import QueueRecord, Recovered, Store
 from mqbroker.storage.filestore import FileStore
 from mqbroker.storage.journal import LATE_WRITE_SECONDS
-from mqbroker.storage.segments import TEMPORARY
 from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.files import TEMPORARY
 from mqclient.wire.message import CoreMessage, encode_message
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.diskwriter import SimulatedDiskWriter

@@ -8,7 +8,8 @@ from unittest import TestCase, mock
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import BranchRecord, BranchState, QueueRecord, RecoveredReference
 from mqbroker.storage.compaction import STEP_BYTES, STEP_RECORDS
-from mqbroker.storage.segments import SPARES_MAX, TEMPORARY
+from mqbroker.storage.segments import SPARES_MAX
+from mqclient.storageformat.files import TEMPORARY
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.primitives import Xid
 from tests.simulation.disk import SimulatedFile

@@ -13,8 +13,8 @@ from mqbroker.storage.errors import ForeignJournalError, JournalDamagedError, St
 from mqbroker.storage.filestore import ID_BLOCK
 from mqbroker.storage.journal import LATE_WRITE_SECONDS
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_PAUSED
-from mqbroker.storage.segments import TEMPORARY
 from mqclient.errors import IOFailureError
+from mqclient.storageformat.files import TEMPORARY
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
 from mqclient.wire.message import CoreMessage, encode_message
 from tests.unit.storage.support import BINDINGS, JOURNAL, Rig, ids, make_message, settings

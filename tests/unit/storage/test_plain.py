@@ -8,8 +8,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.plain import PlainMessages, place_of
-from mqbroker.storage.replay import Images, LogImage, LogSegment, References, State, replay
-from mqbroker.storage.replay_plain import replay_plain
 from mqclient.storageformat.frames import (
     HEADER_SIZE,
     KIND_BINDINGS,
@@ -17,6 +15,7 @@ from mqclient.storageformat.frames import (
     SegmentHeader,
     encode_frame,
 )
+from mqclient.storageformat.images import Images, LogImage, LogSegment
 from mqclient.storageformat.records import (
     ACKNOWLEDGE,
     ACKNOWLEDGED,
@@ -27,6 +26,8 @@ from mqclient.storageformat.records import (
     encode_message_head,
     encode_schedule,
 )
+from mqclient.storageformat.replay import References, State, replay
+from mqclient.storageformat.replay_plain import replay_plain
 from mqclient.wire.message import CoreMessage, encode_message
 
 QUEUES = (1, 2, 300)

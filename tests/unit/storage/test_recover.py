@@ -8,9 +8,11 @@ from unittest import TestCase
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import AddressRecord, RecoveredReference
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.recover import JournalRecord, Loss, journal_records, read_folder, refill, salvage, salvage_state
+from mqbroker.storage.recover import read_folder, refill, salvage, salvage_state
+from mqclient.storageformat.errors import Loss
 from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, decode_segment_header, read_frames
 from mqclient.storageformat.records import AcknowledgeRecord, BindingGoneRecord, BindingRecord, MessageRecord, decode_records
+from mqclient.storageformat.salvage import JournalRecord, journal_records
 from mqclient.wire.message import CoreMessage
 from tests.simulation.disk import SimulatedDisk
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig, ids

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
-from mqbroker.storage.pages import NOT_RECORDED, has_bit, set_bits
 from mqclient.storageformat.page_records import (
     PageAcknowledgeRecord,
     PageBodyRecord,
@@ -18,6 +15,29 @@ from mqclient.storageformat.page_records import (
     PageRecord,
     PageScheduleRecord,
 )
+
+NOT_RECORDED = -1
+"""In place of a scheduled time that the store was never told."""
+
+
+def has_bit(bits: bytes | bytearray, index: int) -> bool:
+    at = index >> 3
+    return at < len(bits) and bool(bits[at] >> (index & 7) & 1)
+
+
+def set_bits(bits: bytearray, first: int, indexes: int = 1) -> None:
+    """Set a range of bits; ``bits`` grows as far as is needed."""
+    end = first + indexes
+    missing = ((end + 7) >> 3) - len(bits)
+    if missing > 0:
+        bits.extend(bytes(missing))
+    while first < end and (first & 7 or end - first < 8):
+        bits[first >> 3] |= 1 << (first & 7)
+        first += 1
+    whole = (end - first) >> 3
+    bits[first >> 3 : (first >> 3) + whole] = b"\xff" * whole
+    for index in range(first + 8 * whole, end):
+        bits[index >> 3] |= 1 << (index & 7)
 
 
 @dataclass(slots=True)
@@ -124,15 +144,3 @@ class StoredPages:
     def bodies(self) -> set[int]:
         """The ids of the bodies of large messages that are needed."""
         return {body.record.body_id for page in self.by_number.values() for body in page.bodies.values() if body.queue_ids}
-
-    def open_bodies(self, bodies: LargeBodies) -> dict[int, FileLargeBody]:
-        """The bodies by id, each with the number of messages in pages that name it; nobody holds them."""
-        entries = [body for page in self.by_number.values() for body in page.bodies.values() if body.queue_ids]
-        counts = Counter(body.record.body_id for body in entries)
-        opened: dict[int, FileLargeBody] = {}
-        for entry in entries:
-            body_id = entry.record.body_id
-            if body_id not in opened:
-                opened[body_id] = bodies.recovered(body_id, entry.record.body_size, counts[body_id])
-                opened[body_id].holders = 0
-        return opened

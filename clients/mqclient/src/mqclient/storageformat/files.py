@@ -1,0 +1,70 @@
+"""The files of a store, for whoever reads them: what is asked of a file system, and how the files are called.
+
+A store has four folders: the journal of messages, the journal of bindings, the bodies of large messages (a file each), and pages (a folder
+for each address, with a file for each page).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Protocol
+
+from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
+
+PREFIXES = {KIND_MESSAGES: "mqbroker-data", KIND_BINDINGS: "mqbroker-bindings"}
+SEGMENT_SUFFIX = ".mqj"
+TEMPORARY = ".tmp"
+"""Behind the name of a segment that does not count yet, or not any more."""
+PAGE_SUFFIX = ".page"
+BODY_SUFFIX = ".msg"
+
+
+class Files(Protocol):
+    """What reading asks of a file system.  Paths are strings; every method raises OSError when it fails."""
+
+    def read(self, path: str, offset: int = 0, size: int = -1) -> bytes:
+        """At most ``size`` bytes from ``offset``; -1 = all."""
+
+    def size(self, path: str) -> int: ...
+
+    def list(self, directory: str) -> list[str]:
+        """The names in a directory, sorted; of one that does not exist: none."""
+
+    def exists(self, path: str) -> bool: ...
+
+
+def join(directory: str, name: str) -> str:
+    """A path below a directory."""
+    return f"{directory.rstrip('/')}/{name}"
+
+
+def segment_name(kind: int, sequence: int) -> str:
+    return f"{PREFIXES[kind]}-{sequence:08d}{SEGMENT_SUFFIX}"
+
+
+def segment_sequence(kind: int, name: str) -> int | None:
+    """The sequence number in a file name, None when it is not a segment of this kind."""
+    number = name.removeprefix(PREFIXES[kind] + "-").removesuffix(SEGMENT_SUFFIX)
+    return int(number) if number.isdecimal() and segment_name(kind, int(number)) == name else None
+
+
+def page_name(number: int) -> str:
+    return f"{number:09d}{PAGE_SUFFIX}"
+
+
+def page_number(name: str) -> int | None:
+    """The number in a file name, None when it is not a page."""
+    number = name.removesuffix(PAGE_SUFFIX)
+    return int(number) if number.isdecimal() and page_name(int(number)) == name else None
+
+
+def folder_name(address: str) -> str:
+    """The folder with the pages of an address: a name that a person recognises, and that no other address has."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", address)[:80].lstrip(".")
+    return f"{plain}-{hashlib.sha256(address.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def page_path(directory: str, address: str, number: int) -> str:
+    """The file of a page below the folder of all pages."""
+    return join(join(directory, folder_name(address)), page_name(number))
