@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.core import is_stored
 from mqbroker.messaging.ranges import Range, measure
-from mqbroker.messaging.reading import Block, QueueLog
+from mqbroker.messaging.reading import Block, Place, QueueLog
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.scheduled import SCHEDULED_KEY, scheduled_time_of
 from mqclient.errors import IllegalStateError, InvalidQueueConfigurationError, MaxConsumerLimitExceededError, MQError
@@ -53,15 +53,24 @@ NEWEST = -2
 
 
 class Reader:
-    """Everything up to ``settled`` is done with, everything up to ``reserved`` was handed out; ``epoch`` counts its openings."""
+    """Everything up to ``settled`` is done with, everything up to ``reserved`` was handed out; ``epoch`` counts its openings.
 
-    __slots__ = ("epoch", "name", "reserved", "settled")
+    ``begin`` is where it began.  What lies before is not removed as long as the reader has not settled anything.
+    """
 
-    def __init__(self, name: str, epoch: int = 0, settled: int = 0, reserved: int = 0) -> None:
+    __slots__ = ("begin", "epoch", "name", "reserved", "settled")
+
+    def __init__(self, name: str, epoch: int = 0, settled: int = 0, reserved: int = 0, begin: int = 0) -> None:
         self.name = name
         self.epoch = epoch
         self.settled = settled
         self.reserved = reserved
+        self.begin = begin
+
+    @property
+    def removable(self) -> int:
+        """Up to where messages may be removed."""
+        return self.settled if self.settled > self.begin else 0
 
 
 class ReaderLog(QueueLog):
@@ -75,7 +84,7 @@ class ReaderLog(QueueLog):
     @property
     def settled(self) -> int:
         """What all readers have settled."""
-        return min((reader.settled for reader in self.readers.values()), default=0)
+        return min((reader.removable for reader in self.readers.values()), default=0)
 
     def lag(self, reader: Reader) -> int:
         """Messages that the reader has not settled; in pages that it shares with slower readers, about."""
@@ -132,7 +141,7 @@ class Readers:
                 continue
             value = json.loads(text)
             log = self._pin(queue)
-            log.readers[name] = Reader(name, value["epoch"], value["settled"], value["reserved"])
+            log.readers[name] = Reader(name, value["epoch"], value["settled"], value["reserved"], value["begin"])
         for queue in self._core.reader_queues:
             if queue.log is not None:
                 queue.log.index.bound = self._core.store.next_id()
@@ -159,34 +168,38 @@ class Readers:
 
     # --- opening and removing
 
-    def open(self, queue: Queue, name: str, start: int, done: Callable[[Reader, int, int], object]) -> None:
+    def open(
+        self,
+        queue: Queue,
+        name: str,
+        start: int,
+        done: Callable[[Reader, int, int], object],
+        failed: Callable[[MQError], object],
+    ) -> None:
         """Take a reader over, or make it.  ``done`` gets it, the newest id that can be handed out, and the ticket to wait for."""
         log = queue.log
         known = None if log is None else log.readers.get(name)
         if known is None:
             self._check_new(queue, name)
         log = self._pin(queue)
-        reader = known or Reader(name)
-        log.readers[name] = reader
+        # Nothing is removed for a reader that is being made.
+        reader = log.readers[name] = known or Reader(name)
         reader.epoch += 1
-        if known is None:
-            # Nothing is removed for a reader that is being made.
-            reader.settled = reader.reserved = 0 if start == NEWEST else max(start, 0)
         epoch = reader.epoch
-        self._when_stable(log, self._opened, log, reader, epoch, start if known is None else 0, done)
 
-    def _opened(self, log: ReaderLog, reader: Reader, epoch: int, start: int, done: Callable[[Reader, int, int], object]) -> None:
-        newest = self._newest(log)
-        if start == NEWEST and not reader.reserved:
-            reader.settled = reader.reserved = log.index.bound
-        ticket = self._keep(log, reader)
-        self.tell(
-            f"AMQ221901: reader {reader.name} of queue {log.queue.name} is open, epoch {reader.epoch}, settled up to {reader.settled}"
-        )
-        if len(log.readers) == 1:
-            self._remove_settled(log, _nothing)
-        opened = Reader(reader.name, epoch, reader.settled, reader.reserved)
-        done(opened, max(newest, reader.settled), ticket)
+        def stable() -> None:
+            if log.readers.get(name) is not reader:
+                failed(IllegalStateError(f"AMQ229901: queue {queue.name} or its reader {name} was removed meanwhile"))
+                return
+            newest = self._newest(log)
+            if known is None and start:
+                begin = log.index.bound if start == NEWEST else min(max(start, 0), log.index.bound)
+                reader.begin = reader.settled = reader.reserved = begin
+            ticket = self._keep(log, reader)
+            self.tell(f"AMQ221901: reader {name} of queue {queue.name} is open: epoch {reader.epoch}, settled up to {reader.settled}")
+            done(Reader(name, epoch, reader.settled, reader.reserved), max(newest, reader.settled), ticket)
+
+        self._when_stable(log, stable)
 
     def _check_new(self, queue: Queue, name: str) -> None:
         definition = queue.definition
@@ -282,7 +295,7 @@ class Readers:
                 return
             ticket = 0
             if reader is not None:
-                if found.until > reader.reserved:
+                if found.messages and found.until > reader.reserved:
                     reader.reserved = found.until
                     self._keep(log, reader)
                 ticket = self._core.store.ticket()
@@ -297,8 +310,7 @@ class Readers:
             return log.index.first_id
         if not queue.paged:
             return 0
-        place = log.place(log.index.floor)
-        rows, position, _ = log.next_rows(place, log.index.bound)
+        rows, position, _ = log.next_rows(Place(log.index.floor), log.index.bound)
         return rows.keys[0] if rows.keys else position + 1
 
     def read(self, queue: Queue, after: int, until: int, max_bytes: int, filter: Filter | None) -> Block:
@@ -477,7 +489,13 @@ class Readers:
         if not queue.durable:
             return store.ticket()
         batch = store.begin()
-        value = {"queue": queue.name, "epoch": reader.epoch, "settled": reader.settled, "reserved": reader.reserved}
+        value = {
+            "queue": queue.name,
+            "epoch": reader.epoch,
+            "settled": reader.settled,
+            "reserved": reader.reserved,
+            "begin": reader.begin,
+        }
         batch.put_setting(SETTING, _key(queue, reader.name), json.dumps(value))
         return store.commit(batch)
 

@@ -102,7 +102,7 @@ class SessionReaders:
             )
             answer.give(state, ticket)
 
-        self._readers.open(queue, packet.reader, packet.start, opened)
+        self._readers.open(queue, packet.reader, packet.start, opened, answer.refuse)
         answer.wait()
 
     def _remove(self, packet: wire.ReaderRemove) -> None:

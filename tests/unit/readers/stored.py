@@ -40,7 +40,7 @@ class StoredBroker(PagingBroker):
 
     def open(self, name: str = "r", start: int = -1) -> Reader:
         found: list[Reader] = []
-        self.messaging.readers.open(self.q, name, start, lambda reader, newest, ticket: found.append(reader))
+        self.messaging.readers.open(self.q, name, start, lambda reader, newest, ticket: found.append(reader), print)
         self.settle()
         return found[0]
 

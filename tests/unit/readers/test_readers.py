@@ -248,6 +248,47 @@ class EpochTests(ReaderCase):
         self.assertEqual(after.open(ids[0]).settled, ids[0])
         self.assertEqual(after.open(wire.START_NEWEST).settled, ids[0])
 
+    def test_what_lies_before_the_beginning_goes_with_the_first_settlement(self) -> None:
+        self.publish(b"1", b"2")
+        begin = self.client.open(wire.START_NEWEST).settled
+        self.client.settle(begin)
+        self.assertEqual(self.world.queue("q").message_count, 2)
+        self.publish(b"3")
+        found = self.client.reserve(begin)
+        self.client.settle(found.until)
+        self.assertEqual(self.world.queue("q").message_count, 0)
+
+    def test_numbers_at_their_limits_do_no_harm(self) -> None:
+        self.publish(b"1", b"2")
+        far = 2**63 - 1
+        self.assertLess(self.client.open(far).settled, far)
+        self.client.reader = "other"
+        self.client.open(-(2**63))
+        self.assertEqual(self.client.reserve(far).until, far)
+        self.assertEqual(self.client.reserve(-far, far, 0, 0, -5).messages, 1)
+        self.assertEqual(self.client.reserve(0, parts=2**31 - 1).messages, 2)
+        answer = self.client.call(wire.ReaderRead("q", -far, far, -5, None))
+        self.assertEqual((answer.count, answer.end), (1, False))
+        for after, until in ((far, -far), (5, 5), (0, -1)):
+            answer = self.client.call(wire.ReaderRead("q", after, until, 100, None))
+            self.assertEqual((answer.count, answer.end), (0, True))
+        self.assertIn("no large message", self.client.refused(wire.ReaderBody("q", far, -1, -1)))
+        self.assertIn("nothing beyond", self.client.refused(self.client.settling(far)))
+        self.client.settle(-far)
+        self.assertEqual(self.world.queue("q").message_count, 2)
+
+    def test_a_queue_that_is_deleted_while_a_reader_is_opened(self) -> None:
+        self.world.store.held = True
+        self.publish(b"1")
+        self.client.session.send(wire.ReaderOpen("q", "r", -1))
+        self.world.messaging.administration.delete_queue(self.world.queue("q"))
+        self.world.store.held = False
+        self.world.store.sync()
+        self.world.clock.advance(0)
+        (answer,) = self.client.session.take()
+        self.assertIsInstance(answer, wire.ExceptionResponse)
+        self.assertEqual(self.world.store.entries("setting"), [])
+
     def test_nothing_beyond_what_was_reserved_is_settled(self) -> None:
         self.publish(b"1", b"2")
         self.client.open()
