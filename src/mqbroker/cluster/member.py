@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 log = Logger(namespace="mqbroker.cluster")
 
 UNREACHABLE_MS = 5_000
-"""After so long without a connection a member that was announced and never reached leaves the topology until it is reached."""
+"""After so long without a connection a member that was announced and is not reached leaves the topology.
+
+Each time that it is announced again all the same, twice as long is waited: brokers that see different things do not contradict each other
+for ever at this pace.
+"""
+LONGEST_PATIENCE_MS = 300_000
 
 
 class Link(Protocol):
@@ -93,6 +98,9 @@ class Member:
         self._owner = owner
         self._announced = announced
         self._reported_down = False
+        self._unreached_ms: int | None = None
+        """Since when the topology has the member although there is no link to it; None while there is nothing to report."""
+        self._patience_ms = UNREACHABLE_MS
         self._machine = make_member_machine(MemberData(self))
         self.link = make_link(self)
 
@@ -104,8 +112,10 @@ class Member:
         self._machine.stop()
 
     def announced(self, member: TopologyMember) -> None:
-        """It has told where it is, or where its backup is."""
+        """It has told where it is, or where its backup is; or others say that it is there, after it was reported to be gone."""
         self._announced = member
+        if self._reported_down and self._unreached_ms is None:
+            self._unreached_ms = self._owner.wall_ms()
 
     def connectors(self) -> Sequence[TransportConfiguration]:
         """Where the member may be: what it announced last, its primary first."""
@@ -132,8 +142,9 @@ class Member:
         """
         self._failed(error)
         self._run(self._machine.connection_lost)
-        since = self.last_error_ms
-        if since is not None and not self._reported_down and self._owner.wall_ms() - since >= UNREACHABLE_MS:
+        since = self._unreached_ms
+        if since is not None and self._owner.wall_ms() - since >= self._patience_ms:
+            self._patience_ms = min(2 * self._patience_ms, LONGEST_PATIENCE_MS)
             log.warn("{node} was announced and cannot be reached: {reason}", node=self.node_id, reason=str(error))
             self._owner.turn.run(self.member_down)
 
@@ -165,13 +176,16 @@ class Member:
     def member_up(self) -> None:
         self.state = "connected"
         self.last_error_ms = None
+        self._unreached_ms = None
+        self._patience_ms = UNREACHABLE_MS
         self.connections += 1
-        if self._reported_down:
+        if self._reported_down or self._owner.topology_member(self.node_id) is None:
             self._reported_down = False
             self._owner.member_up(self._announced)
 
     def member_down(self) -> None:
         self._reported_down = True
+        self._unreached_ms = None
         self._announced = self._owner.topology_member(self.node_id) or self._announced
         self._owner.member_down(self.node_id)
 
@@ -212,7 +226,7 @@ class Member:
     def _failed(self, error: MQError) -> None:
         self.last_error = str(error)
         if self.last_error_ms is None:
-            self.last_error_ms = self._owner.wall_ms()
+            self.last_error_ms = self._unreached_ms = self._owner.wall_ms()
 
     def _check_identity(self, factory: SessionFactory) -> None:
         """The place of a member may be taken by another broker, whose queues have other ids."""

@@ -68,6 +68,29 @@ class UnreachedTests(SynchronousTestCase):
         self.fail(UNREACHABLE_MS)
         self.owner.member_down.assert_called_once_with("b")
 
+    def test_it_leaves_again_when_it_was_announced_again(self) -> None:
+        self.member.started(Mock())
+        self.member.lost(NotConnectedError("cut"), None)
+        self.member.announced(TopologyMember("b", 2, connector(1)))
+        self.fail(UNREACHABLE_MS - 1)
+        self.owner.member_down.assert_called_once_with("b")
+        self.fail(1)
+        self.assertEqual(self.owner.member_down.call_count, 2)
+
+    def test_who_is_contradicted_waits_twice_as_long(self) -> None:
+        self.fail(0)
+        self.fail(UNREACHABLE_MS)
+        self.member.announced(TopologyMember("b", 2, connector(1)))
+        self.fail(2 * UNREACHABLE_MS - 1)
+        self.owner.member_down.assert_called_once_with("b")
+        self.fail(1)
+        self.assertEqual(self.owner.member_down.call_count, 2)
+
+    def test_it_is_back_although_others_said_that_it_has_left(self) -> None:
+        self.owner.topology_member = lambda node_id: None
+        self.member.started(Mock())
+        self.owner.member_up.assert_called_once_with(TopologyMember("b", 1, connector(1)))
+
     def test_it_is_back_when_it_is_reached(self) -> None:
         self.fail(0)
         self.fail(UNREACHABLE_MS)
