@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mqbroker.cluster.connection import ClusterConnection
+from mqbroker.cluster.grouping import UNPROPOSAL, Proposal
 from mqbroker.clustering import Clustering
 from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queue import Queue
+from mqclient.wire.properties import TypedValue
 from tests.simulation.broker import BrokerNode
 from tests.simulation.cluster.fabric import Fabric, FabricRuntime, HostProcess
 from tests.simulation.cluster.plan import ClusterPlan, node_name
@@ -33,6 +36,8 @@ class ClusterNode(BrokerNode):
         self.clustering: Clustering | None = None
         self._stopping: Process | None = None
         self._ungrouped = 0
+        self.forgotten: dict[tuple[str, str], float] = {}
+        """When this node said that the decision for a queue was forgotten, by group and routing name, and by queue."""
 
     # --- life
 
@@ -52,7 +57,13 @@ class ClusterNode(BrokerNode):
 
     def join_others(self, recovered: Recovered) -> None:
         self.clustering = Clustering(self.server, FabricRuntime(self.process, self.fabric), Path("etc"), recovered.settings)
+        self.server.notifications.observers.append(self._notified)
         self.clustering.start()
+
+    def _notified(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
+        if kind == UNPROPOSAL:
+            proposal = Proposal(headers)
+            self.forgotten[proposal.key, proposal.value] = self.world.now
 
     def go_away(self, machine: bool) -> None:
         """Leave, and stay away until :meth:`come_back`."""
