@@ -470,7 +470,7 @@ def _table(entries: Sequence[OptionEntry]) -> str:
     rows = ["| option | default | meaning |", "|---|---|---|"]
     for entry in entries:
         default = entry.default if " " in entry.default or not entry.default else f"`{entry.default}`"
-        text = f"{entry.meaning} Expected: {entry.expected}.".replace("<", "&lt;").replace("|", "\\|")
+        text = re.sub(r"\{.*\}", r"`\g<0>`", f"{entry.meaning} Expected: {entry.expected}.")
         rows.append(f"| `{entry.name}` | {default} | {text} |")
     return "\n".join(rows) + "\n"
 
