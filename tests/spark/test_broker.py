@@ -27,7 +27,17 @@ from mqspark.errors import (
 from mqspark.options import Options, Use
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.processes import free_port
-from tests.spark.support import POWERLESS_PASSWORD, POWERLESS_USER, Additions, MqbrokerProcess, context, login, new_broker, send_numbered
+from tests.spark.support import (
+    POWERLESS_PASSWORD,
+    POWERLESS_USER,
+    Additions,
+    MqbrokerProcess,
+    context,
+    login,
+    new_broker,
+    new_cluster,
+    send_numbered,
+)
 
 SECONDS = 8.0
 """Within which a user must know what is wrong."""
@@ -186,6 +196,28 @@ def test_every_member_of_a_cluster_is_found_from_any(cluster: list[MqbrokerProce
         with connect(options(cluster[0].url), node) as connection:
             assert connection.attribute("broker", "NodeID") == node.node_id == connection.node_id
             assert connection.place in str(node)
+
+
+def test_members_are_told_by_others_when_the_one_of_the_url_is_away(tmp_path: Path) -> None:
+    brokers = new_cluster(tmp_path)
+    try:
+        for process in brokers:
+            process.start()
+        with opened(brokers[0].url) as connection:
+            deadline = time.monotonic() + 20
+            while len(found := connection.members()) < 2 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            lost = connection.node_id
+            assert len(found) == 2
+            brokers[0].kill()
+            started = time.monotonic()
+            (other,) = [node for node in found if node.node_id != lost]
+            assert str(other) in [str(node) for node in connection.members()]
+            assert connection.node_id == other.node_id
+            assert time.monotonic() - started < SECONDS
+    finally:
+        for process in brokers:
+            process.stop()
 
 
 def test_artemis_has_no_readers_and_all_the_rest(artemis: ArtemisBroker) -> None:

@@ -45,6 +45,8 @@ class Connection:
         self._factory: SessionFactory | None = None
         self._session: Session | None = None
         self._places = ""
+        self._seen: tuple[TransportConfiguration, ...] = ()
+        """Of the members that were there last."""
 
     # --- who is there
 
@@ -72,24 +74,26 @@ class Connection:
         return found
 
     def members(self) -> list[Node]:
-        """The brokers of the cluster as this one knows them now, in the order of their node ids."""
+        """The brokers of the cluster as this one knows them now, in the order of their node ids.
+
+        When this one is away, any other that it knew tells.
+        """
         self._runtime.pump(0)
-        if self._locator is None or self._factory is None:
-            self.call("asking for the members of the cluster", lambda session: session.address_query("activemq.management"))
+        if self._session is None or self._session.closed:
+            limit = self._options.reconnect_timeout
+            self._live(self._runtime.now() + limit / 1000, limit, self._seen)
         assert self._locator is not None and self._factory is not None
         own = self._own_id()
         found = []
         for member in self._locator.topology:
             first = [self._factory.connector] if member.node_id == own else []
-            connectors = distinct(
-                [*first, *(with_tls_of(self._factory.connector, each) for each in (member.primary, member.backup) if each is not None)]
-            )
+            announced = [each for each in (member.primary, member.backup) if each is not None]
+            connectors = distinct([*first, *(with_tls_of(self._factory.connector, each) for each in announced)])
             if connectors:
                 found.append(Node(member.node_id, connectors))
         if not found:
-            raise BrokerUnreachableError(
-                f"the broker at {self.place} does not say who belongs to its cluster; is it a broker that is not active?"
-            )
+            raise BrokerUnreachableError(f"the broker at {self.place} does not say who belongs to its cluster; is it active?")
+        self._seen = tuple(connector for node in found for connector in node.connectors)
         return sorted(found, key=lambda node: node.node_id)
 
     # --- calls, and sessions of one's own
@@ -160,15 +164,15 @@ class Connection:
 
     # --- inside
 
-    def _live(self, deadline: float, limit: int) -> Session:
-        """The session, over a new connection if need be."""
+    def _live(self, deadline: float, limit: int, others: Sequence[TransportConfiguration] = ()) -> Session:
+        """The session, over a new connection if need be: to one of ``others`` where those of the URL do not answer."""
         if self._session is not None and not self._session.closed:
             return self._session
         pause = PAUSE_SECONDS
         while True:
             self._drop()
             try:
-                self._session = self._connect(max(deadline - self._runtime.now(), PAUSE_SECONDS))
+                self._session = self._connect(max(deadline - self._runtime.now(), PAUSE_SECONDS), others)
                 return self._session
             except OF_THE_CONNECTION as error:
                 if self._runtime.now() + pause >= deadline:
@@ -181,12 +185,15 @@ class Connection:
             self._runtime.pump(pause)
             pause = min(pause * 2, PAUSE_SECONDS_MAX)
 
-    def _connect(self, seconds: float) -> Session:
+    def _connect(self, seconds: float, others: Sequence[TransportConfiguration]) -> Session:
         configuration = self._options.configuration()
         brokers: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration = configuration.brokers
         settings = self._settings(configuration.settings)
         if self._node is not None:
             brokers = self._node.connectors
+            settings.connection_load_balancing_policy_class_name = FIRST_ELEMENT
+        elif others and not isinstance(brokers, DiscoveryGroupConfiguration):
+            brokers = distinct([*brokers, *others])
             settings.connection_load_balancing_policy_class_name = FIRST_ELEMENT
         self._places = places(brokers)
         self._locator = Locator(self._runtime, brokers, settings)
