@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqspark.errors import BadOptionError
+from mqspark.errors import BadOptionError, MissingQueueError
 from mqspark.jobs import JobError
-from mqspark.jobs.archive import ArchivePlan, dry_run, plan_archive
+from mqspark.jobs.archive import ArchivePlan, check_queues, dry_run, plan_archive
 from mqspark.jobs.brokers import Brokers, Waiting
 from mqspark.options import Use
 from tests.unit.mqspark.jobs.test_command import UNREACHABLE, invoked
@@ -57,6 +57,18 @@ class DryRunTests(SynchronousTestCase):
     def test_a_divert_that_is_there_is_not_made_again(self) -> None:
         answer = dry_run(ArchivePlan(BROKER, "/a", "/c", diverted=("news",)), [Waiting("n1", "archive.news", 0)])
         self.assertEqual(answer.notes, ["To /a, as parquet, with the checkpoint /c."])
+
+
+class MissingQueueTests(SynchronousTestCase):
+    def test_a_queue_that_no_node_has_is_refused(self) -> None:
+        plan = ArchivePlan(BROKER, "/a", "/c")
+        check_queues(plan, [Waiting("n1", "orders", None), Waiting("n2", "orders", 0)])
+        error = self.assertRaises(MissingQueueError, check_queues, plan, [Waiting("n1", "oders", None)])
+        self.assertIn("there is no queue oders", str(error))
+
+    def test_queues_that_are_made_need_not_be_there(self) -> None:
+        check_queues(ArchivePlan(BROKER, "/a", "/c", diverted=("news",)), [Waiting("n1", "archive.news", None)])
+        check_queues(ArchivePlan({"topic": "t"}, "/a", "/c"), [Waiting("n1", "archive", None)])
 
 
 class CommandTests(SynchronousTestCase):

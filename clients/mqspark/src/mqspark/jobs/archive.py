@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mqspark.errors import BadOptionError
+from mqspark.errors import BadOptionError, MissingQueueError, MqsparkError
 from mqspark.jobs import status
 from mqspark.jobs.archives import ADDRESS, DAY, with_added_columns
 from mqspark.jobs.brokers import Brokers, Waiting
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 CHECKPOINT: Final = "_checkpoint"
 """Where the checkpoint is unless said otherwise: in the archive, under a name that its readers pass over."""
 QUEUE_OF_A_DIVERT: Final = "archive."
-"""What stands before an address in the name of its divert, and of the queue to which that copies."""
+"""What stands before an address in the name of the queue to which its divert copies."""
+DIVERT_SUFFIX: Final = ".divert"
+"""What makes the name of the divert from that of the queue: Artemis ignores a divert that is called like a queue."""
 BATCH_BYTES: Final = "256m"
 """A batch is not to hold the whole of a deep queue: what is lost with a failed task is read again."""
 POLL_SECONDS: Final = 0.25
@@ -127,7 +129,11 @@ def archive(
     queues = [QUEUE_OF_A_DIVERT + address for address in plan.diverted]
     writer = with_added_columns(frame, queues).writeStream.format(plan.format).partitionBy(ADDRESS, DAY).outputMode("append")
     writer = writer.option("checkpointLocation", plan.checkpoint).queryName(f"archive {plan.to}")
-    writer = writer.trigger(availableNow=True) if plan.every is None else writer.trigger(processingTime=f"{plan.every} seconds")
+    writer = (
+        writer.trigger(availableNow=True)
+        if plan.every is None
+        else writer.trigger(processingTime=f"{round(plan.every * 1000)} milliseconds")
+    )
     query = writer.start(plan.to)
     try:
         batches, messages = _follow(query, expected, stop or threading.Event(), progress)
@@ -166,19 +172,21 @@ def _as_mapping(progress: Any) -> Mapping[str, Any]:
 def make_diverts(brokers: Brokers, addresses: Sequence[str]) -> list[str]:
     """Make, where it is missing, the queue ``archive.ADDRESS`` and a divert that copies to it, on every node; returns a sentence for each.
 
-    Raises :class:`mqspark.errors.MqsparkError` with the broker's reason.
+    Raises :class:`mqspark.errors.MqsparkError` with the broker's reason, or when the broker has made none and does not say why.
     """
     made = []
     for broker in brokers.each():
-        known = set(broker.manage("broker", "listDivertNames", repeat=True))
         for address in addresses:
-            name = QUEUE_OF_A_DIVERT + address
-            if name in known:
+            queue = QUEUE_OF_A_DIVERT + address
+            divert = queue + DIVERT_SUFFIX
+            if divert in broker.manage("broker", "listDivertNames", repeat=True):
                 continue
             # The queue first: a divert to an address without one drops the copies.
-            broker.create_queue(name)
-            broker.manage("broker", "createDivert", name, name, address, name, False, None, None, repeat=False)
-            made.append(f"Node {broker.node_id}: a divert copies {address} to the queue {name} from now on.")
+            broker.create_queue(queue)
+            broker.manage("broker", "createDivert", divert, divert, address, queue, False, None, None)
+            if divert not in broker.manage("broker", "listDivertNames", repeat=True):
+                raise MqsparkError(f"the broker at {broker.place} has not made the divert {divert}; its log says why")
+            made.append(f"Node {broker.node_id}: a divert copies {address} to the queue {queue} from now on.")
     return made
 
 
@@ -243,6 +251,7 @@ def command(
     )
     brokers = Brokers(plan.options, Use.JOB | Use.READ_STREAM)
     waiting = brokers.waiting(brokers.queues())
+    check_queues(plan, waiting)
     if run.dry_run:
         return dry_run(plan, waiting)
     notes = make_diverts(brokers, divert)
@@ -255,6 +264,15 @@ def command(
         answer.notes.append("Interrupted: the same command goes on where this one was.")
         answer.status = status.INTERRUPTED
     return answer
+
+
+def check_queues(plan: ArchivePlan, waiting: Sequence[Waiting]) -> None:
+    """Raise :class:`mqspark.errors.MissingQueueError` for a queue that no node has and that would not be made."""
+    made = {QUEUE_OF_A_DIVERT + address for address in plan.diverted}
+    there = {one.queue for one in waiting if one.messages is not None}
+    for one in waiting:
+        if one.queue not in there | made and "topic" not in plan.options:
+            raise MissingQueueError(f"there is no queue {one.queue} on any node: create it, or correct --queue")
 
 
 def dry_run(plan: ArchivePlan, waiting: Sequence[Waiting]) -> Report:

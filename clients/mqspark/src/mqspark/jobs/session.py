@@ -72,7 +72,7 @@ def spark_session(settings: SparkSettings, name: str, configure: Configure | Non
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     if not settings.verbose:
-        session.sparkContext.setLogLevel("ERROR")
+        session.sparkContext.setLogLevel("FATAL")  # errors are told in one sentence at the end
     try:
         yield session
     finally:
