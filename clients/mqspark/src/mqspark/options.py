@@ -281,7 +281,7 @@ class Options:
     )
     columns: tuple[str, ...] = _option(
         "columns",
-        Use.SOURCE,
+        Use.SOURCE | Use.JOURNAL,
         _names,
         "names of columns, separated by commas, each once",
         "Which columns are read; others are not decoded. A schema of one's own, with .schema(…), says the same.",
@@ -362,15 +362,50 @@ class Options:
         3_600_000,
     )
     path: str | None = _option(
-        "path", Use.JOURNAL, _text, "a folder", "The data folder of a broker, stopped or running; nothing is written to it."
+        "path",
+        Use.JOURNAL,
+        _text,
+        "a folder",
+        "The data folder of a broker, stopped or running, or the folder of its instance; nothing is written to it. Every worker must see "
+        "it.",
+    )
+    journal_folder: str | None = _option(
+        "journalFolder", Use.JOURNAL, _text, "a folder", "`journal-directory` of the broker.", shown="journal in path"
+    )
+    bindings_folder: str | None = _option(
+        "bindingsFolder", Use.JOURNAL, _text, "a folder", "`bindings-directory` of the broker.", shown="bindings in path"
+    )
+    large_messages_folder: str | None = _option(
+        "largeMessagesFolder", Use.JOURNAL, _text, "a folder", "`large-messages-directory` of the broker.", shown="large-messages in path"
+    )
+    paging_folder: str | None = _option(
+        "pagingFolder", Use.JOURNAL, _text, "a folder", "`paging-directory` of the broker.", shown="paging in path"
     )
     table: str = _option(
         "table",
         Use.JOURNAL,
-        _choice("messages", "records", "transactions"),
-        "messages, records or transactions",
-        "Which table is read: the messages that a start would recover, the records as they are in the files, or the open transactions.",
+        _choice("messages", "records", "transactions", "bindings", "damage"),
+        "messages, records, transactions, bindings or damage",
+        "Which table is read: the messages that a start would recover, the records as they are in the files, the open XA branches, "
+        "addresses with queues and settings, or the places that cannot be read.",
         "messages",
+    )
+    on_damage: str = _option(
+        "onDamage",
+        Use.JOURNAL,
+        _choice("fail", "skip"),
+        "fail or skip",
+        "A place that cannot be read ends the query with an error that names file and offset, or is left out, as `mqbroker data recover` "
+        "does; the table `damage` lists such places.",
+        "fail",
+    )
+    include_prepared: bool = _option(
+        "includePrepared",
+        Use.JOURNAL,
+        _flag,
+        "true or false",
+        "Also messages that were sent in XA branches which are prepared and not decided; their column `xid` is not null.",
+        False,
     )
 
     @classmethod
@@ -414,7 +449,7 @@ class Options:
             raise BadOptionError(
                 f"the option queue names {len(self.queues)} queues, and a sink sends to one: several need the column address"
             )
-        if allowed & Use.JOURNAL and self.path is None:
+        if allowed & Use.JOURNAL and self.path is None and (self.journal_folder is None or self.bindings_folder is None):
             raise BadOptionError("the option path is missing: expected the data folder of a broker")
 
     def _check_source(self, allowed: Use) -> None:
