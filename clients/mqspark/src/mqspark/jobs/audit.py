@@ -1,0 +1,397 @@
+"""Look for lost, doubled and reordered messages over archives, data folders and live queues of a whole cluster.
+
+With a property in which every producer numbers its messages: a number that is missing between two others is *lost*, a number that
+several messages have is *doubled*, a number that came to its queue behind a greater one of its producer is *reordered*.  Without numbers
+messages are told apart by an id: *doubled* is an id that several messages have, and *lost* one that is in the reference archive and nowhere
+else.
+
+One message in several places (still in its queue, and already archived) is one message: node, and message id say so.  Brokers are read
+before archives, so that what goes from here to there meanwhile is seen twice rather than not at all.  All of it is Spark's work; the driver
+takes counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from mqspark.errors import BadOptionError
+from mqspark.jobs import status
+from mqspark.jobs.archives import open_archive, property_text
+from mqspark.jobs.command import Run, job_command
+from mqspark.jobs.progress import NoProgress, Progress
+from mqspark.jobs.report import Report
+from mqspark.jobs.status import JobError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+
+LOST: Final = "lost"
+DOUBLED: Final = "doubled"
+REORDERED: Final = "reordered"
+ROWS_SHOWN: Final = 20
+"""Findings, and producers with findings, in the tables that are printed."""
+ARCHIVE: Final = "archive"
+REFERENCE: Final = "reference"
+BROKER: Final = "broker"
+_COLUMNS: Final = ("message_id", "address", "queue", "node_id", "user_id", "properties")
+_USER_ID: Final = "user_id"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """Where messages are looked for, and what tells them apart (see :func:`plan_audit`)."""
+
+    archives: tuple[str, ...] = ()
+    journals: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the data source ``mqbroker`` for the live queues; empty for none."""
+    reference: str | None = None
+    """An archive of all that should be somewhere."""
+    sequence: str | None = None
+    producer: str | None = None
+    identity: str = _USER_ID
+    first: int | None = None
+    addresses: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> list[str]:
+        named = [f"{ARCHIVE} {path}" for path in self.archives] + [f"journal {path}" for path in self.journals]
+        queues = [f"queues {self.options['queue']}"] if self.options else []
+        return named + queues + ([f"{REFERENCE} {self.reference}"] if self.reference else [])
+
+
+@dataclass(slots=True)
+class Audit:
+    """What an audit has found.  ``findings`` has a row for each, as ``docs/spark-audit.md`` describes.
+
+    ``messages`` are those that were looked at, each once; ``skipped`` those of them that have no number or no id.
+    """
+
+    findings: DataFrame
+    messages: int = 0
+    skipped: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    """Messages that are lost, doubled (beyond the first) and reordered."""
+
+    @property
+    def clean(self) -> bool:
+        return not any(self.counts.values())
+
+
+def plan_audit(
+    broker: Mapping[str, str],
+    *,
+    archives: Sequence[str] = (),
+    journals: Sequence[str] = (),
+    queues: Sequence[str] = (),
+    reference: str | None = None,
+    sequence: str | None = None,
+    producer: str | None = None,
+    identity: str | None = None,
+    first: int | None = None,
+    addresses: Sequence[str] = (),
+) -> AuditPlan:
+    """Put together what the command was told.  ``broker``: options of the data source that say how to reach it.
+
+    Raises :class:`mqspark.errors.BadOptionError` when there is nothing to look at, or things exclude each other.
+    """
+    if not (archives or journals or queues):
+        raise BadOptionError("nothing to look at: give --archive, --journal or --queue, each as often as needed")
+    if sequence is not None and identity is not None:
+        raise BadOptionError("--sequence and --id exclude each other: messages are told apart by one or the other")
+    if sequence is None and (producer is not None or first is not None):
+        raise BadOptionError("--producer and --first need --sequence, the property with the number of the message")
+    options = {**broker, "queue": ",".join(queues)} if queues else {}
+    return AuditPlan(
+        tuple(archives),
+        tuple(journals),
+        options,
+        reference,
+        sequence,
+        producer,
+        identity or _USER_ID,
+        first,
+        tuple(addresses),
+    )
+
+
+def audit(spark: SparkSession, plan: AuditPlan, *, progress: Progress | None = None) -> Audit:
+    """Look at all places.
+
+    Raises :class:`mqspark.jobs.JobError` when a place is none, or no message has the number or id; what the sources raise goes through.
+    """
+    from pyspark.sql import functions as f
+
+    progress = progress or NoProgress()
+    progress.step("Reading brokers")
+    live = [_rows(_queues(spark, plan), plan, BROKER)] if plan.options else []
+    live += [_rows(_journal(spark, path), plan, BROKER) for path in plan.journals]
+    # A journal has what the queues have: one broker, one place.
+    kept = [reduce(lambda left, right: left.union(right), live).distinct().persist()] if live else []
+    try:
+        for frame in kept:
+            frame.count()
+        progress.step("Reading archives")
+        frames = kept + [_rows(open_archive(spark, path), plan, ARCHIVE) for path in plan.archives]
+        if plan.reference is not None:
+            frames.append(_rows(open_archive(spark, plan.reference), plan, REFERENCE))
+        rows = reduce(lambda left, right: left.union(right), frames).persist()
+        kept.append(rows)
+        known = rows.where(f.col("key").isNotNull())
+        total = _one(rows.select(f.count_distinct(*_message()).alias("all"), f.count_distinct(_known_message()).alias("known")))
+        if not total["known"]:
+            wanted = f"the number {plan.sequence}" if plan.sequence else f"the id {plan.identity}"
+            raise JobError(f"none of {total['all']} messages has {wanted}: there is nothing to compare")
+        progress.step("Comparing")
+        findings = (_findings_by_sequence(known, plan) if plan.sequence else _findings_by_id(known, plan)).persist()
+        found = Audit(findings, total["all"], total["all"] - total["known"], dict.fromkeys((LOST, DOUBLED, REORDERED), 0))
+        for row in findings.groupBy("kind").agg(f.sum("count").alias("count")).collect():
+            found.counts[row["kind"]] = row["count"]
+        return found
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def _queues(spark: SparkSession, plan: AuditPlan) -> DataFrame:
+    return spark.read.format("mqbroker").options(**plan.options).option("columns", ",".join(_COLUMNS)).load()
+
+
+def _journal(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.format("mqbroker-journal").option("columns", ",".join(_COLUMNS)).load(path)
+
+
+def _rows(frame: DataFrame, plan: AuditPlan, place: str) -> DataFrame:
+    """The messages of a place: where they are, and what tells them apart (``key``, null where there is nothing)."""
+    from pyspark.sql import functions as f
+
+    missing = [name for name in _COLUMNS if name not in frame.columns]
+    if missing:
+        raise JobError(f"a table of messages has no column {', '.join(missing)}")
+    if plan.addresses:
+        frame = frame.where(f.col("address").isin(*plan.addresses))
+    if plan.sequence is not None:
+        key = property_text(frame, plan.sequence).try_cast("long")
+    else:
+        key = f.col(_USER_ID) if plan.identity == _USER_ID else property_text(frame, plan.identity)
+    producer = property_text(frame, plan.producer) if plan.producer is not None else f.lit(None).cast("string")
+    return frame.select(
+        f.lit(place).alias("place"),
+        "address",
+        "queue",
+        "node_id",
+        "message_id",
+        f.coalesce(producer, f.lit("")).alias("producer"),
+        key.alias("key"),
+    )
+
+
+def _message() -> list[Column]:
+    """What makes a row that message and no other."""
+    from pyspark.sql import functions as f
+
+    return [f.col("node_id"), f.col("message_id")]
+
+
+def _known_message() -> Column:
+    from pyspark.sql import functions as f
+
+    return f.when(f.col("key").isNotNull(), f.struct(*_message()))
+
+
+def _findings_by_sequence(rows: DataFrame, plan: AuditPlan) -> DataFrame:
+    return _findings([_gaps(rows, plan.first), _doubled(rows), _reordered(rows)])
+
+
+def _findings_by_id(rows: DataFrame, plan: AuditPlan) -> DataFrame:
+    return _findings([*([_absent(rows)] if plan.reference is not None else []), _doubled(rows)])
+
+
+def _findings(frames: list[DataFrame]) -> DataFrame:
+    return reduce(lambda left, right: left.unionByName(right), frames)
+
+
+def _finding(frame: DataFrame, kind: str, count: Column | int, **columns: Column) -> DataFrame:
+    """Rows of the table of findings; what does not apply is null."""
+    from pyspark.sql import functions as f
+
+    types = {
+        "address": "string", "queue": "string", "producer": "string", "key": "string", "until": "string",
+        "node_ids": "array<string>", "message_ids": "array<bigint>", "places": "array<string>",
+    }  # fmt: skip
+    wanted = [columns.get(name, f.lit(None)).cast(type_).alias(name) for name, type_ in types.items()]
+    number = f.lit(count) if isinstance(count, int) else count
+    return frame.select(f.lit(kind).alias("kind"), number.cast("long").alias("count"), *wanted)
+
+
+def _gaps(rows: DataFrame, first: int | None) -> DataFrame:
+    """Runs of numbers of a producer that no message of the address has, whatever the place."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    scope = ["address", "producer"]
+    before = f.lag("key", 1, None if first is None else first - 1).over(Window.partitionBy(*scope).orderBy("key"))
+    numbers = rows.select(*scope, "key").distinct().withColumn("before", before).where("key - before > 1")
+    return _finding(
+        numbers, LOST, f.expr("key - before - 1"),
+        address=f.col("address"), producer=f.col("producer"), key=f.col("before") + 1, until=f.col("key") - 1,
+    )  # fmt: skip
+
+
+def _absent(rows: DataFrame) -> DataFrame:
+    """Ids that only the reference has."""
+    from pyspark.sql import functions as f
+
+    elsewhere = rows.where(f.col("place") != REFERENCE).select("key").distinct()
+    left = rows.where(f.col("place") == REFERENCE).join(elsewhere, "key", "left_anti")
+    lost = left.groupBy("address", "producer", "key").agg(*_where_found())
+    return _finding(
+        lost, LOST, 1,
+        address=f.col("address"), key=f.col("key"), node_ids=f.col("node_ids"), message_ids=f.col("message_ids"), places=f.col("places"),
+    )  # fmt: skip
+
+
+def _where_found() -> list[Column]:
+    from pyspark.sql import functions as f
+
+    found = f.array_sort(f.collect_set(f.struct("node_id", "message_id")))
+    return [
+        f.transform(found, lambda each: each["node_id"]).alias("node_ids"),
+        f.transform(found, lambda each: each["message_id"]).alias("message_ids"),
+        f.array_sort(f.collect_set("place")).alias("places"),
+    ]
+
+
+def _doubled(rows: DataFrame) -> DataFrame:
+    """Numbers or ids that several messages of a queue have, and messages that an archive has more than once."""
+    from pyspark.sql import functions as f
+
+    scope = ["address", "queue", "producer", "key"]
+    same = [*scope, "node_id", "message_id"]
+    # Two archives may hold a message each; one place holds it once.
+    times = rows.groupBy("place", *same).agg(f.count(f.lit(1)).alias("times"))
+    each = times.groupBy(*same).agg(f.max("times").alias("times"), f.collect_set("place").alias("in_places"))
+    found = each.groupBy(*scope).agg(
+        f.sum("times").alias("times"),
+        f.array_sort(f.collect_list(f.struct("node_id", "message_id"))).alias("found"),
+        f.array_sort(f.array_distinct(f.flatten(f.collect_list("in_places")))).alias("places"),
+    )
+    doubled = found.where("times > 1")
+    return _finding(
+        doubled, DOUBLED, f.col("times") - 1,
+        address=f.col("address"), queue=f.col("queue"), producer=f.col("producer"), key=f.col("key"),
+        node_ids=f.transform("found", lambda one: one["node_id"]),
+        message_ids=f.transform("found", lambda one: one["message_id"]),
+        places=f.col("places"),
+    )  # fmt: skip
+
+
+def _reordered(rows: DataFrame) -> DataFrame:
+    """Messages of a queue on a node that stand behind a greater number of their producer, by the order of their ids there.
+
+    Of a number that is doubled the first message counts.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    scope = ["address", "queue", "producer", "node_id"]
+    once = rows.groupBy(*scope, "key").agg(f.min("message_id").alias("message_id"), f.array_sort(f.collect_set("place")).alias("places"))
+    window = Window.partitionBy(*scope).orderBy("message_id").rowsBetween(Window.unboundedPreceding, -1)
+    behind = once.withColumn("greatest", f.max("key").over(window)).where("key < greatest")
+    return _finding(
+        behind, REORDERED, 1,
+        address=f.col("address"), queue=f.col("queue"), producer=f.col("producer"), key=f.col("key"), until=f.col("greatest"),
+        node_ids=f.array("node_id"), message_ids=f.array("message_id"), places=f.col("places"),
+    )  # fmt: skip
+
+
+def _one(frame: DataFrame) -> Row:
+    (row,) = frame.collect()
+    return row
+
+
+def report_of(found: Audit) -> Report:
+    """Summary, the producers with most findings, and the first findings.  The status is 4 when there is one."""
+    from pyspark.sql import functions as f
+
+    report = Report(status=status.OK if found.clean else status.FINDINGS)
+    summary = report.table("Audit", "messages", "without number or id", LOST, DOUBLED, REORDERED)
+    summary.add(found.messages, found.skipped, *(found.counts[kind] for kind in (LOST, DOUBLED, REORDERED)))
+    if found.clean:
+        report.notes.append("No message is lost, doubled or reordered.")
+        return report
+    sums = [f.sum(f.when(f.col("kind") == kind, f.col("count")).otherwise(0)).alias(kind) for kind in (LOST, DOUBLED, REORDERED)]
+    groups = found.findings.groupBy("address", "producer").agg(*sums, f.sum("count").alias("all"))
+    worst = report.table("Producers with most findings", "address", "producer", LOST, DOUBLED, REORDERED)
+    for row in groups.orderBy(f.desc("all"), "address", "producer").limit(ROWS_SHOWN).collect():
+        worst.add(row["address"], row["producer"] or None, row[LOST], row[DOUBLED], row[REORDERED])
+    first = report.table("First findings", "kind", "address", "producer", "number or id", "count", "messages", "places")
+    for row in found.findings.orderBy("kind", "address", "producer", f.col("key").try_cast("long"), "key").limit(ROWS_SHOWN).collect():
+        ids = ", ".join(map(str, (row["message_ids"] or [])[:5])) or None
+        places = ", ".join(row["places"] or []) or None
+        key = row["key"] if row["kind"] != LOST or row["until"] in (None, row["key"]) else f"{row['key']} to {row['until']}"
+        first.add(row["kind"], row["address"], row["producer"] or None, key, row["count"], ids, places)
+    return report
+
+
+@job_command("audit", epilog="Example: python -m mqspark audit --queue orders --archive /data/archive --producer sender --sequence number")
+@click.option("--archive", "archives", multiple=True, metavar="PATH", help="An archive, as the job archive has written it.")
+@click.option("--journal", "journals", multiple=True, metavar="FOLDER", help="The data folder of a broker, stopped or running.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="A queue of the broker, on all nodes of its cluster.")
+@click.option("--address", "addresses", multiple=True, metavar="NAME", help="Only messages of this address. Default: of all.")
+@click.option("--sequence", metavar="PROPERTY", help="The property in which producers number their messages.")
+@click.option("--producer", metavar="PROPERTY", help="The property that names the producer. Default: there is one.")
+@click.option(
+    "--first", type=int, metavar="NUMBER", help="The number with which every producer began. Default: the smallest that is there."
+)
+@click.option("--id", "identity", metavar="PROPERTY", help="Without --sequence: the property that is the id. Default: JMSMessageID.")
+@click.option("--reference", metavar="PATH", help="An archive of all that must be somewhere: what only it has is lost.")
+@click.option("--findings", metavar="PATH", help="Write all findings to this folder, as Parquet.")
+def command(
+    run: Run,
+    archives: tuple[str, ...],
+    journals: tuple[str, ...],
+    queues: tuple[str, ...],
+    addresses: tuple[str, ...],
+    sequence: str | None,
+    producer: str | None,
+    first: int | None,
+    identity: str | None,
+    reference: str | None,
+    findings: str | None,
+) -> Report:
+    """Look for lost, doubled and reordered messages in archives, data folders and live queues; nothing is taken or changed.
+
+    The exit status says the verdict: 0 nothing was found, 4 there are findings, anything else it could not be done.
+    """
+    plan = plan_audit(
+        run.broker,
+        archives=archives,
+        journals=journals,
+        queues=queues,
+        reference=reference,
+        sequence=sequence,
+        producer=producer,
+        identity=identity,
+        first=first,
+        addresses=addresses,
+    )
+    if run.dry_run:
+        report = Report()
+        table = report.table("Would look at", "place")
+        for place in plan.places:
+            table.add(place)
+        return report
+    with run.session() as spark:
+        found = audit(spark, plan, progress=run.progress)
+        report = report_of(found)
+        if findings is not None:
+            found.findings.write.mode("overwrite").parquet(findings)
+            report.notes.append(f"All findings are in {findings}.")
+        found.findings.unpersist()
+    return report
