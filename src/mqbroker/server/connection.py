@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from mqbroker.server import farewell
 from mqbroker.server.control_channels import CONTROL_CHANNELS, handle_control
 from mqbroker.server.handshake import Handshake
-from mqbroker.server.limits import REFUSALS_MAX, REQUESTS_MAX
+from mqbroker.server.limits import COSTLY_FILTER_LENGTH, FILTER_PAUSE_SECONDS, REFUSALS_MAX, REQUESTS_MAX
 from mqbroker.server.liveness import Liveness
 from mqbroker.server.naming import Naming
 from mqbroker.server.partial_frames import PartialFrame
@@ -274,10 +274,15 @@ class ServerConnection:
         self.hold_back()
         return self.hear_again
 
-    def yield_turn(self) -> None:
-        """A costly request: everybody else comes first before this peer's next one."""
+    def yield_turn(self, seconds: float = 0.0) -> None:
+        """A costly request: everybody else comes first before this peer's next one, which waits for ``seconds`` at least."""
         self.hold_back()
-        self.server.clock.call_later(0, self.hear_again)
+        self.server.clock.call_later(seconds, self.hear_again)
+
+    def filter_read(self, text: str | None) -> None:
+        """A request with a filter: whoever sends long ones without a pause leaves the others most of the time all the same."""
+        if text is not None and len(text) > COSTLY_FILTER_LENGTH:
+            self.yield_turn(len(text) * FILTER_PAUSE_SECONDS)
 
     def request_handled(self) -> None:
         """A request beside sends and acknowledgements: many of them at once are costly, too."""

@@ -50,8 +50,18 @@ REFUSALS_MAX = 100
 """Requests beyond a limit of the connection that are answered with an error; a peer that asks on is given up."""
 
 
-REQUESTS_MAX = 50
+REQUESTS_MAX = 20
 """Requests of one connection, beside sends and acknowledgements, that are handled in one turn: then everybody else comes first."""
+
+
+COSTLY_FILTER_LENGTH = 1024
+"""Characters: a peer with a longer filter waits for its next turn, and for :data:`FILTER_PAUSE_SECONDS`."""
+
+FILTERS_LENGTH_MAX = 512 * 1024
+"""Characters of the filters of one connection's consumers and temporary queues: read, a filter takes up to thirty times as many bytes."""
+
+FILTER_PAUSE_SECONDS = 5e-6
+"""For each character of such a filter: some times what reading it takes at worst."""
 
 
 def check_control_size(data: bytes) -> None:
@@ -79,6 +89,7 @@ class ConnectionLimits:
     upload_headers: int = UPLOAD_HEADERS_MAX
     upload_bodies: int = UPLOAD_BODIES_MAX
     metadata_length: int = METADATA_LENGTH_MAX
+    filters_length: int = FILTERS_LENGTH_MAX
 
     def check_sessions(self, connection: ServerConnection) -> None:
         if len(connection.sessions) >= self.sessions:
@@ -87,6 +98,15 @@ class ConnectionLimits:
     def check_consumers(self, connection: ServerConnection) -> None:
         if sum(len(session.consumers.by_id) for session in connection.sessions.values()) >= self.consumers:
             raise connection.refuse(MaxConsumerLimitExceededError(f"the connection has {self.consumers} consumers already"))
+
+    def check_filters(self, connection: ServerConnection, text: str | None) -> None:
+        """May a consumer or a temporary queue have this filter, too?  Short ones are bounded by the number of those."""
+        if text is None or len(text) <= COSTLY_FILTER_LENGTH:
+            return
+        kept = [consumer.filter for session in connection.sessions.values() for consumer in session.consumers.by_id.values()]
+        kept += [queue.filter for queue in connection.temporary_queues]
+        if len(text) + sum(len(filter.text) for filter in kept if filter is not None) > self.filters_length:
+            raise connection.refuse(IllegalStateError(f"the filters of the connection have {self.filters_length} characters already"))
 
     def check_temporary_queues(self, connection: ServerConnection) -> None:
         if len(connection.temporary_queues) >= self.temporary_queues:

@@ -10,7 +10,6 @@ from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
 from mqbroker.server.naming import Naming, split_qualified
-from mqbroker.server.session_consumers import COSTLY_FILTER_LENGTH
 from mqclient.errors import IllegalStateError, QueueDoesNotExistError
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_NEW_ADDRESSING
@@ -81,6 +80,7 @@ class SessionAdministration:
             self._old_routing_type(configuration, packet.address)
         if packet.temporary:
             self._server.connection_limits.check_temporary_queues(session.connection)
+            self._server.connection_limits.check_filters(session.connection, configuration.filter_string)
         self._check_creation(configuration)
         queue = self._administration.create_queue(configuration)
         if packet.temporary:
@@ -112,7 +112,7 @@ class SessionAdministration:
     def _configuration(self, address: str, queue_name: str, filter_string: str | None) -> QueueConfiguration:
         """The common part of the four requests; names may be qualified or carry prefixes."""
         session = self._session
-        self._check_cost(filter_string)
+        session.connection.filter_read(filter_string)
         bare_address, prefix_type = session.connection.naming.strip(address)
         bare_queue, queue_prefix_type = session.connection.naming.strip(queue_name)
         bare_address = split_qualified(bare_address)[0]
@@ -124,10 +124,6 @@ class SessionAdministration:
             filter_string=filter_string,
             user=session.subject.name,
         )
-
-    def _check_cost(self, filter_string: str | None) -> None:
-        if filter_string is not None and len(filter_string) > COSTLY_FILTER_LENGTH:
-            self._session.connection.yield_turn()
 
     @staticmethod
     def _old_routing_type(configuration: QueueConfiguration, address: str) -> None:

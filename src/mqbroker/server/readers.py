@@ -14,7 +14,6 @@ from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.reading import Block
 from mqbroker.server.naming import split_qualified
-from mqbroker.server.session_consumers import COSTLY_FILTER_LENGTH
 from mqclient.errors import IllegalStateError, LargeMessageBodyError, MQError, QueueDoesNotExistError
 from mqclient.wire import packets as wire
 
@@ -135,9 +134,8 @@ class SessionReaders:
 
     def _read(self, packet: wire.ReaderRead) -> None:
         queue = self._queue(packet.queue, "browse")
+        self._session.connection.filter_read(packet.filter)
         filter = parse_filter(packet.filter)
-        if filter is not None and len(filter.text) > COSTLY_FILTER_LENGTH:
-            self._session.connection.yield_turn()
         max_bytes = min(max(packet.max_bytes, 1), wire.READ_BYTES_MAX)
         self._session.reply_frame(self._encoded(self._readers.read(queue, packet.after, packet.until, max_bytes, filter)))
 

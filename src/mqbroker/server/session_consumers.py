@@ -23,9 +23,6 @@ from mqclient.wire.hot import decode_flow_token
 if TYPE_CHECKING:
     from mqbroker.server.session import ServerSession
 
-COSTLY_FILTER_LENGTH = 1024
-"""Characters of a filter from which on reading it is a costly request."""
-
 
 class SessionConsumers:
     """The consumers of one session by their id."""
@@ -57,9 +54,9 @@ class SessionConsumers:
             raise InvalidQueueConfigurationError(f"consumer {packet.consumer_id} exists already in this session")
         self._server.connection_limits.check_consumers(session.connection)
         session.permissions.check("browse" if packet.browse_only else "consume", queue.definition.address, queue.name)
+        self._server.connection_limits.check_filters(session.connection, packet.filter_string)
+        session.connection.filter_read(packet.filter_string)
         filter = parse_filter(packet.filter_string)
-        if filter is not None and len(filter.text) > COSTLY_FILTER_LENGTH:
-            session.connection.yield_turn()
         if not packet.browse_only and queue.has_readers:
             raise IllegalStateError(
                 f"AMQ229907: queue {queue.name} has readers ({', '.join(queue.log.readers) if queue.log else ''}): "

@@ -17,6 +17,9 @@ KEPT_MAX = 64 * MIB
 LOG_MAX = 16 * 1024
 """Bytes that one attack may add to the log."""
 P99_MS_MAX = 250.0
+ATTACK_SECONDS = 4.0 if FULL else 0.0
+"""A short attack is made again for so long: the percentile of a few round trips beside it would be the slowest one."""
+ROUNDS_MAX = 50
 TTL_SECONDS = TTL_MS / 1000 + PATIENCE_SECONDS
 AT_ONCE_SECONDS = HANDSHAKE_SECONDS + PATIENCE_SECONDS
 
@@ -37,6 +40,14 @@ class HostileCase(unittest.TestCase):
         attacker = Attacker(self.plant.port, self.host, **options)
         self.addCleanup(attacker.close)
         return attacker
+
+    def rounds(self) -> Iterator[int]:
+        """How often a short attack is made: once, and in full size for some time."""
+        until = time.monotonic() + ATTACK_SECONDS
+        for number in range(ROUNDS_MAX):
+            if number and time.monotonic() >= until:
+                return
+            yield number
 
     @contextmanager
     def attack(self, *reasons: str, growth: int = GROWTH_MAX) -> Iterator[None]:

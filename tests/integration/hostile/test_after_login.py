@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 import threading
@@ -45,15 +46,16 @@ class AfterLoginTests(HostileCase):
 
     def test_announced_lengths(self) -> None:
         with self.attack("AMQ222067.*announced"):
-            for length in (2**31 - 1, 2**30, 101 * MIB):
-                attacker = self.user()
-                attacker.send(struct.pack(">ibq", length, wire.SessionSend.TYPE, 10) + bytes(60_000))
-                self.assert_dropped(attacker, what=length)
-            for packet_type, channel in ((wire.Ping.TYPE, PING_CHANNEL), (wire.QueueQuery.TYPE, 10), (wire.SessionSend.TYPE, 11)):
-                attacker = self.user()
-                attacker.send(HEADER.pack(90 * MIB, packet_type, channel))
-                attacker.send(bytes(2 * MIB))
-                self.assert_dropped(attacker, what=packet_type)
+            for _ in self.rounds():
+                for length in (2**31 - 1, 2**30, 101 * MIB):
+                    attacker = self.user()
+                    attacker.send(struct.pack(">ibq", length, wire.SessionSend.TYPE, 10) + bytes(60_000))
+                    self.assert_dropped(attacker, what=length)
+                for packet_type, channel in ((wire.Ping.TYPE, PING_CHANNEL), (wire.QueueQuery.TYPE, 10), (wire.SessionSend.TYPE, 11)):
+                    attacker = self.user()
+                    attacker.send(HEADER.pack(90 * MIB, packet_type, channel))
+                    attacker.send(bytes(2 * MIB))
+                    self.assert_dropped(attacker, what=packet_type)
 
     def test_ten_great_frames_that_do_not_end(self) -> None:
         size = 100 * MIB - 1000 if FULL else 5 * MIB
@@ -87,34 +89,37 @@ class AfterLoginTests(HostileCase):
 
     def test_thousands_of_sessions(self) -> None:
         with self.attack("a limit of the connection is exceeded.*sessions"):
-            attacker = self.attacker()
-            for number in range(SESSIONS_MAX + REFUSALS_MAX + MORE):
-                values = {"auto_commit_sends": True, "auto_commit_acks": True}
-                packet = wire.CreateSession(f"{self.host}-{number}", 10 + number, 136, None, None, **values)
-                if not attacker.send_packet(packet, SESSION_CHANNEL):
-                    break
-                if number % 50 == 49 and not attacker.receive(SESSION_CHANNEL):
-                    break
-            self.assert_dropped(attacker)
+            for _ in self.rounds():
+                attacker = self.attacker()
+                for number in range(SESSIONS_MAX + REFUSALS_MAX + MORE):
+                    values = {"auto_commit_sends": True, "auto_commit_acks": True}
+                    packet = wire.CreateSession(f"{self.host}-{number}", 10 + number, 136, None, None, **values)
+                    if not attacker.send_packet(packet, SESSION_CHANNEL):
+                        break
+                    if number % 50 == 49 and not attacker.receive(SESSION_CHANNEL):
+                        break
+                self.assert_dropped(attacker)
 
     def test_thousands_of_consumers(self) -> None:
         with self.attack("a limit of the connection is exceeded.*consumers"):
-            attacker = self.user()
-            self.queue(attacker, "crowded")
-            for number in range(CONSUMERS_MAX + REFUSALS_MAX + MORE):
-                if not attacker.send_packet(wire.CreateConsumer(number, "crowded", None, requires_response=False)):
-                    break
-            self.assert_dropped(attacker)
+            for _ in self.rounds():
+                attacker = self.user()
+                self.queue(attacker, "crowded")
+                for number in range(CONSUMERS_MAX + REFUSALS_MAX + MORE):
+                    if not attacker.send_packet(wire.CreateConsumer(number, "crowded", None, requires_response=False)):
+                        break
+                self.assert_dropped(attacker)
 
     def test_thousands_of_temporary_queues(self) -> None:
         with self.attack("a limit of the connection is exceeded.*temporary queues"):
-            attacker = self.user()
-            for number in range(TEMPORARY_QUEUES_MAX + REFUSALS_MAX + MORE):
-                name = f"temporary-{number}"
-                packet = wire.CreateQueueV2(name, name, durable=False, temporary=True, routing_type=1, requires_response=False)
-                if not attacker.send_packet(packet):
-                    break
-            self.assert_dropped(attacker)
+            for _ in self.rounds():
+                attacker = self.user()
+                for number in range(TEMPORARY_QUEUES_MAX + REFUSALS_MAX + MORE):
+                    name = f"temporary-{number}"
+                    packet = wire.CreateQueueV2(name, name, durable=False, temporary=True, routing_type=1, requires_response=False)
+                    if not attacker.send_packet(packet):
+                        break
+                self.assert_dropped(attacker)
 
     # --- messages
 
@@ -125,25 +130,27 @@ class AfterLoginTests(HostileCase):
         entries = b"".join(struct.pack(">iHHB", 4, number & 0xFFFF, number >> 16, 0) for number in range(count))
         # Building the table costs this process more memory than sending it costs the broker.
         with self.attack("AMQ222067.*entries"):
-            for entry_count in (count, 2**31 - 1, -1):
-                attacker = self.user(60_000)
-                buffer = headers[:table] + struct.pack(">Bi", 1, entry_count) + entries
-                attacker.send(frame(wire.SessionSend.TYPE, 10, wire.encode_packet(wire.SessionSend(buffer, False, 0), 136)))
-                self.assert_dropped(attacker, what=entry_count)
+            for _ in self.rounds():
+                for entry_count in (count, 2**31 - 1, -1):
+                    attacker = self.user(60_000)
+                    buffer = headers[:table] + struct.pack(">Bi", 1, entry_count) + entries
+                    attacker.send(frame(wire.SessionSend.TYPE, 10, wire.encode_packet(wire.SessionSend(buffer, False, 0), 136)))
+                    self.assert_dropped(attacker, what=entry_count)
 
     def test_acknowledgements_of_messages_of_others(self) -> None:
         with self.attack("AMQ229061"):
-            attacker = self.user(60_000)
-            self.queue(attacker, "mine")
-            attacker.call(wire.CreateConsumer(0, "mine", None, requires_response=True))
-            packets = [
-                kind(consumer, message_id, False)
-                for kind in (wire.Acknowledge, wire.IndividualAcknowledge)
-                for consumer in (0, 1, -1, 2**62)
-                for message_id in (-(2**62), *range(200), 2**62)
-            ]
-            attacker.send(self.many(*packets) * (100 if FULL else 1))
-            self.assertNotEqual(attacker.call(wire.QueueQuery("mine")), b"")
+            for _ in self.rounds():
+                attacker = self.user(60_000)
+                self.queue(attacker, "mine")
+                attacker.call(wire.CreateConsumer(0, "mine", None, requires_response=True))
+                packets = [
+                    kind(consumer, message_id, False)
+                    for kind in (wire.Acknowledge, wire.IndividualAcknowledge)
+                    for consumer in (0, 1, -1, 2**62)
+                    for message_id in (-(2**62), *range(200), 2**62)
+                ]
+                attacker.send(self.many(*packets) * (100 if FULL else 1))
+                self.assertNotEqual(attacker.call(wire.QueueQuery("mine")), b"")
 
     def test_ever_new_names(self) -> None:
         """Names that are no address, with duplicate ids of great length; queries for queues that do not exist."""
@@ -160,11 +167,12 @@ class AfterLoginTests(HostileCase):
     def test_random_bodies_for_every_packet_type(self) -> None:
         rng = random.Random(2)
         with self.attack("AMQ222067"):
-            for packet_type in sorted(PACKETS) * (20 if FULL else 1):
-                attacker = self.user()
-                attacker.send(frame(packet_type, 10, rng.randbytes(rng.randrange(300))))
-                attacker.send(struct.pack(">i", -1))
-                self.assert_dropped(attacker, what=packet_type)
+            for _ in self.rounds():
+                for packet_type in sorted(PACKETS) * (20 if FULL else 1):
+                    attacker = self.user()
+                    attacker.send(frame(packet_type, 10, rng.randbytes(rng.randrange(300))))
+                    attacker.send(struct.pack(">i", -1))
+                    self.assert_dropped(attacker, what=packet_type)
 
     def test_packets_in_every_wrong_state(self) -> None:
         """Ends without beginnings, things twice, and after the close; each session ends by itself."""
@@ -189,13 +197,14 @@ class AfterLoginTests(HostileCase):
         ]
         rng = random.Random(3)
         with self.attack():
-            for _ in range(200 if FULL else 20):
-                attacker = self.user(60_000)
-                rng.shuffle(wrong)
-                attacker.send(self.many(*wrong))
-                attacker.send(frame(wire.Ping.TYPE, PING_CHANNEL, struct.pack(">q", 60_000)))
-                self.assertNotEqual(attacker.receive(PING_CHANNEL), b"")
-                attacker.close()
+            for _ in self.rounds():
+                for _ in range(200 if FULL else 20):
+                    attacker = self.user(60_000)
+                    rng.shuffle(wrong)
+                    attacker.send(self.many(*wrong))
+                    attacker.send(frame(wire.Ping.TYPE, PING_CHANNEL, struct.pack(">q", 60_000)))
+                    self.assertNotEqual(attacker.receive(PING_CHANNEL), b"")
+                    attacker.close()
 
     def test_damaged_conversations_at_full_speed(self) -> None:
         rng = random.Random(4)
@@ -249,11 +258,14 @@ class AfterLoginTests(HostileCase):
                 attacker.send(message)
             attacker.send(self.many(wire.SessionStart()))
             filters = [f"p LIKE '%{pattern}%c'", f"p LIKE '%{pattern.replace('a', '_a')}%c'", great, deep, "NOT " * 20_000 + "a = 1"]
-            for number, filter in enumerate(filters * (10 if FULL else 1)):
-                attacker.send(
-                    self.many(wire.CreateConsumer(number, "filtered", filter, requires_response=False), wire.FlowToken(number, -1))
-                )
-            attacker.call(wire.DeleteQueue("no such queue"))
+            numbers = itertools.count()
+            for _ in self.rounds():
+                for filter in filters * (10 if FULL else 1):
+                    number = next(numbers)
+                    attacker.send(
+                        self.many(wire.CreateConsumer(number, "filtered", filter, requires_response=False), wire.FlowToken(number, -1))
+                    )
+                attacker.call(wire.DeleteQueue("no such queue"))
 
     def test_a_filter_over_a_long_queue(self) -> None:
         """The search goes on, and others meanwhile, too."""
@@ -310,8 +322,9 @@ class AfterLoginTests(HostileCase):
                 attacker.close()
 
         with self.attack():
-            threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            for _ in self.rounds():
+                threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()

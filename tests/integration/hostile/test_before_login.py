@@ -29,10 +29,11 @@ FOREIGN = {
 class BeforeLoginTests(HostileCase):
     def test_foreign_protocols(self) -> None:
         with self.attack("AMQ222067.*127"):
-            for name, data in FOREIGN.items():
-                attacker = self.attacker(preamble=False)
-                attacker.send(data)
-                self.assert_dropped(attacker, what=name)
+            for _ in self.rounds():
+                for name, data in FOREIGN.items():
+                    attacker = self.attacker(preamble=False)
+                    attacker.send(data)
+                    self.assert_dropped(attacker, what=name)
 
     def test_slow_handshakes(self) -> None:
         def dribble(attacker: Attacker) -> None:
@@ -54,11 +55,12 @@ class BeforeLoginTests(HostileCase):
 
     def test_announced_lengths(self) -> None:
         with self.attack("AMQ222067.*(announced|length)"):
-            for length in (2**31 - 1, 2**30, 65 * 1024, -1, -(2**31), 0, 8):
-                attacker = self.attacker()
-                attacker.send(struct.pack(">ibq", length, wire.Ping.TYPE, PING_CHANNEL))
-                attacker.send(bytes(60_000))
-                self.assert_dropped(attacker, what=length)
+            for _ in self.rounds():
+                for length in (2**31 - 1, 2**30, 65 * 1024, -1, -(2**31), 0, 8):
+                    attacker = self.attacker()
+                    attacker.send(struct.pack(">ibq", length, wire.Ping.TYPE, PING_CHANNEL))
+                    attacker.send(bytes(60_000))
+                    self.assert_dropped(attacker, what=length)
 
     def test_frames_that_never_end(self) -> None:
         """Half a frame and silence; a frame by single bytes; nothing at all after the preamble."""
@@ -86,21 +88,23 @@ class BeforeLoginTests(HostileCase):
 
     def test_channels_of_nobody(self) -> None:
         with self.attack("AMQ222067.*channel"):
-            for channel in (-1, -(2**63), 2, 4, 9, 10, 11, 2**63 - 1):
-                attacker = self.attacker()
-                attacker.send_packet(wire.SessionStart(), channel)
-                self.assert_dropped(attacker, what=channel)
+            for _ in self.rounds():
+                for channel in (-1, -(2**63), 2, 4, 9, 10, 11, 2**63 - 1):
+                    attacker = self.attacker()
+                    attacker.send_packet(wire.SessionStart(), channel)
+                    self.assert_dropped(attacker, what=channel)
 
     def test_random_bodies_for_every_packet_type(self) -> None:
         rng = random.Random(1)
         with self.attack("AMQ222067"):
-            for packet_type in sorted(PACKETS) * (20 if FULL else 1):
-                for channel in (PING_CHANNEL, SESSION_CHANNEL):
-                    attacker = self.attacker(ttl_ms=TTL_MS)
-                    attacker.send(frame(packet_type, channel, rng.randbytes(rng.randrange(200))))
-                    # Bytes that happen to be a packet are ignored, or answered: then the end comes with the next ones.
-                    attacker.send(struct.pack(">i", -1))
-                    self.assert_dropped(attacker, AT_ONCE_SECONDS, what=packet_type)
+            for _ in self.rounds():
+                for packet_type in sorted(PACKETS) * (20 if FULL else 1):
+                    for channel in (PING_CHANNEL, SESSION_CHANNEL):
+                        attacker = self.attacker(ttl_ms=TTL_MS)
+                        attacker.send(frame(packet_type, channel, rng.randbytes(rng.randrange(200))))
+                        # Bytes that happen to be a packet are ignored, or answered: then the end comes with the next ones.
+                        attacker.send(struct.pack(">i", -1))
+                        self.assert_dropped(attacker, AT_ONCE_SECONDS, what=packet_type)
 
     def test_connections_in_a_loop(self) -> None:
         with self.attack():
@@ -116,11 +120,12 @@ class BeforeLoginTests(HostileCase):
     def test_refused_sessions_in_a_loop(self) -> None:
         """Versions that nobody speaks, channels that are none, sessions of others."""
         with self.attack():
-            attacker = self.attacker()
-            for number in range(2000 if FULL else 200):
-                values = {"auto_commit_sends": True, "auto_commit_acks": True}
-                attacker.send_packet(wire.CreateSession(f"x{number}", 3, 136, None, None, **values), SESSION_CHANNEL)
-                attacker.send_packet(wire.CreateSession(f"x{number}", 12, 1, None, None, **values), SESSION_CHANNEL)
-                attacker.send_packet(wire.ReattachSession(f"x{number}", 0), SESSION_CHANNEL)
-                for _ in range(3):
-                    self.assertNotEqual(attacker.receive(SESSION_CHANNEL), b"")
+            for _ in self.rounds():
+                attacker = self.attacker()
+                for number in range(2000 if FULL else 200):
+                    values = {"auto_commit_sends": True, "auto_commit_acks": True}
+                    attacker.send_packet(wire.CreateSession(f"x{number}", 3, 136, None, None, **values), SESSION_CHANNEL)
+                    attacker.send_packet(wire.CreateSession(f"x{number}", 12, 1, None, None, **values), SESSION_CHANNEL)
+                    attacker.send_packet(wire.ReattachSession(f"x{number}", 0), SESSION_CHANNEL)
+                    for _ in range(3):
+                        self.assertNotEqual(attacker.receive(SESSION_CHANNEL), b"")

@@ -13,7 +13,7 @@ from mqbroker.messaging import turn
 from mqbroker.messaging.core import STRAY_CACHES_MAX
 from mqbroker.messaging.message import PROPERTIES_MAX
 from mqbroker.server import overdrafts, partial_frames
-from mqbroker.server.limits import CONTROL_FRAME_SIZE_MAX, REFUSALS_MAX, REQUESTS_MAX, ConnectionLimits
+from mqbroker.server.limits import CONTROL_FRAME_SIZE_MAX, FILTER_PAUSE_SECONDS, REFUSALS_MAX, REQUESTS_MAX, ConnectionLimits
 from mqbroker.server.naming import NAME_LENGTH_MAX
 from mqbroker.server.reasons import KINDS_MAX, KINDS_NAMED, KINDS_WRITTEN_MAX, REASONS_MAX, REPEATED_REASON_SECONDS, ReasonLog
 from mqclient.wire import packets as wire
@@ -176,6 +176,31 @@ class LimitTests(HostileCase):
         self.assertEqual(second.error(wire.CreateConsumer(1, "q", None, requires_response=True)), 214)
         first.ok(wire.ConsumerClose(0))
         second.call(wire.CreateConsumer(1, "q", None, requires_response=True))
+
+    def test_long_filters_of_a_connection(self) -> None:
+        """Short ones do not count; what a consumer that is closed has used is free again."""
+        world = limited(filters_length=5000)
+        peer = world.peer()
+        first, second = peer.open(), peer.open()
+        first.create_queue("q")
+        text = "a = 1 OR " * 270 + "a = 2"
+
+        def consume(session: Session, number: int, filter: str = text) -> list[wire.Packet]:
+            session.send(wire.CreateConsumer(number, "q", filter, requires_response=True))
+            world.clock.advance(1)
+            return session.take()
+
+        for session in (first, second):
+            self.assertEqual(of_kind(consume(session, 0), wire.ExceptionResponse), [])
+        (answer,) = of_kind(consume(second, 1), wire.ExceptionResponse)
+        self.assertIn("5000 characters", answer.message or "")
+        self.assertEqual(of_kind(consume(second, 2, "a = 1"), wire.ExceptionResponse), [])
+        temporary = wire.CreateQueueV2("t", "t", filter_string=text, durable=False, temporary=True, routing_type=1)
+        first.send(temporary)
+        world.clock.advance(1)
+        self.assertEqual(len(of_kind(first.take(), wire.ExceptionResponse)), 1)
+        first.ok(wire.ConsumerClose(0))
+        self.assertEqual(of_kind(consume(second, 1), wire.ExceptionResponse), [])
 
     def test_temporary_queues_of_a_connection(self) -> None:
         world = limited(temporary_queues=2)
@@ -409,6 +434,7 @@ class StreamTests(HostileCase):
             if answers >= 500:
                 break
             connection.resume_output()
+            world.clock.advance(0)
             answers += len(session.take())
         self.assertEqual(answers, 500)
         self.assertTrue(connection.writable or not transport.reading)
@@ -542,6 +568,22 @@ class RequestTests(HostileCase):
         world.clock.advance(0)
         self.assertEqual(answers, [REQUESTS_MAX])
         self.assertEqual(len(session.peer.take(session.channel)), count - 2 * REQUESTS_MAX)
+
+    def test_long_filters_one_after_the_other_leave_time_for_others(self) -> None:
+        text = " OR ".join(["a = 1"] * 1000)
+        pause = len(text) * FILTER_PAUSE_SECONDS
+        for name, wrong in (("right", ""), ("wrong", " OR")):
+            world = World()
+            session, other = world.peer().open(), world.peer().open()
+            session.create_queue(name)
+            requests = [wire.CreateConsumer(number, name, text + wrong, requires_response=True) for number in range(2)]
+            session.peer.feed(b"".join(frame(each.TYPE, session.channel, wire.encode_packet(each, 136)) for each in requests))
+            self.assertEqual(len(session.peer.take(session.channel)), 1)
+            other.create_queue("others")
+            world.clock.advance(pause * 0.9)
+            self.assertEqual(session.peer.take(session.channel), [])
+            world.clock.advance(pause * 0.2)
+            self.assertEqual(len(session.peer.take(session.channel)), 1)
 
     def test_sessions_too(self) -> None:
         world = World()
@@ -758,7 +800,7 @@ class FilterTests(HostileCase):
         )
         self.assertEqual(session.take(), [])
         self.assertFalse(session.peer.transport.reading)
-        session.peer.world.clock.advance(0)
+        session.peer.world.clock.advance(len(text) * FILTER_PAUSE_SECONDS)
         self.assertEqual(len(session.take()), 1)
         self.assertTrue(session.peer.transport.reading)
 
