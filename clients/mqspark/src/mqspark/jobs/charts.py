@@ -100,7 +100,7 @@ def ranking(rows: Sequence[tuple[str, float]], text: Callable[[float], str]) -> 
 
 def axis_ticks(most: float) -> list[float]:
     """Round numbers from 0 to at least ``most``: four to eight of them, steps of 1, 2 or 5 times a power of ten."""
-    if most <= 0:
+    if most < 1e-9:
         return [0.0, 1.0]
     raw = most / 6
     power = 10.0 ** math.floor(math.log10(raw))
