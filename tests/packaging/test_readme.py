@@ -18,5 +18,5 @@ class ReadmeTests(unittest.TestCase):
     def test_the_two_commands_are_targets_of_the_makefile(self) -> None:
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-        for target in re.findall(r"^\$ make (\w+)", readme, re.M):
+        for target in re.findall(r"^\$ make ([\w-]+)", readme, re.M):
             self.assertRegex(makefile, rf"(?m)^{target}:")
