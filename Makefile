@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 SOURCES := $(shell find src clients/mqclient/src plugins -name '*.py' 2>/dev/null)
 SPARK_SOURCES := $(shell find clients/mqspark/src -name '*.py' 2>/dev/null)
-PACKAGING := setup.cfg pyproject.toml $(wildcard clients/*/setup.cfg clients/*/pyproject.toml)
+PACKAGING := setup.cfg pyproject.toml $(wildcard clients/*/setup.cfg clients/*/setup.py clients/*/pyproject.toml)
 FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/clients/mqspark/src:$(CURDIR)/plugins
 
 .PHONY: run test bench docs fuzz hostile interop-cluster simulate simulate-cluster soak spark-example install clean
