@@ -57,7 +57,7 @@ REQUESTS_MAX = 20
 COSTLY_FILTER_LENGTH = 1024
 """Characters: a peer with a longer filter waits for its next turn, and for :data:`FILTER_PAUSE_SECONDS`."""
 
-FILTERS_LENGTH_MAX = 512 * 1024
+FILTERS_LENGTH_MAX = 256 * 1024
 """Characters of the filters of one connection's consumers and temporary queues: read, a filter takes up to thirty times as many bytes."""
 
 FILTER_PAUSE_SECONDS = 5e-6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import unittest
@@ -65,7 +66,9 @@ class HostileCase(unittest.TestCase):
             written = self._without_audit(plant.log(log))
             peak = (plant.peak() - memory) / MIB
             times = f"{report['count']} round trips beside it, p99 {report['p99']:.0f} ms, greatest {report['max']:.0f} ms"
-            print(f"{self.id().rpartition('.')[2]}: {times}; memory +{peak:.0f} MiB; log {len(written) / 1024:.1f} KiB")
+            print(
+                f"{self.id().rpartition('.')[2]}: {times}; memory +{peak:.0f} MiB; log {len(written) / 1024:.1f} KiB; load {os.getloadavg()[0]:.1f}"
+            )
         self.assertEqual(report["errors"], [])
         if FULL:
             self.assertLess(report["p99"], P99_MS_MAX)
