@@ -66,9 +66,8 @@ class HostileCase(unittest.TestCase):
             written = self._without_audit(plant.log(log))
             peak = (plant.peak() - memory) / MIB
             times = f"{report['count']} round trips beside it, p99 {report['p99']:.0f} ms, greatest {report['max']:.0f} ms"
-            print(
-                f"{self.id().rpartition('.')[2]}: {times}; memory +{peak:.0f} MiB; log {len(written) / 1024:.1f} KiB; load {os.getloadavg()[0]:.1f}"
-            )
+            rest = f"memory +{peak:.0f} MiB; log {len(written) / 1024:.1f} KiB; load {os.getloadavg()[0]:.1f}"
+            print(f"{self.id().rpartition('.')[2]}: {times}; {rest}")
         self.assertEqual(report["errors"], [])
         if FULL:
             self.assertLess(report["p99"], P99_MS_MAX)
