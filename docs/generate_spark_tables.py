@@ -1,6 +1,6 @@
-"""Writes the tables of options and columns into ``docs/spark.md``: ``python docs/generate_spark_tables.py``.
+"""Writes the tables of options and columns into the pages about Spark: ``python docs/generate_spark_tables.py``.
 
-A table stands between ``<!-- generated: NAME -->`` and ``<!-- end: NAME -->``.  A test compares the page with the code.
+A table stands between ``<!-- generated: NAME -->`` and ``<!-- end: NAME -->``.  A test compares the pages with the code.
 """
 
 from __future__ import annotations
@@ -8,16 +8,18 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "spark.md"
+PAGES = (ROOT / "docs" / "spark.md", ROOT / "docs" / "spark-journal.md")
 SOURCES = (ROOT / "clients" / "mqclient" / "src", ROOT / "clients" / "mqspark" / "src")
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end: \2 -->)", re.S)
 
 
 def tables() -> dict[str, Callable[[], str]]:
     from mqspark.columns import columns_table
+    from mqspark.journal_tables import TABLES, journal_columns_table
     from mqspark.options import Use, connection_table, options_table
 
     return {
@@ -26,6 +28,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "sink": lambda: options_table(Use.SINK),
         "journal": lambda: options_table(Use.JOURNAL),
         "columns": columns_table,
+        **{f"journal_{name}": partial(journal_columns_table, name) for name in TABLES},
     }
 
 
@@ -37,4 +40,5 @@ def generated(page: str) -> str:
 
 if __name__ == "__main__":
     sys.path[:0] = [str(path) for path in SOURCES]
-    PAGE.write_text(generated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(generated(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tables of the page about Spark are those of the code."""
+"""The tables of the pages about Spark are those of the code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.unit.docs.pages import ROOT, read
+from tests.unit.docs.pages import ROOT
 
 
 def load_program() -> Any:
@@ -26,13 +26,15 @@ class SparkTableTests(SynchronousTestCase):
         if importlib.util.find_spec("pyspark") is None:
             raise unittest.SkipTest("pyspark is not installed")
 
-    def test_the_page_has_what_the_code_says(self) -> None:
-        page = read("docs", "spark.md")
-        self.assertEqual(load_program().generated(page), page, "run python docs/generate_spark_tables.py")
-
-    def test_the_page_has_every_table(self) -> None:
+    def test_the_pages_have_what_the_code_says(self) -> None:
         program = load_program()
-        found = [match[2] for match in program.BLOCK.finditer(read("docs", "spark.md"))]
+        for path in program.PAGES:
+            page = path.read_text(encoding="utf-8")
+            self.assertEqual(program.generated(page), page, "run python docs/generate_spark_tables.py")
+
+    def test_every_table_is_on_one_page(self) -> None:
+        program = load_program()
+        found = [match[2] for path in program.PAGES for match in program.BLOCK.finditer(path.read_text(encoding="utf-8"))]
         self.assertEqual(sorted(found), sorted(program.tables()))
 
     def test_a_change_of_the_code_is_noticed(self) -> None:
