@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-SECONDS = 60.0
+SECONDS = 240.0
+"""Long enough for a machine on which everything else runs, too; nothing waits so long that goes well."""
 
 
 def stream(spark: SparkSession, url: str, **options: str) -> DataFrame:

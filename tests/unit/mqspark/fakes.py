@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace, TracebackType
@@ -11,7 +12,7 @@ from typing import Any
 from mqclient.core.api import QueueQueryResult
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.packets import START_NEWEST, START_OLDEST, ReaderRange, ReaderState
-from mqspark.errors import BrokerUnreachableError, FencedError, MissingQueueError, ReaderRefusedError
+from mqspark.errors import BrokerUnreachableError, FencedError, MissingQueueError, PermissionDeniedError, ReaderRefusedError
 from mqspark.nodes import Node
 from mqspark.options import Options
 from tests.unit.mqspark.blocks import block_of
@@ -54,6 +55,7 @@ class FakeCluster:
     def __init__(self, *node_ids: str) -> None:
         self.nodes = {node_id: FakeNode(node_id) for node_id in node_ids}
         self.has_readers = True
+        self.managed = True
 
     def connect(self, options: Options, node: Node | None = None, **_: Any) -> FakeBroker:
         there = [each for each in self.nodes.values() if each.up] if node is None else [self.nodes[node.node_id]]
@@ -70,6 +72,10 @@ class FakeBroker:
     @property
     def node_id(self) -> str:
         return self._node.node_id
+
+    @property
+    def alive(self) -> bool:
+        return self._node.up
 
     @property
     def place(self) -> str:
@@ -108,6 +114,14 @@ class FakeBroker:
         self._check()
         self._node.queues.setdefault(subscription, FakeQueue())
         return subscription
+
+    def manage(self, resource: str, operation: str, *parameters: object, repeat: bool = False) -> str:
+        if not self._cluster.managed:
+            raise PermissionDeniedError("you may not manage")
+        found = self._queue(str(parameters[0])).readers
+        return json.dumps(
+            [{"name": name, "epoch": each.epoch, "settled": each.settled, "reserved": each.reserved} for name, each in found.items()]
+        )
 
     def open_reader(self, queue: str, reader: str, start: int = START_OLDEST) -> ReaderState:
         found = self._queue(queue)

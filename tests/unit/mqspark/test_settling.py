@@ -60,6 +60,18 @@ class CheckpointTests(SettlingTestCase):
         self.assertEqual(self.settle("file://" + str(self.folder.absolute())), [Settled("r", "a", "q", 3, 2)])
         self.assertEqual(list(self.queue.messages), [4, 5])
         self.assertEqual(self.settle(path), [Settled("r", "a", "q", 3, 0)])
+        self.assertEqual(self.queue.readers["r"].epoch, 2)
+
+    def test_who_may_not_manage_opens_the_reader(self) -> None:
+        self.cluster.managed = False
+        self.assertEqual(self.settle(self.checkpoint({0: [self.at(3)]}, [0])), [Settled("r", "a", "q", 3, 2)])
+        self.assertEqual((list(self.queue.messages), self.queue.readers["r"].epoch), ([4, 5], 3))
+
+    def test_a_reader_that_was_removed_is_not_made_again(self) -> None:
+        del self.queue.readers["r"]
+        (outcome,) = self.settle(self.checkpoint({0: [self.at(3)]}, [0]))
+        self.assertIn("has no reader r: it was removed", outcome.problem or "")
+        self.assertEqual((len(self.queue.messages), self.queue.readers), (5, {}))
 
     def test_other_sources_and_other_forms_are_passed_over(self) -> None:
         path = self.checkpoint({0: ["-", {"topic": {"0": 5}}, "17", {"0": json.dumps(self.at(2))}]}, [0])

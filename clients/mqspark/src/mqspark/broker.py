@@ -29,7 +29,6 @@ from mqclient.core.readers import MessageBlock
 from mqclient.core.runtime import new_uuid
 from mqclient.core.session import Session
 from mqclient.errors import QueueExistsError
-from mqclient.jms.subscriptions import subscription_queue
 from mqclient.wire.packets import READ_BYTES_MAX, START_OLDEST, ReaderRange, ReaderState
 from mqspark.connection import Connection
 from mqspark.errors import BadOptionError, MqsparkError
@@ -195,6 +194,9 @@ class Broker(Connection):
 
         Raises :class:`BadOptionError` when it belongs to another topic, or has another selector than one that is asked for.
         """
+        # The package of JMS imports Twisted, which takes a quarter of the time that a process of Spark needs to begin here.
+        from mqclient.jms.subscriptions import subscription_queue
+
         name = subscription_queue(None, subscription, durable=True)
         found = self.queue_query(name)
         if not found.exists:

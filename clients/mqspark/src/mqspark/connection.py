@@ -73,13 +73,18 @@ class Connection:
             )
         return found
 
+    @property
+    def alive(self) -> bool:
+        """Is the connection there, as far as this side can know without asking?"""
+        self._runtime.pump(0)
+        return self._session is not None and not self._session.closed
+
     def members(self) -> list[Node]:
         """The brokers of the cluster as this one knows them now, in the order of their node ids.
 
         When this one is away, any other that it knew tells.
         """
-        self._runtime.pump(0)
-        if self._session is None or self._session.closed:
+        if not self.alive:
             limit = self._options.reconnect_timeout
             self._live(self._runtime.now() + limit / 1000, limit, self._seen)
         assert self._locator is not None and self._factory is not None

@@ -26,6 +26,7 @@ from mqclient.wire.message import KEY_LARGE_COMPRESSED, CoreMessage, encode_mess
 from mqclient.wire.packets import ReaderRange, ReaderState
 from mqspark.broker import Broker
 from mqspark.errors import BadOptionError
+from mqspark.nodes import Node
 from mqspark.options import Options
 
 log: Final = logging.getLogger(__name__)
@@ -69,6 +70,13 @@ class PlainBroker:
     @property
     def node_id(self) -> str:
         return self.broker.node_id
+
+    @property
+    def alive(self) -> bool:
+        return self.broker.alive
+
+    def members(self) -> list[Node]:
+        return self.broker.members()
 
     def queue_query(self, queue: str) -> QueueQueryResult:
         return self.broker.queue_query(queue)

@@ -24,6 +24,7 @@ class Cluster:
         self._options = options
         self._entry: Broker | None = None
         self._brokers: dict[str, Reading] = {}
+        self._seen: set[str] = set()
         self.nodes: dict[str, Node] = {}
         """The members when :meth:`look` was called last, and those that were there before."""
         self.away: dict[str, str] = {}
@@ -31,24 +32,61 @@ class Cluster:
         self._queues: dict[str, tuple[str, ...]] = {}
 
     def look(self) -> None:
-        """Find the members as they are now.  Raises BrokerUnreachableError when there is none."""
-        if self._entry is None:
-            self._entry = connect(self._options)
-        members = self._entry.members()
+        """Find the members as they are now, from any of those that are known or that the URL names.
+
+        Raises BrokerUnreachableError when none can be reached, LoginError.
+        """
+        members = self._members()
         self.nodes.update({node.node_id: node for node in members})
         present = {node.node_id for node in members}
         self.away = {node: "it is not in the topology" for node in self.nodes if node not in present}
 
-    def broker(self, node_id: str) -> Reading:
-        """The connection to a node; to one without readers with what takes their place.  Raises BrokerUnreachableError, BadOptionError."""
+    def _members(self) -> list[Node]:
+        entries = [self._entry] if self._entry is not None else []
+        for broker in (*entries, *self._brokers.values()):
+            if broker.alive:
+                return broker.members()
+        if self._entry is not None:
+            self._entry.close()
+            self._entry = None
+        try:
+            self._entry = connect(self._options)
+        except BrokerUnreachableError:
+            # What the URL names is away; others may still be there.
+            for node_id in sorted(self.nodes):
+                try:
+                    return self.broker(node_id).members()
+                except BrokerUnreachableError:
+                    continue
+            raise
+        return self._entry.members()
+
+    def broker(self, node_id: str, *, patient: bool | None = None) -> Reading:
+        """The connection to a node; to one without readers with what takes their place.
+
+        ``patient``: wait for the node as long as a running query may, which is what a query does for its only node.  Raises
+        BrokerUnreachableError, BadOptionError.
+        """
         found = self._brokers.get(node_id)
+        if found is not None and not found.alive:
+            self.forget(node_id)
+            found = None
         if found is None:
             node = self.nodes.get(node_id)
             if node is None:
                 raise BrokerUnreachableError(f"node {node_id} is not in the topology of the cluster; its messages wait until it is back")
-            broker = connect(self._options, node, patient=False)
-            found = self._brokers[node_id] = broker if broker.has_readers else PlainBroker(broker, self._options)
+            known = node_id in self._seen
+            broker = connect(self._options, node, patient=known and len(self.nodes) == 1 if patient is None else patient)
+            self._seen.add(node_id)
+            found = self._brokers[node_id] = self._reading(broker)
         return found
+
+    def _reading(self, broker: Broker) -> Reading:
+        try:
+            return broker if broker.has_readers else PlainBroker(broker, self._options)
+        except BaseException:
+            broker.close()
+            raise
 
     def each(self, do: Callable[[str, Reading], None]) -> None:
         """Call ``do(node id, broker)`` for every node that is there; one that cannot be reached is noted in ``away``.

@@ -26,9 +26,10 @@ from pyspark.sql.streaming.listener import (
 )
 
 from mqspark.checkpoints import Checkpoint
-from mqspark.errors import BrokerUnreachableError, MqsparkError
+from mqspark.errors import BrokerUnreachableError, MqsparkError, PermissionDeniedError, ReaderMissingError
 from mqspark.offsets import OLDEST, Offset
 from mqspark.options import Options, Use
+from mqspark.plain_source import PlainBroker
 from mqspark.queues import Cluster, Reading
 
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ class Settled:
 def settle_checkpoint(path: str, options: Options, *, dry_run: bool = False, spark: SparkSession | None = None) -> list[Settled]:
     """Settle everything up to the last batch that the query of a checkpoint has committed; with ``dry_run`` only say what that would be.
 
-    For a query that does not run: one that does is fenced by this, and fails before it settles or hands out anything else.  ``path`` is a
-    folder, or a URL of a file system of Arrow, or with ``spark`` of Hadoop.  A node that is away is named in the answer with the reason.
+    ``path`` is a folder, or a URL of a file system of Arrow, or with ``spark`` of Hadoop.  A node that is away is named in the answer with
+    the reason.  A user who may not manage the broker has to open the reader for this: a query that runs is fenced then, and fails before it
+    settles or hands out anything else.
 
     Raises BadOptionError when there is no checkpoint, MqsparkError when it cannot be read, BrokerUnreachableError when no node is there.
     """
@@ -91,13 +93,28 @@ def _settle_queue(broker: Reading, queue: str, reader: str, position: int, dry_r
         return 0
     if dry_run:
         return broker.survey(queue, OLDEST, until=position).messages
-    state = broker.open_reader(queue, reader, position)
-    until = min(position, state.reserved)
-    if until <= state.settled:
+    epoch, settled, reserved = _state(broker, queue, reader, position)
+    until = min(position, reserved)
+    if until <= settled:
         return 0
-    messages = broker.survey(queue, state.settled, until=until).messages
-    broker.settle(queue, reader, state.epoch, until)
+    messages = broker.survey(queue, settled, until=until).messages
+    broker.settle(queue, reader, epoch, until)
     return messages
+
+
+def _state(broker: Reading, queue: str, reader: str, position: int) -> tuple[int, int, int]:
+    """(epoch, settled, reserved) of a reader: without opening it, if the user may manage the broker."""
+    if not isinstance(broker, PlainBroker):
+        try:
+            rows = json.loads(broker.manage("broker", "listReaders", queue, repeat=True))
+            row = next(each for each in rows if each["name"] == reader)
+            return row["epoch"], row["settled"], row["reserved"]
+        except StopIteration:
+            raise ReaderMissingError(f"queue {queue} has no reader {reader}: it was removed") from None
+        except PermissionDeniedError as error:
+            log.info("%s; opening the reader instead", error)
+    state = broker.open_reader(queue, reader, position)
+    return state.epoch, state.settled, state.reserved
 
 
 def install(spark: SparkSession, options: Mapping[str, str]) -> SettlingListener:

@@ -159,7 +159,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for node_id, queue, stop in until:
             known = until.begins.get(node_id, {}).get(queue, begin.get(node_id, queue))
             try:
-                broker = self._cluster.broker(node_id)
+                broker = self._cluster.broker(node_id, patient=True)
                 lane = readers.open(broker, node_id, queue, known)
                 partitions += self._cut(readers, broker, lane, readers.begin(lane, known), stop)
             except BrokerUnreachableError:
