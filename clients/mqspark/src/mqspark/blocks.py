@@ -25,7 +25,7 @@ from mqspark.columns import CORRUPT, TYPE_NAMES, check_schema
 from mqspark.errors import MessageFormatError
 from mqspark.headers import Headers
 from mqspark.json_bodies import check_json_schema, parse_bodies
-from mqspark.ranges import Ints, Mask, Source, binary_array, binary_parts, fixed_rows, spread, to_utf8, with_validity
+from mqspark.ranges import Ints, Mask, Source, binary_array, binary_parts, fixed_rows, spread, string_array, to_utf8, with_validity
 from mqspark.tables import Tables
 from mqspark.variants import variant_map
 
@@ -44,7 +44,7 @@ _LARGE: Final = 1
 """The kind of a message in a block whose body has to be fetched."""
 _KEY_COMPRESSED: Final = wire.KEY_LARGE_COMPRESSED.encode("utf-16-le")[:-1]
 """Without the zero at its end: every second byte of a text is one, and finding the key would take twenty times as long."""
-_TYPES: Final = pa.array([TYPE_NAMES.get(number, str(number)) for number in range(256)], pa.string())
+_TYPES: Final = string_array([TYPE_NAMES.get(number, str(number)) for number in range(256)])
 _KNOWN_TYPES: Final = np.isin(np.arange(256), list(TYPE_NAMES))
 _HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 _WITH_BODY: Final = {"body", "text", "map_body", CORRUPT.name}

@@ -106,6 +106,12 @@ def binary_array(offsets: Ints, data: npt.NDArray[np.uint8] | bytes, kind: pa.Da
     return pa.Array.from_buffers(kind, len(offsets) - 1, [bits, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)])
 
 
+def string_array(texts: list[str]) -> pa.Array:
+    """A string array, made without ``pyarrow.array``, whose first call imports pandas: too much for a process that only plans."""
+    raw = [text.encode() for text in texts]
+    return binary_array(np.cumsum([0, *map(len, raw)]).astype(np.int64), b"".join(raw), pa.string())
+
+
 def fixed_rows(matrix: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
     """The rows of a matrix of bytes as an array of binaries or strings."""
     count, width = matrix.shape
