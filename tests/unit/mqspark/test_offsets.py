@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -54,6 +54,8 @@ class PartsTests(SynchronousTestCase):
         self.assertEqual(parts_of(10**9, 1, 1), PARTS_MAX)
         self.assertEqual(parts_of(10**9, 1, 100), 100)
 
+    @settings(max_examples=500)
+    @example(3, [1, 1, 4])
     @given(st.integers(1, 1000), st.lists(st.integers(0, 500), min_size=1, max_size=6))
     def test_shares(self, total: int, amounts: list[int]) -> None:
         found = share(total, amounts)

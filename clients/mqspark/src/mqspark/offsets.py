@@ -12,6 +12,7 @@ laid out like ``nodes``, says where queues begin that no earlier offset of the q
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -118,14 +119,19 @@ PARTS_MAX: Final = 64
 
 
 def share(total: int, amounts: list[int]) -> list[int]:
-    """``total`` shared out in proportion to ``amounts``, at most the amount to each; small ones get one at least while there is some."""
-    everything = sum(amounts)
-    if everything <= total:
+    """``total`` shared out in proportion to ``amounts``, at most the amount to each, and one at least while there is some."""
+    if sum(amounts) <= total:
         return list(amounts)
-    shares = [min(amount, total * amount // everything) for amount in amounts]
+    shares = [min(amount, 1) for amount in amounts]
     left = total - sum(shares)
-    for number in sorted(range(len(amounts)), key=lambda number: shares[number]):
-        more = min(left, 1 if shares[number] == 0 else amounts[number] - shares[number], amounts[number] - shares[number])
-        shares[number] += more
-        left -= more
-    return shares
+    if left < 0:
+        firsts = itertools.accumulate(shares)
+        return [each if first <= total else 0 for each, first in zip(shares, firsts, strict=True)]
+    rests = [amount - each for amount, each in zip(amounts, shares, strict=True)]
+    more = [left * rest // sum(rests) for rest in rests]
+    left -= sum(more)
+    for number, rest in enumerate(rests):
+        if left and more[number] < rest:
+            more[number] += 1
+            left -= 1
+    return [each + further for each, further in zip(shares, more, strict=True)]
