@@ -131,20 +131,31 @@ def test_two_queries_with_one_reader(spark: SparkSession, broker: MqbrokerProces
     assert set(written(spark, tmp_path / "first")) | set(written(spark, tmp_path / "second")) == set(range(20))
 
 
-def test_a_subscription_of_a_topic_on_every_node(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_subscription_on_every_node_and_a_node_that_goes_and_returns(spark: SparkSession, tmp_path: Path) -> None:
     brokers = new_cluster(tmp_path)
     for each in brokers:
         each.start()
     try:
         frame = stream(spark, brokers[0].url, topic="stream.news", subscription="spark", selector="number >= 0")
-        query = available(into(frame, tmp_path))
+        available(into(frame, tmp_path))
         for number, each in enumerate(brokers):
             send_numbered(each.url, "topic://stream.news", 100, first=number * 100)
         available(into(frame, tmp_path))
         assert written(spark, tmp_path) == list(range(200))
         assert [message_count(each.url, "spark") for each in brokers] == [0, 0]
+        brokers[1].stop()
+        send_numbered(brokers[0].url, "topic://stream.news", 50, first=200)
+        available(into(frame, tmp_path))
+        assert written(spark, tmp_path) == list(range(250))
+        brokers[1].start()
+        send_numbered(brokers[1].url, "topic://stream.news", 50, first=250)
+        query = available(into(frame, tmp_path))
+        assert written(spark, tmp_path) == list(range(300))
+        assert [message_count(each.url, "spark") for each in brokers] == [0, 0]
         progress = query.lastProgress
-        assert progress is not None and json.loads(progress.sources[0].latestOffset)["notSettled"] == 0
+        assert progress is not None
+        report = json.loads(progress.sources[0].latestOffset)
+        assert (report["notSettled"], sorted(queues["spark"] for queues in report["messages"].values())) == (50, [0, 50])
     finally:
         for each in brokers:
             each.stop()

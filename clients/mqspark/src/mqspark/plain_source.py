@@ -133,9 +133,11 @@ class PlainBroker:
         known = self._known.get(queue, {})
         wanted = {each for each, position in known.items() if position <= until}
         if wanted:
-            doing = f"settling messages of queue {queue}"
-            self._run(lambda session: _consume(session, queue, wanted), doing, auto_commit_acks=False)
+            self._take(queue, wanted)
             self._known[queue] = {each: position for each, position in known.items() if each not in wanted}
+
+    def _take(self, queue: str, wanted: set[int]) -> None:
+        self._run(lambda session: _consume(session, queue, wanted), f"settling messages of queue {queue}", auto_commit_acks=False)
 
     def _range(self, queue: str, after: int, until: int, messages: int, size: int) -> tuple[ReaderRange, list[int]]:
         after = max(after, 0)
