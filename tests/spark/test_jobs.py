@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import re
 import shlex
 import threading
 import time
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,16 +19,17 @@ import pytest
 
 from mqspark.errors import BadOptionError
 from mqspark.jobs import JobError
-from mqspark.jobs.archive import ArchivePlan, archive, make_diverts, plan_archive
+from mqspark.jobs.archive import archive, make_diverts, plan_archive
 from mqspark.jobs.archives import open_archive, selected, with_added_columns
 from mqspark.jobs.brokers import Brokers
 from mqspark.jobs.command import invoke
-from mqspark.jobs.deadletters import dead_letters, grouped, propose, retry, source_options
+from mqspark.jobs.deadletters import Retried, dead_letters, grouped, propose, retry, retry_one, source_options
 from mqspark.jobs.folder import Folder
 from mqspark.jobs.replay import FOLDER, Replay, pacer, replay
 from mqspark.jobs.replay_plan import Lane, Targets
 from mqspark.jobs.stats import stats
 from mqspark.options import Use
+from tests.interop.artemis import ArtemisBroker
 from tests.spark.support import PASSWORD, ROOT, USER, MqbrokerProcess, context, login, message_count, received_numbers, send_numbered
 
 if TYPE_CHECKING:
@@ -176,32 +179,6 @@ def test_files_beside_an_archive_are_whole_or_not_there(spark: SparkSession, tmp
 # --- with a broker
 
 
-def archived(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path, queue: str, count: int) -> tuple[str, ArchivePlan]:
-    """``count`` numbered messages of ``queue``, in an archive."""
-    send_numbered(broker.url, queue, count, properties=lambda number: {"customer": f"c{number % 3}"})
-    to = str(tmp_path / "archive")
-    plan = plan_archive(login(broker.url), to, queues=[queue])
-    done = archive(spark, plan)
-    assert (done.messages, message_count(broker.url, queue)) == (count, 0)
-    return to, plan
-
-
-def test_archive_statistics_and_replay_agree(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
-    to, _ = archived(spark, broker, tmp_path, "jobs.round", 3000)
-    found = stats(spark, to, producer="customer")
-    assert found.total.messages == 3000 and found.total.to_archive is not None
-    assert {name: group.messages for name, group in found.producers.items()} == {"c0": 1000, "c1": 1000, "c2": 1000}
-
-    request = Replay(archive=to, mapping={"jobs.*": "again.*"}, where="properties['number']::bigint >= 1000")
-    targets = Smaller(Brokers(login(broker.url)), 2000)
-    done = replay(spark, request, login(broker.url), targets)
-    assert (done.sent, done.skipped, len(done.plan.rounds)) == (2000, 0, 2)
-    assert received_numbers(broker.url, "again.round", 2001, 1000) == list(range(1000, 3000))
-    once_more = replay(spark, request, login(broker.url), targets)
-    assert (once_more.sent, once_more.skipped) == (0, 2)
-    assert message_count(broker.url, "again.round") == 0
-
-
 class Smaller:
     """The targets as they are, but with a cache that makes several rounds."""
 
@@ -217,28 +194,34 @@ class Smaller:
         return self._brokers.node_ids()
 
 
-def test_a_replay_that_was_interrupted_doubles_nothing(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
-    """Its last round was sent, and the job died before it could note that."""
-    to, _ = archived(spark, broker, tmp_path, "jobs.cut", 600)
-    request = Replay(archive=to, mapping={"jobs.cut": "again.cut"}, id="friday", new_timestamps=True)
-    targets: Targets = Smaller(Brokers(login(broker.url)), 600)
+def test_archive_statistics_and_replay_agree(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
+    """And a replay whose last round was sent, but not noted before the job died, doubles nothing."""
+    send_numbered(broker.url, "jobs.round", 3000, properties=lambda number: {"customer": f"c{number % 3}"})
+    to = str(tmp_path / "archive")
+    assert archive(spark, plan_archive(login(broker.url), to, queues=["jobs.round"])).messages == 3000
+    assert message_count(broker.url, "jobs.round") == 0
+
+    found = stats(spark, to, producer="customer")
+    assert found.total.messages == 3000 and found.total.to_archive is not None
+    assert {name: group.messages for name, group in found.producers.items()} == {"c0": 1000, "c1": 1000, "c2": 1000}
+
     began = time.time() * 1000
-    replay(spark, request, login(broker.url), targets)
+    mapping, where = {"jobs.*": "again.*"}, "properties['number']::bigint >= 1000"
+    request = Replay(archive=to, mapping=mapping, where=where, new_timestamps=True, id="friday")
+    targets: Targets = Smaller(Brokers(login(broker.url)), 2000)
+    done = replay(spark, request, login(broker.url), targets)
+    assert (done.sent, done.skipped, len(done.plan.rounds)) == (2000, 0, 2)
     folder = Folder(spark, f"{to}/{FOLDER}/friday")
     assert folder.names() == ["done-2", "plan.json"]
     folder.remove("done-2")
     folder.write("done-1", "")
-    done = replay(
-        spark,
-        Replay(archive=to, mapping={"jobs.cut": "again.cut"}, id="friday", new_timestamps=True, rate=5000),
-        login(broker.url),
-        targets,
-    )
-    assert (done.skipped, done.sent) == (1, 300)
+    done = replay(spark, replace(request, rate=50_000.0), login(broker.url), targets)
+    assert (done.sent, done.skipped) == (1000, 1)
+    done = replay(spark, request, login(broker.url), targets)
+    assert (done.sent, done.skipped) == (0, 2)
     with context(broker.url) as session:
-        first = next(iter(session.create_browser(session.create_queue("again.cut"))))
-        assert first.timestamp >= began
-    assert received_numbers(broker.url, "again.cut", 601, 1000) == list(range(600))
+        assert next(iter(session.create_browser(session.create_queue("again.round")))).timestamp >= began
+    assert received_numbers(broker.url, "again.round", 2001, 1000) == list(range(1000, 3000))
     with pytest.raises(JobError, match="the id friday is that of another replay"):
         replay(spark, Replay(archive=to, id="friday"), login(broker.url), targets)
 
@@ -276,6 +259,22 @@ class Stopping:
     def reached(self, done: int, total: int | None = None) -> None:
         if done >= self._goal:
             self._stop.set()
+
+
+def test_diverts_and_retries_of_a_real_artemis(artemis: ArtemisBroker) -> None:
+    brokers = Brokers(login(artemis.url))
+    assert (len(make_diverts(brokers, ["jobs.news"])), make_diverts(brokers, ["jobs.news"])) == (1, [])
+    send_numbered(artemis.url, "jobs.news", 5)
+    assert [one.messages for one in brokers.waiting(["jobs.news", "archive.jobs.news", "jobs.none"])] == [5, 5, None]
+    make_dead(artemis.url, "jobs.dead", 3)
+    for broker in brokers.each():
+        waiting = json.loads(broker.manage("queue.DLQ", "listMessagesAsJSON", ""))
+        first = next(one["messageID"] for one in waiting if one["_AMQ_ORIG_QUEUE"] == "jobs.dead")
+        result = Retried()
+        retry_one(broker, "DLQ", first, result)
+        retry_one(broker, "DLQ", first, result)
+        assert (result.done, result.gone, result.failed) == (1, 1, [])
+    assert message_count(artemis.url, "jobs.dead") == 1
 
 
 def make_dead(url: str, queue: str, count: int) -> None:
