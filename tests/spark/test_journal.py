@@ -66,8 +66,12 @@ def test_the_folder_of_a_killed_broker_has_what_it_recovers(spark: SparkSession,
     assert received_numbers(own.url, "deep.orders", 300) == list(range(300))
     own.kill()
     frame = journal(spark, own)
-    assert numbers(frame, "orders") == list(range(700, 3_001))
-    assert numbers(frame, "deep.orders") == list(range(300, 2_000))
+    left = {queue: numbers(frame, queue) for queue in ("orders", "deep.orders")}
+    # The last acknowledgements may not have reached the disk: then these messages come again.
+    assert left["orders"] == list(range(left["orders"][0], 3_001))
+    assert left["deep.orders"] == list(range(left["deep.orders"][0], 2_000))
+    assert left["orders"][0] <= 700
+    assert left["deep.orders"][0] <= 300
     paged_now = {row.paged: row["count"] for row in frame.where("queue = 'deep.orders'").groupBy("paged").count().collect()}
     assert paged_now[True] > 1_000
     assert [row.size for row in frame.where("queue = 'orders'").selectExpr("max(length(body)) size").collect()] == [500_000]
@@ -76,10 +80,10 @@ def test_the_folder_of_a_killed_broker_has_what_it_recovers(spark: SparkSession,
     assert journal(spark, own, "records").where("record = 'message'").count() >= 5_001 - 1_000
     own.start()
     assert {queue: message_count(own.url, queue) for queue in counts} == counts
-    assert received_numbers(own.url, "deep.orders", 1_700) == list(range(300, 2_000))
+    assert received_numbers(own.url, "deep.orders", len(left["deep.orders"])) == left["deep.orders"]
     with context(own.url) as session:
         browsed = list(session.create_browser(session.create_queue("orders")))
-        assert [message.get_long_property(NUMBER) for message in browsed] == list(range(700, 3_001))
+        assert [message.get_long_property(NUMBER) for message in browsed] == left["orders"]
         assert isinstance(browsed[-1], BytesMessage)
 
 
