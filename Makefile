@@ -1,7 +1,7 @@
 # make run    a broker on tcp://127.0.0.1:61616, from a fresh clone; CONFIG=config/cluster-symmetric: three of them
 # make test   everything that CI runs
 # make spark-example   orders that Spark turns into totals, with a broker of its own; needs Java 17
-# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster | simulate SEEDS=n | simulate-cluster SEEDS=n | soak MINUTES=n ROUNDS=n | clean
+# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster | simulate SEEDS=n | simulate-cluster SEEDS=n | soak MINUTES=n ROUNDS=n SPARK_ROUNDS=n | clean
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
@@ -10,6 +10,7 @@ CONFIG ?= config/standalone/broker.xml
 MINUTES ?= 5
 SEEDS ?= 1000
 ROUNDS ?= 500
+SPARK_ROUNDS ?= 30
 
 BIN := $(VENV)/bin
 PY := $(BIN)/python
@@ -52,7 +53,7 @@ simulate-cluster: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.simulation --cluster --seeds $(SEEDS)
 
 soak: $(VENV)/.test-extras
-	@$(FROM_SOURCE) $(PY) -m tests.soak --minutes $(MINUTES) --rounds $(ROUNDS)
+	@$(FROM_SOURCE) $(PY) -m tests.soak --minutes $(MINUTES) --rounds $(ROUNDS) --spark-rounds $(SPARK_ROUNDS)
 
 spark-example: $(VENV)/.spark-extras
 	@exec $(PY) examples/spark/orders.py

@@ -1,4 +1,4 @@
-"""`make soak MINUTES=n ROUNDS=n`: rounds of kill -9, then everything mixed for n minutes; a report, and its verdict as exit status."""
+"""`make soak MINUTES=n ROUNDS=n SPARK_ROUNDS=n`: rounds of failures, then everything mixed for n minutes; a report and a verdict."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.soak.report import Part, Report
-from tests.soak.run import MixedRun, kill_rounds, say
+from tests.soak.run import MixedRun, kill_rounds, say, spark_rounds
 from tests.soak.watch import Trend
+from tests.spark.support import java_missing
 
 REPORT_FOLDER = Path(__file__).resolve().parents[2] / "soak-report"
 
@@ -20,14 +21,23 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0, help="of the mixed run (default %(default)s; 0: none)")
     parser.add_argument("--rounds", type=int, default=500, help="rounds of kill before it (default %(default)s; 0: none)")
+    parser.add_argument(
+        "--spark-rounds",
+        type=int,
+        metavar="N",
+        help="rounds of each kind of failure around Spark (default %(default)s; 0: none)",
+        default=30,
+    )
     parser.add_argument("--seed", type=int, help="repeats the moments of kills and cuts")
     parser.add_argument(
         "--report", type=Path, default=REPORT_FOLDER, metavar="DIR", help="for report.txt and report.json (default %(default)s)"
     )
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the broker's folder and the logs of the clients here")
     options = parser.parse_args(arguments)
+    if options.spark_rounds and (missing := java_missing()):
+        parser.error(f"the rounds of Spark: {missing}; --spark-rounds 0 leaves them out")
     seed = options.seed if options.seed is not None else random.getrandbits(32)
-    say(f"seed {seed}; about {options.rounds * 2.5 / 60 + options.minutes:.0f} minutes")
+    say(f"seed {seed}; about {options.rounds * 2.5 / 60 + options.spark_rounds * 45 / 60 + options.minutes:.0f} minutes")
     parts: list[Part] = []
     trends: list[Trend] = []
     judged = 0.0
@@ -36,6 +46,8 @@ def main(arguments: Sequence[str]) -> int:
         folder = options.keep or Path(temporary)
         if options.rounds:
             parts.append(kill_rounds(folder / "rounds", options.rounds, random.Random(seed)))
+        if options.spark_rounds:
+            parts += spark_rounds(folder / "spark", options.spark_rounds, random.Random(seed + 2))
         if options.minutes:
             mixed = MixedRun(folder / "mixed", options.minutes * 60, random.Random(seed + 1))
             mixed.run()

@@ -1,4 +1,4 @@
-"""The parts of a soak run: rounds of kill; then the mixed load, first with kills, then with a broker that lives on and is watched."""
+"""The parts of a soak run: rounds of kill, and of failures around Spark; then the mixed load, with kills first, and watched at the end."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tests.interop.processes import ProcessFailed
 from tests.soak.report import Part
 from tests.soak.verdict import judge_activity, judge_mixed
 from tests.soak.watch import Trend, Watch, folder_mib, process_sample
+from tests.spark.failures.rounds import Outcome as SparkOutcome
+from tests.spark.failures.rounds import Rounds
 
 KILLED_SHARE = 0.3
 """Share of the mixed run in which the broker is killed; in the rest it lives on, so that growth can be seen."""
@@ -55,7 +57,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def guarded(name: str, work: Callable[[], Outcome]) -> Part:
+def guarded(name: str, work: Callable[[], Outcome | SparkOutcome]) -> Part:
     """A part whose failure is a problem of the report, not the end of the run."""
     begin = time.monotonic()
     try:
@@ -74,6 +76,27 @@ def kill_rounds(folder: Path, rounds: int, rng: random.Random) -> Part:
 
     broker = MqbrokerProcess(folder / "broker")
     return guarded("rounds of kill", lambda: run_rounds(broker, folder, rounds, rng, progress))
+
+
+def spark_rounds(folder: Path, rounds: int, rng: random.Random) -> list[Part]:
+    """So many rounds of each kind of failure around Spark's queries; needs Java and PySpark."""
+
+    def progress(kind: str, number: int, of: int) -> None:
+        if number % 5 == 0 or number == of:
+            say(f"{kind}: {number} of {of}")
+
+    begin = time.monotonic()
+    parts = []
+    try:
+        with Rounds(folder / "cut", rng, proxied=True, progress=progress) as run:
+            parts.append(guarded("Spark: failed tasks", lambda: run.failing_tasks(rounds)))
+            parts.append(guarded("Spark: cut connections", lambda: run.cut_connections(rounds)))
+        with Rounds(folder / "killed", rng, progress=progress) as run:
+            parts.append(guarded("Spark: killed brokers", lambda: run.killed_brokers(rounds)))
+            parts.append(guarded("Spark: killed drivers", lambda: run.killed_drivers(rounds)))
+    except (ProcessFailed, OSError) as error:
+        parts.append(Part("Spark", time.monotonic() - begin, problems=[f"{type(error).__name__}: {error}"]))
+    return parts
 
 
 class MixedRun:
