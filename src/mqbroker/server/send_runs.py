@@ -1,10 +1,10 @@
 """Plain messages in a row: the fast way for what a chunk of bytes brings from a busy producer.
 
 A message is *plain* when nothing about it needs a decision of its own: its address exists, was checked for this session before, and routes
-every message to the same queues, or to the same queue of another broker; it has no duplicate id, schedule or other property for the
-broker but its routing type.  Plain messages that follow each other are stored as one batch, and become visible, are counted and answered
-together.  Everything else goes through :meth:`mqbroker.server.sends.SessionSends.send`, one by one, and nobody can tell the difference
-but by the time it takes.
+every message to the same queues, or to the same queue of another broker; it has no schedule or other property for the broker but its
+routing type, and behind that a duplicate id only if it is new.  Plain messages that follow each other are stored as one batch, with their
+duplicate ids if each has one and all are of one length, and become visible, are counted and answered together.  Everything else goes
+through :meth:`mqbroker.server.sends.SessionSends.send`, one by one, and nobody can tell the difference but by the time it takes.
 
 Slightly longer than other modules: the one loop over all messages reads what the objects beside it have found out.
 """
@@ -20,13 +20,15 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqbroker.server.arrival_runs import ArrivalRuns
 from mqbroker.server.plain_addresses import plain_address
+from mqbroker.server.property_looks import DUPLICATE_ID, INTERNAL, NO_ID, id_behind, look_through
+from mqbroker.server.run_ids import RunIds
 from mqclient.errors import MalformedPacketError, MQError
 from mqclient.wire.frames import HEADER_SIZE
 from mqclient.wire.hot import VERSION_CORRELATION, send_trailer_size
-from mqclient.wire.message import HEADERS_SIZE_MIN, KEY_CID, KEY_ROUTING_TYPE
+from mqclient.wire.message import HEADERS_SIZE_MIN
 from mqclient.wire.packets import NullResponse, SessionSend
 from mqclient.wire.primitives import decode_utf_16
-from mqclient.wire.properties import BYTE, BYTES, STRING, bytes_property, check_block, check_entries, walk, with_property
+from mqclient.wire.properties import BYTES, STRING, bytes_property, check_block, check_entries, walk, with_property
 
 if TYPE_CHECKING:
     from mqbroker.messaging.address import Address
@@ -48,10 +50,6 @@ _unpack_fixed = struct.Struct(">bBqqb").unpack_from
 _unpack_trailer = struct.Struct(">Bq").unpack_from
 _pack_answer = _ANSWER.pack
 _ANSWER_LENGTH = _ANSWER.size - 4
-_INTERNAL = "_AMQ_".encode("utf-16-le")
-"""How the names of properties begin that are meant for the broker."""
-_CID = KEY_CID.encode("utf-16-le")
-_ROUTING_TYPE = KEY_ROUTING_TYPE.encode("utf-16-le")
 _NOTHING_KNOWN = b"\xff"
 """Begins no property block."""
 
@@ -62,8 +60,8 @@ class _Plain:
     ``raw`` are its bytes in a message, ``routed`` those of the property block up to the routing type, as they were in the last message that
     was looked through, and ``left`` the number of entries behind them.  A block of ``size`` bytes that begins with ``known`` and has each
     of ``fixed`` (place, bytes) in it differs from one that was looked through in the values of the client alone: there is nothing to find
-    out.  ``entry`` is the property that says to which queue of another broker they go.  With a ``rotation`` each goes to the queue whose
-    turn it is.
+    out, and its duplicate id is at ``id_at``; that of the block that was looked through last is at ``found_id``.  ``entry`` is the property
+    that says to which queue of another broker they go.  With a ``rotation`` each goes to the queue whose turn it is.
     """
 
     __slots__ = (
@@ -71,6 +69,8 @@ class _Plain:
         "durable_ids",
         "entry",
         "fixed",
+        "found_id",
+        "id_at",
         "known",
         "left",
         "queues",
@@ -95,6 +95,7 @@ class _Plain:
         self.left = 0
         self.size = self.seen = -1
         self.fixed: list[tuple[int, bytes]] = []
+        self.id_at = self.found_id = NO_ID
         self.rotation: _Turns | None = None
 
     def differs(self, data: bytes, start: int) -> bool:
@@ -107,12 +108,17 @@ class _Plain:
     def look(self, data: bytes, start: int, end: int) -> bool:
         """Look through the property block: is it one of a plain message, and can all of it be decoded?"""
         routed = self.routed
-        if not data.startswith(routed, start) or data.find(_INTERNAL, start + len(routed), end) >= 0:
-            found = _look_through(data, start, end)
-            if found is None or found[1] != self.routing_type:
-                return False
-            self.routed, _, entries = found
-            self.left = _unpack_i32(data, start + 1)[0] - entries if self.routed else 0
+        place = NO_ID
+        if not data.startswith(routed, start) or data.find(INTERNAL, start + len(routed), end) >= 0:
+            behind = id_behind(data, start + len(routed), end) if data.startswith(routed, start) else None
+            if behind is not None:
+                place = behind
+            else:
+                found = look_through(data, start, end)
+                if found is None or found.routing_type != self.routing_type:
+                    return False
+                self.routed, place = found.routed, found.id_at
+                self.left = _unpack_i32(data, start + 1)[0] - found.entries if self.routed else 0
         try:
             if self.routed:
                 check_entries(data, start + len(self.routed), end, self.left)
@@ -123,6 +129,7 @@ class _Plain:
         if self.seen == end - start:
             self._learn(data, start, end)
         self.seen = end - start
+        self.found_id = NO_ID if place is NO_ID else (place[0] - start, place[1] - start)
         return True
 
     def _learn(self, data: bytes, start: int, end: int) -> None:
@@ -130,8 +137,11 @@ class _Plain:
         pieces = []
         position = start
         own = start + len(self.routed)
-        for _, _, kind, value_start, value_end in walk(data, start, end):
+        self.id_at = NO_ID
+        for key_start, key_end, kind, value_start, value_end in walk(data, start, end):
             if value_end > own:
+                if data[key_start:key_end] == DUPLICATE_ID:
+                    self.id_at = value_start + 4 - start, value_end - start
                 stays = value_start + 4 if kind in (STRING, BYTES) else value_start
                 pieces.append((position - start, data[position:stays]))
                 position = value_end
@@ -207,7 +217,8 @@ class SendRuns:
         turns = plain.rotation
         forwards = entry is not None or turns is not None
         chosen: list[int] = []
-        run_durable = -1
+        ids = RunIds(self._core, name, not self._session.auto_commit_sends)
+        layout_id, run_durable, with_ids = plain.id_at, -1, False
         for at in range(index, len(frames)):
             data = frames[at]
             size = len(data)
@@ -223,15 +234,20 @@ class SendRuns:
             properties = fixed + 19
             if end - properties > PROPERTIES_CHECKED_FROM:
                 break
+            id_at = layout_id
             if (
                 end - properties != block_size
                 or not data.startswith(known, properties)
-                or data.find(_INTERNAL, properties + known_size, end) >= 0
+                or (id_at is NO_ID and data.find(INTERNAL, properties + known_size, end) >= 0)
                 or (fixed_bytes and plain.differs(data, properties))
             ):
                 if not plain.look(data, properties, end):
                     break  # the other way says what is wrong with it, if anything is
                 known, known_size, block_size, fixed_bytes = plain.known, len(plain.known), plain.size, plain.fixed
+                layout_id, id_at = plain.id_at, plain.found_id
+            has_id = id_at is not NO_ID
+            if (has_id or with_ids) and (turns is not None or not ids.fits(data, properties, id_at, bool(messages))):
+                break
             if durable != run_durable:
                 if messages:
                     break  # what needs no disk does not wait for what comes after it
@@ -239,9 +255,14 @@ class SendRuns:
             if memory.full or memory.paging is not None:
                 break
             try:
+                if has_id:
+                    ids.reserve()
                 message_id = next_id()
             except MQError:
                 break  # the other way tells the client
+            if has_id:
+                ids.take()
+                with_ids = True
             flag, correlation_id = _unpack_trailer(data, end)
             buffer = b"".join((data[HEADER_SIZE:headers], _pack_i64(message_id), data[headers + 8 : end]))
             if forwards:
@@ -260,7 +281,7 @@ class SendRuns:
         if messages and turns is not None:
             self._finish_turns(plain, messages, [turns.queues[number] for number in chosen], answers, sizes)
         elif messages:
-            self._finish(plain, messages, answers, sizes, grown)
+            self._finish(plain, messages, answers, sizes, grown, ids)
         else:
             return self._arrivals.take(frames, index)
         return index + len(messages)
@@ -271,7 +292,9 @@ class SendRuns:
         self._last = None
         self._arrivals.forget()
 
-    def _finish(self, plain: _Plain, messages: list[Message], answers: list[bytes | None], sizes: list[int], grown: int) -> None:
+    def _finish(
+        self, plain: _Plain, messages: list[Message], answers: list[bytes | None], sizes: list[int], grown: int, ids: RunIds
+    ) -> None:
         """Store the messages of a run, which have ``grown`` by so many bytes; what follows from it happens in its order."""
         session = self._session
         count = len(messages)
@@ -283,13 +306,18 @@ class SendRuns:
         if not session.auto_commit_sends:
             for message in messages:
                 session.transaction.add_send(message, [Reference(message, queue) for queue in queues])
+            ids.join(session.transaction)
             session.context.run(0, session.finish_run, answers, sizes)
             return
         core = self._core
         ticket = 0
-        if plain.durable_ids and messages[0].durable:
+        durable = bool(plain.durable_ids) and messages[0].durable
+        if durable or ids:
             batch = core.store.begin()
-            batch.add_messages(messages, plain.durable_ids)
+            if durable:
+                batch.add_messages(messages, plain.durable_ids)
+            if ids:
+                ids.store(batch)
             ticket = core.store.commit(batch)
             if not core.options.journal_sync_non_transactional:
                 ticket = 0
@@ -362,8 +390,8 @@ class SendRuns:
         if plain is None:
             if end - fixed > PROPERTIES_CHECKED_FROM:
                 return None
-            found = _look_through(data, fixed + (36 if data[fixed] == 1 else 20), end)
-            plain = None if found is None else self._resolve(raw, found[1])
+            found = look_through(data, fixed + (36 if data[fixed] == 1 else 20), end)
+            plain = None if found is None else self._resolve(raw, found.routing_type)
             if plain is None:
                 return None
             if len(self._plains) >= PLAINS_MAX:
@@ -393,24 +421,3 @@ class SendRuns:
         if rotation is not None:
             plain.rotation = _Turns(rotation)
         return plain
-
-
-def _look_through(data: bytes, start: int, end: int) -> tuple[bytes, int | None, int] | None:
-    """(the block up to the routing type, that type, entries up to there) of properties that a plain message can have, else None."""
-    if data.find(_INTERNAL, start, end) < 0:
-        return b"", None, 0
-    entries = 0
-    try:
-        for key_start, key_end, kind, value_start, value_end in walk(data, start, end):
-            entries += 1
-            key = data[key_start:key_end]
-            if key == _ROUTING_TYPE:
-                value = data[value_start]
-                if kind != BYTE or value > 1 or data.find(_INTERNAL, value_end, end) >= 0:
-                    return None
-                return data[start:value_end], value, entries
-            if key != _CID and key.startswith(_INTERNAL):
-                return None
-    except MalformedPacketError:
-        pass
-    return None
