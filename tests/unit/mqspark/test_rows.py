@@ -205,6 +205,15 @@ class PropertyTests(RowsTestCase):
         self.assertEqual(messages[1].properties, {**group, "_AMQ_DUPL_ID": (STRING, "q/1")})
         self.assertEqual(messages[2].properties, {"_AMQ_ROUTING_TYPE": (BYTE, 0), "a": (STRING, "z"), "_AMQ_DUPL_ID": (STRING, "q/2")})
 
+    def test_a_struct(self) -> None:
+        kind = pa.struct([("price", pa.float64()), ("name", pa.string()), ("_AMQ_DUPL_ID", pa.string())])
+        column = pa.array([{"price": 1.5, "name": "x", "_AMQ_DUPL_ID": "y"}, {"price": None, "name": "z"}, None], kind)
+        first, second, third = self.encoded({"properties": column}, id_prefix="q/")
+        self.assertEqual(first.properties, {"price": (DOUBLE, 1.5), "name": (STRING, "x"), "_AMQ_DUPL_ID": (STRING, "q/0")})
+        self.assertEqual(set(second.properties), {"name", "_AMQ_DUPL_ID"})
+        self.assertEqual(set(third.properties), {"_AMQ_DUPL_ID"})
+        self.assertIn("expected a map", self.refused({"properties": pa.array([{"day": None}], pa.struct([("day", pa.date32())]))}))
+
     def test_ids_are_numbers_of_rows(self) -> None:
         for first in (0, 95, 999_990):
             messages = self.encoded({"text": pa.array(["a"] * 12)}, first=first, id_prefix="q/7/0/")

@@ -98,6 +98,8 @@ def _accepts(kind: Any, name: str) -> bool:
         return bool(pa.types.is_integer(kind))
     if name == "durable":
         return bool(pa.types.is_boolean(kind))
+    if name == "properties" and pa.types.is_struct(kind):
+        return all(cells.can_be_value(field.type) for field in kind)
     return bool(pa.types.is_map(kind) and is_text(kind.key_type) and cells.can_be_value(kind.item_type))
 
 
@@ -116,7 +118,7 @@ _EXPECTED: Final = {
     "priority": "an int from 0 to 9",
     "durable": "a boolean",
     "map_body": "a map with strings as keys",
-    "properties": "a map with strings as keys",
+    "properties": "a map with strings as keys, or a struct",
 }
 """The columns that a row may have, and their types."""
 
@@ -309,12 +311,20 @@ class RowEncoder:
             counts += present
         properties = self._column(batch, "properties")
         if properties is not None:
-            pieces, present = cells.map_entries(properties, "properties", self._reserved)
-            runs.append(pieces)
-            counts += present
+            for pieces, present in self._properties(properties):
+                runs.append(pieces)
+                counts += present
         if count and (counts == counts[0]).all():
             return [cells.head(int(counts[0])) + self._static, *runs]
         return [list(map(cells.head, counts.tolist())), self._static, *runs]
+
+    def _properties(self, column: Any) -> Iterator[tuple[Pieces, Any]]:
+        if pa.types.is_map(column.type):
+            yield cells.map_entries(column, "properties", self._reserved)
+            return
+        for at, field in enumerate(column.type):
+            if field.name not in self._reserved:
+                yield cells.entries(pc.struct_field(column, at), f"properties.{field.name}", cells.key(field.name))
 
     def _single(self, batch: Any) -> Iterator[tuple[int, bytes]]:
         for name, text in _PROPERTIES.items():
