@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mqspark.branches import NodeBranches
-from mqspark.broker import connect
+from mqspark.broker import connect, nodes
 from mqspark.options import Options, Use
 from tests.spark.failing_sink import DRIVER_POINTS, TASK_POINTS, TRANSACTION_POINTS, FailingDataSource
 from tests.spark.support import (
@@ -59,9 +59,13 @@ def messages(url: str, destination: str, count: int) -> list[Any]:
         return [consumer.receive(5_000) for _ in range(count)]
 
 
+def sink_options(url: str) -> Options:
+    return Options.parse({**login(url), "queue": "x"}, Use.WRITE)
+
+
 def in_doubt(url: str) -> int:
     """How many branches of the sink are prepared and not decided."""
-    with connect(Options.parse({**login(url), "queue": "x"}, Use.WRITE)) as broker:
+    with connect(sink_options(url)) as broker:
         return len(NodeBranches(broker).in_doubt())
 
 
@@ -219,10 +223,58 @@ def test_a_broker_that_is_killed(session: SparkSession, mortal_broker: MqbrokerP
     assert sorted(received_numbers(mortal_broker.url, "sink.killed", count + 1, 500)) == list(range(count))
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cluster(session: SparkSession, cluster: list[MqbrokerProcess], mode: str) -> None:
+    """Tasks take the nodes in turn, and what fails is done again on the same one."""
+    url, queue = cluster[0].url, f"sink.cluster.{mode}"
+    deadline = time.monotonic() + 60
+    while len(nodes(sink_options(url))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    write(numbers(session, 40, 4), url, queue=queue, exactlyOnce=mode, unknownColumns="properties")
+    found = [sorted(received_numbers(each.url, queue, 21, 500)) for each in cluster]
+    halves = [[*range(10), *range(20, 30)], [*range(10, 20), *range(30, 40)]]
+    assert sorted(found) == halves
+    assert [in_doubt(each.url) for each in cluster] == [0, 0]
+
+
+def test_a_driver_that_fails_with_a_cluster(session: SparkSession, cluster: list[MqbrokerProcess], tmp_path: Path) -> None:
+    """Branches on two nodes follow one decision."""
+    files = Files(session, tmp_path)
+    count = files.add(len(TRANSACTION_POINTS))
+    queue = "sink.cluster.driver"
+    chosen = {"queue": queue, "exactlyOnce": "transactions", "failAt": "driver", "failFolder": tmp_path}
+    for point in TRANSACTION_POINTS:
+        with pytest.raises(Exception, match=f"PlannedFailure: {point}"):
+            start(files.stream(), cluster[0].url, tmp_path / "checkpoint", "mqbroker-failing", **chosen).awaitTermination()
+    start(files.stream(), cluster[0].url, tmp_path / "checkpoint", "mqbroker-failing", **chosen).awaitTermination()
+    found = [number for each in cluster for number in received_numbers(each.url, queue, count + 1, 500)]
+    assert sorted(found) == list(range(count))
+    assert [in_doubt(each.url) for each in cluster] == [0, 0]
+
+
+def test_what_was_read_can_be_written(session: SparkSession, broker: MqbrokerProcess) -> None:
+    """Every column of the source is one of the sink, with the types of its values."""
+    with context(broker.url) as opened:
+        producer = opened.create_producer()
+        message = opened.create_map_message()
+        message.set_int("count", 3)
+        message.set_string("name", "n")
+        message.set_double_property("price", 1.5)
+        message.correlation_id = "c"
+        for body, producer.priority in ((message, 8), ("text", 1)):
+            producer.send(opened.create_queue("sink.read"), body)
+    write(
+        session.read.format("mqbroker").options(**login(broker.url)).option("queue", "sink.read").load(), broker.url, queue="sink.written"
+    )
+    first, second = messages(broker.url, "sink.written", 2)
+    assert (first.get_int("count"), first.get_string("name"), first.properties["price"]) == (3, "n", 1.5)
+    assert (first.correlation_id, first.priority, second.text, second.priority) == ("c", 8, "text", 1)
+
+
 # --- bad input
 
 
-def refused(rows: DataFrame, options: dict[str, object], *words: str, seconds: float = 60.0) -> None:
+def refused(rows: DataFrame, options: dict[str, object], *words: str, seconds: float = 300.0) -> None:
     """The write fails soon, and says why."""
     began = time.monotonic()
     with pytest.raises(Exception) as caught:

@@ -196,6 +196,8 @@ class _Task:
         self._options = options
         self._broker = broker
         self._target = target
+        if target is not None:
+            resolve(options, broker)  # the driver has seen to it on the first node only
         self._branch: BranchTask | None = None
         self._xid: Any = None
         self._sender: Sender | None = None
@@ -207,7 +209,7 @@ class _Task:
 
     def send(self, encoded: EncodedRows) -> None:
         if self._target is not None:
-            self.budget.spend({self._target.address: len(encoded)})
+            self.budget.spend({self._target.address: len(encoded)}, checked=True)
         else:
             self.budget.spend(Counter(encoded.addresses))
         if self._sender is None:
