@@ -103,8 +103,12 @@ class Rows:
     def add(self, values: dict[str, Any], record: MessageRecord | None = None, count: int = 0, body: int | None = None) -> None:
         """One more row; ``body`` is an open file with the body of a large message, which is closed with the batch."""
         for name in self._names:
-            if name not in MESSAGE_COLUMNS or name in values or name in self._own:
-                self._own.setdefault(name, [None] * self._count).append(values.get(name))
+            own = self._own.get(name)
+            if own is None:
+                if name in MESSAGE_COLUMNS and values.get(name) is None:
+                    continue
+                own = self._own[name] = [None] * self._count
+            own.append(values.get(name))
         if record is not None:
             self._messages.append((self._count, record, count))
             self._bytes += len(record.buffer)
@@ -181,8 +185,6 @@ class Rows:
 
 def _first_of(own: list[Any], array: pa.Array, kind: pa.DataType) -> pa.Array:
     """``own`` where it is not None, else ``array``."""
-    if all(value is None for value in own):
-        return array
     return pc.coalesce(pa.array(own, kind), array)
 
 
