@@ -43,6 +43,7 @@ from tests.unit.mqspark.test_blocks import converter
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 USER_ID = bytes(range(16))
+KEYS = ["JMSCorrelationID", "JMSReplyTo", "_AMQ_GROUP_ID"]
 IDS = ["a", "b'c", "", "A", "é", "a%b_!", "ab\ud800", "7", "7.0", "true"]
 NUMBERS = [0, 1, 3, 4, 5, 9]
 TIMES = [0, 1, 999, 1000, 1001, 1_700_000_000_000, 2**63 - 1, -1, -(2**63)]
@@ -64,19 +65,28 @@ messages = st.builds(
     priority=st.sampled_from(NUMBERS),
     timestamp=st.sampled_from(TIMES),
     expiration=st.sampled_from(TIMES),
-    properties=st.dictionaries(st.sampled_from(["JMSCorrelationID", "JMSReplyTo", "_AMQ_GROUP_ID"]), texts_or_else),
+    properties=st.dictionaries(st.sampled_from(KEYS), texts_or_else),
 )
-moments = st.sampled_from([0, 1, 999, 999_000, 1_000_000, 1_000_500, 1_001_000, -1, -1000, 1_700_000_000_000_000]).map(
-    lambda micros: EPOCH + datetime.timedelta(microseconds=micros)
-) | st.sampled_from(
-    [
-        datetime.datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=datetime.UTC),
-        datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC),
-        datetime.datetime(1, 1, 1, tzinfo=datetime.UTC),
-        datetime.datetime(9999, 12, 31, 23, 59, 59, 998_000, tzinfo=datetime.UTC),
-    ]
-)
-ids = st.sampled_from([*(each for each in IDS if "\ud800" not in each), "ab�", "ID:" + user_id_text(USER_ID)])
+MICROS = [0, 1, 999, 999_000, 1_000_000, 1_000_500, 1_001_000, -1, -1000, -500, 1_700_000_000_000_000]
+MOMENTS = [
+    *(EPOCH + datetime.timedelta(microseconds=micros) for micros in MICROS),
+    datetime.datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=datetime.UTC),
+    datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC),
+    datetime.datetime(1, 1, 1, tzinfo=datetime.UTC),
+    datetime.datetime(9999, 12, 31, 23, 59, 59, 998_000, tzinfo=datetime.UTC),
+]
+moments = st.sampled_from(MOMENTS)
+TEXTS = [*(each for each in IDS if "\ud800" not in each), "ab�", "ID:" + user_id_text(USER_ID)]
+VALUES: dict[str, list[Any]] = {
+    **dict.fromkeys(("address", "user_id", "correlation_id", "reply_to", "group_id", "type"), TEXTS),
+    **dict.fromkeys(("timestamp", "expiration"), MOMENTS),
+    "priority": [-1, *NUMBERS],
+    "durable": [True, False],
+    "message_id": [1000, 1001, 1002],
+    "queue": ["orders", "others"],
+    "node_id": ["node-1", "node-2"],
+}
+ids = st.sampled_from(TEXTS)
 COLUMNS: dict[str, st.SearchStrategy[Any]] = {
     "address": ids,
     "user_id": ids,
@@ -153,7 +163,7 @@ def row_of(message: CoreMessage) -> dict[str, Any]:
 
 
 class AgreementTests(SynchronousTestCase):
-    @settings(max_examples=600, deadline=None)
+    @settings(max_examples=200, deadline=None)
     @given(messages, st.lists(filters(), min_size=1, max_size=3))
     def test_both_sides_agree(self, message: CoreMessage, given_filters: list[Filter]) -> None:
         row = row_of(message)
@@ -169,6 +179,49 @@ class AgreementTests(SynchronousTestCase):
             and pushed.includes(row["node_id"], row["queue"])
         )
         self.assertEqual(found, expected, f"{taken} as {pushed}")
+
+    def test_every_filter_on_one_column_agrees_on_every_message(self) -> None:
+        """All kinds of filters with all values above, each against messages that have every value of its column."""
+        rows = [(Message.of(message), row_of(message)) for message in every_message()]
+        pushed_filters = 0
+        for condition in every_filter():
+            pushed = Pushed()
+            if list(pushed.push([condition])):
+                continue
+            pushed_filters += 1
+            selector = parse_filter(pushed.selector(None))
+            for message, row in rows:
+                found = (
+                    (selector is None or selector.matches(message))
+                    and pushed.after < row["message_id"] <= pushed.until
+                    and pushed.includes(row["node_id"], row["queue"])
+                )
+                self.assertEqual(found, holds(condition, row) is True, f"{condition} as {pushed} on {row}")
+        self.assertGreater(pushed_filters, 400)
+
+
+def every_message() -> list[CoreMessage]:
+    """For each property every kind of value, for each header every value."""
+    entries: list[TypedValue] = [(types.STRING, each) for each in IDS]
+    entries += [(types.INT, 7), (types.NULL, None), (types.BYTES, b"a"), (types.CHAR, 97), (types.BOOLEAN, True), (types.DOUBLE, 7.0)]
+    found = [CoreMessage(address="a", properties=dict.fromkeys(KEYS, entry)) for entry in entries]
+    found += [CoreMessage(address=each) for each in IDS]
+    found += [CoreMessage(address="a", priority=each, durable=bool(each & 1)) for each in NUMBERS]
+    found += [CoreMessage(address="a", timestamp=each, expiration=each) for each in TIMES]
+    return [*found, CoreMessage(address="a", user_id=USER_ID)]
+
+
+def every_filter() -> list[Filter]:
+    found: list[Filter] = []
+    for column, values in VALUES.items():
+        path = (column,)
+        found += [IsNotNull(path), IsNull(path), In(path, tuple(values[:3])), EqualNullSafe(path, None)]
+        for value in values:
+            kinds: tuple[Any, ...] = (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
+            found += [kind(path, value) for kind in kinds]
+            if isinstance(value, str):
+                found += [kind(path, value) for kind in (StringStartsWith, StringEndsWith, StringContains)]
+    return found + [Not(each) for each in found]
 
 
 class WhatIsPushedTests(SynchronousTestCase):
