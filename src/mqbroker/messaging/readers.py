@@ -280,6 +280,9 @@ class Readers:
         log = self._log(queue)
 
         def stable() -> None:
+            if not log.readers:
+                # What others took out before is not missing in a range that is only found now.
+                log.index.floor = 0
             reached = min(until, log.index.bound) if until >= 0 else log.index.bound
             self._core.steps.start(measure(log, after, reached, limits), measured)
 

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
-from mqclient.wire.properties import INT, LONG
+from mqclient.wire.properties import INT, LONG, STRING
 from tests.unit.readers.support import Client, messages
 from tests.unit.server.support import World
 
@@ -367,6 +367,20 @@ class OthersTests(ReaderCase):
         self.assertEqual(self.world.store.entries("setting"), [])
         self.world.clock.advance(200)
         self.assertIsNone(self.world.queue("q").log)
+
+    def test_what_is_lost_to_a_survey_was_there_when_it_was_made(self) -> None:
+        self.publish(b"1")
+        self.publish(b"2", properties={"taken": (STRING, "yes")})
+        self.publish(b"3")
+        survey = Client(self.world.session(), reader=None)
+        before = survey.reserve(0)
+        consumer = self.world.session()
+        consumer.consume(filter="taken = 'yes'")
+        self.assertEqual(consumer.bodies(), [b"2"])
+        self.assertTrue(survey.call(wire.ReaderRead("q", 0, before.until, 1000, None)).lost)
+        after = survey.reserve(0)
+        answer = survey.call(wire.ReaderRead("q", 0, after.until, 1000, None))
+        self.assertEqual((answer.lost, answer.count), (False, 2))
 
     def test_bad_requests_are_refused(self) -> None:
         self.assertIn("does not exist", self.client.refused(wire.ReaderOpen("none", "r", -1)))
