@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 SMALL_FILES = Additions(
     name="journal",
-    core="<journal-file-size>100K</journal-file-size><journal-compact-min-files>3</journal-compact-min-files>"
+    core="<journal-file-size>500K</journal-file-size><journal-compact-min-files>3</journal-compact-min-files>"
     "<journal-compact-percentage>60</journal-compact-percentage>",
-    address_settings=paged("deep.#", max_size_bytes=1 << 16, page_size_bytes=1 << 15),
+    address_settings=paged("deep.#", max_size_bytes=1 << 17, page_size_bytes=1 << 17),
 )
 
 
@@ -122,7 +122,7 @@ def test_a_broker_under_load_is_read_without_errors(spark: SparkSession, own: Mq
     for worker in workers:
         worker.start()
     try:
-        for _ in range(5):
+        for _ in range(3):
             assert numbers(journal(spark, own), "steady") == list(range(500))
             assert journal(spark, own, "records").where("record = 'message'").count() > 500
     finally:
@@ -148,9 +148,11 @@ def test_what_is_wrong_is_one_sentence(spark: SparkSession, own: MqbrokerProcess
     assert "did you mean table?" in error(path=str(own.folder), tabel="records")
     send_numbered(own.url, "cut", 2_000, body=lambda number: "x" * 300)
     own.kill()
-    first, *_ = sorted((own.folder / "data" / "journal").glob("*.mqj"))
+    text = ("x" * 100).encode("utf-16-le")
+    closed = sorted((own.folder / "data" / "journal").glob("*.mqj"))[:-1]
+    first = next(path for path in closed if text in path.read_bytes())
     data = bytearray(first.read_bytes())
-    data[5_000] ^= 1
+    data[data.index(text)] ^= 1
     first.write_bytes(data)
     message = error(journal(spark, own))
     assert f"{first} is damaged at offset" in message

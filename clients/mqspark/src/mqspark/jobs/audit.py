@@ -137,7 +137,7 @@ def audit(spark: SparkSession, plan: AuditPlan, *, progress: Progress | None = N
         for frame in kept:
             frame.count()
         progress.step("Reading archives")
-        frames = kept + [_rows(open_archive(spark, path), plan, ARCHIVE) for path in plan.archives]
+        frames = kept + [_rows(open_archive(spark, path), plan, f"{ARCHIVE} {path}") for path in plan.archives]
         if plan.reference is not None:
             frames.append(_rows(open_archive(spark, plan.reference), plan, REFERENCE))
         rows = reduce(lambda left, right: left.union(right), frames).persist()
@@ -159,7 +159,9 @@ def audit(spark: SparkSession, plan: AuditPlan, *, progress: Progress | None = N
 
 
 def _queues(spark: SparkSession, plan: AuditPlan) -> DataFrame:
-    return spark.read.format("mqbroker").options(**plan.options).option("columns", ",".join(_COLUMNS)).load()
+    # What is consumed while it is read has gone on its way: that is no failure of the audit.
+    options = {"failOnDataLoss": "false", **plan.options, "columns": ",".join(_COLUMNS)}
+    return spark.read.format("mqbroker").options(**options).load()
 
 
 def _journal(spark: SparkSession, path: str) -> DataFrame:
