@@ -19,7 +19,8 @@ positions = st.dictionaries(
 class OffsetTests(SynchronousTestCase):
     @given(st.text(), positions, positions)
     def test_what_is_written_is_read(self, reader: str, nodes: dict[str, dict[str, int]], begins: dict[str, dict[str, int]]) -> None:
-        offset = Offset(reader, nodes, begins)
+        parts = {node: {queue: [max(end, 0)] for queue, end in queues.items()} for node, queues in nodes.items()}
+        offset = Offset(reader, nodes, begins, parts)
         self.assertEqual(Offset.parse(json.loads(json.dumps(offset.as_json()))), offset)
 
     def test_equal_offsets_have_equal_texts(self) -> None:
@@ -31,6 +32,9 @@ class OffsetTests(SynchronousTestCase):
         for found in (None, [], {}, {"nodes": []}, {"nodes": {"a": 1}}, {"nodes": {"a": {"q": True}}}, {"nodes": {}, "reader": 1}):
             with self.assertRaisesRegex(MqsparkError, "of the checkpoint cannot be read"):
                 Offset.parse(found)
+        for parts in ([], {"a": 1}, {"a": {"q": 5}}, {"a": {"q": []}}, {"a": {"q": [5, 5]}}, {"a": {"q": ["x"]}}):
+            with self.assertRaisesRegex(MqsparkError, "of the checkpoint cannot be read"):
+                Offset.parse({"nodes": {}, "parts": parts})
         for text in ("{", '{"nodes":{"a":{"q":-2}}}', '{"version":3,"nodes":{}}'):
             with self.assertRaisesRegex(BadOptionError, "the option endingOffsets=.*expected"):
                 Offset.from_option(text, "endingOffsets")

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import LongType, StructType
 
 from mqclient.wire.message import CoreMessage
+from mqclient.wire.packets import ReaderRange
 from mqspark import queues, reading
 from mqspark.errors import (
     BadOptionError,
@@ -32,7 +33,7 @@ from mqspark.errors import (
 )
 from mqspark.options import Options, Use
 from mqspark.stream_reader import StreamReader
-from tests.unit.mqspark.fakes import FakeCluster, FakeQueue
+from tests.unit.mqspark.fakes import FakeBroker, FakeCluster, FakeQueue
 
 SCHEMA = StructType().add("message_id", LongType())
 
@@ -203,6 +204,29 @@ class BatchesTests(StreamTestCase):
         partitions = reader.partitions(start, end)
         self.assertEqual(len(partitions), 4)
         self.assertEqual(sum(batch.num_rows for each in partitions for batch in reader.read(each)), 10)
+
+    def test_a_repeated_batch_has_the_tasks_that_it_had(self) -> None:
+        """A sink knows repeated rows by their task: neither another option nor another cut of the broker may change what a task reads."""
+        self.send(10)
+        options = {"minPartitions": "4", "readerName": "r"}
+        reader = self.reader(**options)
+        start = Engine.json(reader.initialOffset())
+        end = Engine.json(reader.latestOffset(start, ReadAllAvailable()))
+
+        def ranges(reader: StreamReader) -> list[tuple[int, int]]:
+            return [(each.after, each.until) for each in reader.partitions(start, end)]  # type: ignore[attr-defined]
+
+        first = ranges(reader)
+        self.assertEqual(len(first), 4)
+        self.assertEqual(ranges(self.reader(**options | {"minPartitions": "3"})), first)
+        survey = FakeBroker.survey
+
+        def other(broker: FakeBroker, queue: str, after: int, **limits: int) -> ReaderRange:
+            found = survey(broker, queue, after, **limits | {"parts": 1})
+            return ReaderRange(found.after, found.until, found.messages, found.bytes, found.oldest, (2, 5, 9, found.until))
+
+        self.patch(FakeBroker, "survey", other)
+        self.assertEqual(ranges(self.reader(**options)), first)
 
 
 class LimitTests(StreamTestCase):

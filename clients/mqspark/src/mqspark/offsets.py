@@ -8,6 +8,8 @@ A position is the id of the last message that was read: reading goes on behind i
 again, so a position stays what it is, whatever is sent or removed.  -1 is "before the oldest message".  ``reader`` is the name of the
 reader on the broker; a query that was given none makes one up when it begins, and finds it in its own checkpoint from then on.  ``begins``,
 laid out like ``nodes``, says where queues begin that no earlier offset of the query names: Spark does not write down where a query begins.
+``parts`` says, instead of one position, where each task's part of the batch ends that leads to this offset: a sink tells repeated rows by
+their task, so a repeated batch is cut as it was before, whatever options and broker have become meanwhile.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mqspark.errors import BadOptionError, MqsparkError
+
+T = TypeVar("T")
 
 VERSION: Final = 1
 OLDEST: Final = -1
@@ -35,6 +39,7 @@ class Offset:
     reader: str = ""
     nodes: dict[str, dict[str, int]] = field(default_factory=dict)
     begins: dict[str, dict[str, int]] = field(default_factory=dict)
+    parts: dict[str, dict[str, list[int]]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, found: object) -> Offset:
@@ -63,12 +68,16 @@ class Offset:
         reader = found.get("reader", "")
         if not isinstance(reader, str):
             raise ValueError("'reader' is no name")
-        return cls(reader, _positions(found["nodes"]), _positions(found.get("begins", {})))
+        return cls(reader, _positions(found["nodes"]), _positions(found.get("begins", {})), _parts(found.get("parts", {})))
 
     def as_json(self) -> dict[str, Any]:
         """Equal offsets give equal texts, whatever order they were filled in: Spark compares the texts."""
         found = {"version": VERSION, "reader": self.reader, "nodes": _sorted(self.nodes)}
-        return {**found, "begins": _sorted(self.begins)} if self.begins else found
+        if self.begins:
+            found["begins"] = _sorted(self.begins)
+        if self.parts:
+            found["parts"] = _sorted(self.parts)
+        return found
 
     def get(self, node: str, queue: str) -> int | None:
         """The position; None when the offset does not know the queue on this node."""
@@ -94,7 +103,22 @@ def _positions(found: object) -> dict[str, dict[str, int]]:
     return nodes
 
 
-def _sorted(nodes: Positions) -> dict[str, dict[str, int]]:
+def _parts(found: object) -> dict[str, dict[str, list[int]]]:
+    nodes: dict[str, dict[str, list[int]]] = {}
+    if not isinstance(found, dict):
+        raise ValueError("parts is no object of nodes")
+    for node, queues in found.items():
+        if not isinstance(queues, dict):
+            raise ValueError(f"node {node} has no object of queues in parts")
+        for queue, ends in queues.items():
+            good = isinstance(ends, list) and ends and all(type(end) is int and 0 <= end <= POSITION_MAX for end in ends)
+            if not good or any(end <= before for before, end in itertools.pairwise(ends)):
+                raise ValueError(f"the parts of queue {queue} on node {node} are no ascending message ids")
+        nodes[node] = dict(queues)
+    return nodes
+
+
+def _sorted(nodes: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]]:
     return {node: dict(sorted(queues.items())) for node, queues in sorted(nodes.items())}
 
 

@@ -31,6 +31,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from mqclient.wire.packets import ReaderRange
 from mqspark.errors import BadOptionError, BrokerUnreachableError
 from mqspark.offsets import OLDEST, PARTS_MAX, Offset, parts_of, share, split
 from mqspark.options import Options
@@ -133,11 +134,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cluster.check_queues()
         ends = self._hand_out(readers, offers, limit)
         following = Offset(readers.name, {node: dict(queues) for node, queues in position.nodes.items()})
-        for (node_id, queue), (after, until) in ends.items():
-            if until > after:
-                following.nodes.setdefault(node_id, {})[queue] = until
+        for (node_id, queue), found in ends.items():
+            if found.until > found.after:
+                following.nodes.setdefault(node_id, {})[queue] = found.until
+                following.parts.setdefault(node_id, {})[queue] = self._ends(found)
                 if self._first or position.get(node_id, queue) is None:
-                    following.begins.setdefault(node_id, {})[queue] = after
+                    following.begins.setdefault(node_id, {})[queue] = found.after
         self._report(readers, offers, following)
         return start if following.nodes == position.nodes else following.as_json()
 
@@ -161,7 +163,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             try:
                 broker = self._cluster.broker(node_id, patient=True)
                 lane = readers.open(broker, node_id, queue, known)
-                partitions += self._cut(readers, broker, lane, readers.begin(lane, known), stop)
+                partitions += self._cut(readers, broker, lane, readers.begin(lane, known), stop, until.parts.get(node_id, {}).get(queue))
             except BrokerUnreachableError:
                 self._cluster.forget(node_id)
                 if known is None or stop > known:
@@ -223,8 +225,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = readers.look(broker, node_id, queue)
         return known if known is not None else self._begins.setdefault((node_id, queue), begin)
 
-    def _hand_out(self, readers: Readers, offers: list[tuple[Reading, Lane, int]], limit: ReadLimit) -> dict[Place, tuple[int, int]]:
-        """Place to (after, until)."""
+    def _hand_out(self, readers: Readers, offers: list[tuple[Reading, Lane, int]], limit: ReadLimit) -> dict[Place, ReaderRange]:
         messages, size = self._limits(limit)
         chosen = []
         for broker, lane, after in offers:
@@ -240,13 +241,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             counts = [NO_LIMIT] * len(found) if messages == NO_LIMIT else share(messages, [each.messages for each in found])
             sizes = [NO_LIMIT] * len(found) if size == NO_LIMIT else share(size, [each.bytes for each in found])
             shares = list(zip(counts, sizes, strict=True))
-        ends: dict[Place, tuple[int, int]] = {}
+        ends: dict[Place, ReaderRange] = {}
         total = 0
         for (broker, lane, after, target), (count, amount) in zip(chosen, shares, strict=True):
             if count == 0 or amount == 0:
                 continue
-            handed = readers.hand_out(broker, lane, after, target, count, amount)
-            ends[lane.node_id, lane.queue] = (after, handed.until)
+            handed = readers.hand_out(broker, lane, after, target, count, amount, parts=self._parts_max)
+            ends[lane.node_id, lane.queue] = handed
             total += handed.messages
         if isinstance(limit, ReadMinRows) and total < limit.min_rows and self._targets is None:
             return {}
@@ -272,11 +273,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return NO_LIMIT, limit.max_bytes
         return NO_LIMIT, NO_LIMIT
 
-    def _cut(self, readers: Readers, broker: Reading, lane: Lane, after: int, until: int) -> list[InputPartition]:
+    @property
+    def _parts_max(self) -> int:
+        return max(PARTS_MAX, self._options.min_partitions or 1)
+
+    def _ends(self, found: ReaderRange) -> list[int]:
+        """Where the tasks of a range end."""
+        ends = split(found.ends, parts_of(found.messages, found.bytes, self._options.min_partitions or 1))
+        return [*ends[:-1], found.until]
+
+    def _cut(self, readers: Readers, broker: Reading, lane: Lane, after: int, until: int, ends: list[int] | None) -> list[InputPartition]:
+        """``ends``: as they were written down; None by a version that did not."""
         if until <= after:
             return []
-        least = self._options.min_partitions or 1
-        found = readers.hand_out(broker, lane, after, until, parts=max(PARTS_MAX, least))
+        found = readers.hand_out(broker, lane, after, until, parts=self._parts_max if ends is None else 1)
         if not found.messages:
             data_loss(self._options, f"of queue {lane.queue} on node {lane.node_id} all messages between {after} and {until} are gone")
             return []
@@ -285,9 +295,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(broker, PlainBroker):
             ids = broker.handed_out(lane.queue, after, until)
             return [RangePartition(node, lane.queue, after, until, selector, plain=True, ids=ids)]
-        ends = split(found.ends, parts_of(found.messages, found.bytes, least))
+        ends = self._ends(found) if ends is None else [*ends]
         ends[-1] = until
-        return [RangePartition(node, lane.queue, begin, end, selector) for begin, end in zip([after, *ends], ends, strict=False)]
+        begins = [after, *(max(after, end) for end in ends[:-1])]
+        return [RangePartition(node, lane.queue, begin, end, selector) for begin, end in zip(begins, ends, strict=True)]
 
     def _report(self, readers: Readers, offers: list[tuple[Reading, Lane, int]], following: Offset) -> None:
         """``messages``: in the queues now, not settled by all readers; ``notSettled``: of them handed out by this query before.
@@ -300,5 +311,5 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             messages.setdefault(lane.node_id, {})[lane.queue] = broker.queue_query(lane.queue).message_count
             epochs.setdefault(lane.node_id, {})[lane.queue] = lane.epoch or 1
         counts = {"messages": messages, "notSettled": readers.unsettled(), "epochs": epochs}
-        self._reported = {**following.as_json(), **counts}
+        self._reported = {**Offset(following.reader, following.nodes).as_json(), **counts}
         log.info("handed out up to %s; messages in the queues: %s; of them not settled: %d", following.nodes, messages, readers.unsettled())
