@@ -235,6 +235,19 @@ class FinishTests(BranchesTestCase):
         self.assertRaises(MqsparkError, self.finish, Batch(QUERY, 0), mine, nodes)
         self.assertEqual(nodes["a"].committed, [])
 
+    def test_a_branch_that_is_gone_is_not_decided_for(self) -> None:
+        """To commit it would look as if it had been committed before, and its rows would be lost."""
+        nodes = {"a": FakeNode(), "b": FakeNode()}
+        batch = Batch(QUERY, 0)
+        mine = self.prepare(nodes, batch, 0)
+        nodes["b"].prepared.remove(mine[1].xid)
+        error = self.assertRaises(MqsparkError, self.finish, batch, mine, nodes)
+        self.assertIn("is not prepared any more on node b", str(error))
+        self.assertEqual((nodes["a"].decisions, nodes["a"].committed, nodes["b"].committed), ({}, [], []))
+        again = self.prepare(nodes, batch, 1)
+        self.assertTrue(self.finish(batch, again, nodes))
+        self.assertEqual(self.outcome(nodes), ({branch.xid for branch in again}, set()))
+
 
 class UndoTests(BranchesTestCase):
     def test_what_was_not_decided(self) -> None:

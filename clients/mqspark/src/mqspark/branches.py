@@ -312,6 +312,12 @@ def finish(batch: Batch, mine: Sequence[Branch], nodes: Mapping[str, NodeBranche
     if decided is None and not mine and not any(waiting.values()):
         return True
     if decided is None:
+        for branch in mine:
+            # Once decided for, a branch that is not there counts as committed.
+            if branch.xid not in waiting[branch.node_id]:
+                raise MqsparkError(
+                    f"a transaction of {batch} is not prepared any more on node {branch.node_id}: somebody has ended it; run it again"
+                )
         nodes[home].decide(batch, mine, now)
         decided = nodes[home].decision(batch)
         if decided is None:
