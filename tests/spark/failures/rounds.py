@@ -28,8 +28,10 @@ PACE_SECONDS = 0.005
 """Between two messages of a producer."""
 SECONDS_MAX = 240.0
 """For whatever has to happen; a machine may be busy with other work."""
-LOAD_SECONDS = (0.5, 3.0)
-"""Between two kills or cuts."""
+BATCHES = (0, 4)
+"""So many of all queries are committed between two kills or cuts, …"""
+MOMENT_SECONDS = (0.0, 1.5)
+"""… and then it takes so long."""
 CUTS = 4
 """In a round."""
 Progress = Callable[[str, int, int], None]
@@ -50,6 +52,8 @@ class Producer(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.sent = 0
         """Messages that are confirmed."""
+        self._under_way = False
+        """Is the next one perhaps with the broker, although it has not confirmed it?"""
         self._url = url
         self._go = threading.Event()
         self._idle = threading.Event()
@@ -76,7 +80,7 @@ class Producer(threading.Thread):
                 with context(f"{self._url}?callTimeout=5000") as session:
                     producer, target = session.create_producer(), session.create_queue(SOURCE)
                     while not self._over.is_set():
-                        if not self._go.is_set():
+                        if not self._go.is_set() and not self._under_way:
                             self._idle.set()
                             self._go.wait()
                             continue
@@ -84,8 +88,10 @@ class Producer(threading.Thread):
                         message.set_string_property("producer", self.name)
                         message.set_long_property("number", self.sent)
                         message.set_string_property("_AMQ_DUPL_ID", f"{self.name}-{self.sent}")
+                        self._under_way = True
                         producer.send(target, message)
                         self.sent += 1
+                        self._under_way = False
                         time.sleep(PACE_SECONDS)
             except (JMSException, MQError):
                 time.sleep(0.05)
@@ -145,7 +151,7 @@ class Rounds:
         """The pipeline is killed at a random moment, and started again."""
         with self._judged() as outcome:
             for number in range(count):
-                self._load()
+                self._moment()
                 self.kill_driver()
                 self._start_driver()
                 self._progress("killed drivers", number + 1, count)
@@ -156,7 +162,7 @@ class Rounds:
         """The broker is killed at a random moment, and started again on its port and data."""
         with self._judged() as outcome:
             for number in range(count):
-                self._load()
+                self._moment()
                 self._broker.kill()
                 self._broker.start()
                 self._progress("killed brokers", number + 1, count)
@@ -169,7 +175,7 @@ class Rounds:
         with self._judged() as outcome:
             for number in range(count):
                 for turn in range(CUTS):
-                    self._load()
+                    self._moment()
                     if turn % 2:
                         self._proxy.lose_replies()
                         time.sleep(self._rng.uniform(0.0, 0.3))
@@ -216,9 +222,17 @@ class Rounds:
 
     # --- the pipeline
 
-    def _load(self) -> None:
-        time.sleep(self._rng.uniform(*LOAD_SECONDS))
+    def _moment(self) -> None:
+        """Wait for a random moment in the work of the queries."""
+        goal = self._batches() + self._rng.randint(*BATCHES)
+        self._until(lambda: self._batches() >= goal, "batches are committed")
+        time.sleep(self._rng.uniform(*MOMENT_SECONDS))
         self._check()
+
+    def _batches(self) -> int:
+        """Committed ones, of all queries."""
+        folders = (self._folder / "pipeline" / "checkpoints").glob("*/commits")
+        return sum(max((int(path.name) for path in folder.glob("[0-9]*")), default=-1) + 1 for folder in folders)
 
     def _check(self) -> None:
         if self._driver is not None:
