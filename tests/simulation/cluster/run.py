@@ -271,6 +271,9 @@ class ClusterSimulation:
                     if not self._all_end([drain]):
                         return False
             self.world.run(1.0)
+            # What is due on one node may not be due yet on the node where it has moved: their clocks differ.
+            if not self._wait(SCHEDULED_MAX, self._nothing_scheduled, "scheduled messages never become due"):
+                return False
             if not any(queue.message_count for node in self.nodes for queue in node.messaging.core.queues.values()):
                 break
         for watcher in self.watchers:
