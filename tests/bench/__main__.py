@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import brokers, report
+from tests.bench import brokers, report, spark
 from tests.bench.amounts import Sizes
 from tests.bench.plots import write_pictures
-from tests.bench.results import Results, load_results, machine
+from tests.bench.results import Results, Run, load_results, machine
 from tests.bench.rows import TEN_MILLION, chosen, row_names
 from tests.bench.runner import Plan, Runner, clock, run_ten_million
+from tests.bench.spark_rows import PREFIX
 from tests.interop.artemis import distribution
 from tests.interop.maven import java_missing
 
@@ -40,6 +41,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="only this, long: ten million messages through a paged queue of mqbroker; joins the kept results",
     )
+    parser.add_argument("--spark", action="store_true", help="only the rows of Spark's source and sink; they join the kept results")
     parser.add_argument("--messages", type=int, default=MESSAGES_TEN_MILLION, help="how many --ten-million puts (default %(default)s)")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing: make the table from these results")
     parser.add_argument(
@@ -91,22 +93,44 @@ def with_ten_million(earlier: Results, count: int) -> Results:
     return replace(earlier, runs=[*(each for each in earlier.runs if each.row != TEN_MILLION), run])
 
 
+def with_spark(earlier: Results, rounds: int, sizes: spark.Sizes) -> Results:
+    """The rows of Spark instead of those that were there."""
+    runs: list[Run] = []
+
+    def note(run: Run) -> None:
+        runs.append(run)
+        told = run.error[:300] or ", ".join(f"{name} {value:,.0f}" for name, value in run.figures.items())
+        print(f"{run.round + 1}/{rounds} {run.row}: {told}", file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="mqbroker-bench-") as folder:
+        spark.measure(Path(folder), rounds, sizes, note)
+    return replace(earlier, runs=[*(each for each in earlier.runs if not each.row.startswith(PREFIX)), *runs])
+
+
 def main(arguments: Sequence[str]) -> int:
     options = parsed(arguments)
     command = " ".join(["python -m tests.bench", *arguments])
     if options.source is not None:
         results = load_results(options.source)
-    elif options.ten_million:
+    elif options.ten_million or options.spark:
         empty = Results(machine(), command, {"rounds": 0, "seconds": 0, "warm_load": 0, "warm_broker": 0}, [])
-        earlier = next((load_results(path) for path in (options.results, PUBLISHED) if path.exists()), empty)
-        results = with_ten_million(earlier, options.messages)
-        results.save(options.results)
+        kept = () if options.quick else (options.results, PUBLISHED)
+        results = next((load_results(path) for path in kept if path.exists()), empty)
+        if options.ten_million:
+            results = with_ten_million(results, options.messages)
+        if options.spark:
+            results = with_spark(results, 1 if options.quick else options.rounds, spark.QUICK if options.quick else spark.Sizes())
+        if not options.quick:
+            results.save(options.results)
     else:
         distribution()
         plan = plan_of(options)
         print(f"{len(plan.rows) + len(plan.amounts)} rows, about {clock(plan.estimate())} minutes", file=sys.stderr, flush=True)
         partial = options.quick or options.rows or options.broker
         results = measure(plan, command, None if partial and options.results == KEPT else options.results)
+        if not partial:
+            results = with_spark(results, options.rounds, spark.Sizes())
+            results.save(options.results)
     whole = options.source is not None or not (options.quick or options.rows or options.broker)
     if whole and not options.no_write:
         report.write_into(DOCUMENT, report.render(results, write_pictures(results.runs, PUBLISHED.parent)))

@@ -10,9 +10,15 @@ from pathlib import Path
 from tests.bench import rows
 from tests.bench.results import Results, Run
 from tests.bench.rows import FLOWS, TEN_MILLION, Row
+from tests.bench.spark_rows import spark_table
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 TEN_MILLION_MIB_MAX = 300.0
+SPARK_NOTE = (
+    "Driver, executor and broker share the processors; `python -m tests.bench --spark` measures this table alone. A source is a stream "
+    "that reads what is in a queue, with a reader of its own; a sink is a batch. Memory is the greatest that was seen of the broker, of "
+    "one Python worker, and of the virtual machine."
+)
 
 
 @dataclass(frozen=True)
@@ -191,6 +197,10 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
     parts.append(ten_million_lines(runs))
     parts.append(["### Figures"] if present(runs) else [])
     parts.append(figure_table(runs) if present(runs) else [])
+    about_spark = spark_table(runs)
+    parts.append(["### Spark"] if about_spark else [])
+    parts.append([SPARK_NOTE] if about_spark else [])
+    parts.append(about_spark)
     errors = error_lines(runs)
     parts.append([f"### Failed runs ({len(errors)})", "", *errors] if errors else [])
     return "\n\n".join("\n".join(part) for part in parts if part)

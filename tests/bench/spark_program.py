@@ -1,0 +1,122 @@
+"""``python -m tests.bench.spark_program CORES URL FOLDER MESSAGES DEEP``: sink and source of Spark, and its own ``rate`` source.
+
+Prints a line of JSON before each measurement (``{"begin": name}``) and after it (``{"end": name, "messages": …, "seconds": …}``), or
+``{"error": name, "text": …}``.  Each has run before with few messages, so that classes are loaded and workers started.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mqspark.broker import connect
+from mqspark.options import Options, Use
+from tests.bench.spark_rows import COLUMNS, MODES, SIZES, deep_name, rate_name, sink_name, source_name
+from tests.spark.support import login, new_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+WARM_MESSAGES = 2_000
+KEEPER = "keeper"
+"""A reader that settles nothing: the messages stay for the next measurement."""
+RATE_SECONDS = 5.0
+RATE_ROWS = 2_000_000
+"""A second: more than Spark makes of them."""
+
+
+class Measurements:
+    def __init__(self, spark: SparkSession, cores: int, url: str, folder: Path) -> None:
+        self._spark = spark
+        self._cores = cores
+        self._login = login(url)
+        self._folder = folder
+        self._count = 0
+
+    def sink(self, queue: str, mode: str, size: int, messages: int) -> tuple[int, float]:
+        """Durable messages with a body of ``size`` bytes."""
+        rows = self._spark.range(0, messages, 1, self._cores).selectExpr(f"cast(repeat('x', {size}) AS binary) AS body")
+        writer = rows.write.format("mqbroker").options(**self._login, queue=queue, exactlyOnce=mode).mode("append")
+        begin = time.monotonic()
+        writer.save()
+        return messages, time.monotonic() - begin
+
+    def keep(self, queue: str) -> None:
+        with connect(Options.parse({**self._login, "queue": queue}, Use.WRITE)) as broker:
+            broker.open_reader(queue, KEEPER)
+
+    def source(self, queue: str, columns: str) -> tuple[int, float]:
+        """A stream over all that is in the queue, with a reader of its own, which settles it."""
+        self._count += 1
+        options = {**self._login, "queue": queue, "readerName": f"bench-{self._cores}-{self._count}", "maxMessagesPerTrigger": "250000"}
+        if columns:
+            options["columns"] = columns
+        frame = self._spark.readStream.format("mqbroker").options(**options).load()
+        return self._streamed(frame)
+
+    def _streamed(self, frame: DataFrame) -> tuple[int, float]:
+        self._count += 1
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(self._folder / f"checkpoint-{self._count}"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        batches = [each for each in query.recentProgress if each.numInputRows]
+        return sum(each.numInputRows for each in batches), sum(each.durationMs["triggerExecution"] for each in batches) / 1000
+
+    def rate(self, size: int, seconds: float) -> tuple[int, float]:
+        """Rows that Spark makes itself, with a body as large."""
+        self._count += 1
+        rows = self._spark.readStream.format("rate").option("rowsPerSecond", RATE_ROWS).option("numPartitions", self._cores).load()
+        frame = rows.selectExpr("value", f"cast(repeat('x', {size}) AS binary) AS body")
+        query = frame.writeStream.format("noop").option("checkpointLocation", str(self._folder / f"checkpoint-{self._count}")).start()
+        query.awaitTermination(seconds)
+        query.stop()
+        batches = [each for each in query.recentProgress if each.numInputRows]
+        return sum(each.numInputRows for each in batches), sum(each.durationMs["triggerExecution"] for each in batches) / 1000
+
+
+def say(**line: object) -> None:
+    print(json.dumps(line), flush=True)
+
+
+def measured(name: str, measure: Callable[[], tuple[int, float]]) -> None:
+    say(begin=name)
+    try:
+        messages, seconds = measure()
+    except Exception as error:  # whatever Spark raises: the other measurements go on
+        say(error=name, text=" ".join(str(error).split())[:1000])
+        return
+    say(end=name, messages=messages, seconds=seconds)
+
+
+def main(arguments: Sequence[str]) -> None:
+    cores, messages, deep = int(arguments[0]), int(arguments[3]), int(arguments[4])
+    url, folder = arguments[1], Path(arguments[2])
+    spark = new_session(folder, f"local[{cores}]", spark__log__level="ERROR")
+    bench = Measurements(spark, cores, url, folder)
+    for mode in MODES:
+        bench.sink("bench.spark.warm", mode, 100, WARM_MESSAGES)
+    for columns in COLUMNS.values():
+        bench.keep("bench.spark.warm")
+        bench.source("bench.spark.warm", columns)
+    bench.rate(100, 1.0)
+    for size in SIZES:
+        for mode in MODES:
+            queue = f"bench.spark.{mode}.{size}"
+            measured(sink_name(mode, size, cores), partial(bench.sink, queue, mode, size, messages))
+        bench.keep(queue)
+        for kind, columns in COLUMNS.items():
+            measured(source_name(kind, size, cores), partial(bench.source, queue, columns))
+        measured(rate_name(size, cores), partial(bench.rate, size, RATE_SECONDS if messages > WARM_MESSAGES else 1.0))
+    if deep:
+        bench.sink("bench.spark.deep", MODES[1], SIZES[0], deep)
+        measured(deep_name(cores), partial(bench.source, "bench.spark.deep", COLUMNS["two"]))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
