@@ -263,3 +263,13 @@ class UndoTests(BranchesTestCase):
         nodes["a"].decide(Batch(QUERY, 0), mine, 0)
         undo(Batch(QUERY, 0), mine, nodes, "a")
         self.assertEqual(self.outcome(nodes), (set(), {branch.xid for branch in mine}))
+
+    def test_of_a_write_job_nothing_is_left_in_doubt(self) -> None:
+        """Nobody comes back to it: attempts whose answer never came are rolled back, too; those of a stream wait for its next run."""
+        nodes = {"a": FakeNode(), "b": FakeNode()}
+        job, other = Batch(QUERY, 0, job=True), Batch(OTHER, 0)
+        self.prepare(nodes, job, 0)
+        others = self.prepare(nodes, other, 1)
+        undo(other, [], nodes, "a")
+        undo(job, [], nodes, "a")
+        self.assertEqual(self.outcome(nodes), (set(), {branch.xid for branch in others}))

@@ -344,7 +344,7 @@ def finish(batch: Batch, mine: Sequence[Branch], nodes: Mapping[str, NodeBranche
 
 
 def undo(batch: Batch, mine: Iterable[Branch], nodes: Mapping[str, NodeBranches], home: str) -> None:
-    """Roll back the branches of a batch that is given up.
+    """Roll back the branches of a batch that is given up; of a write job all that the ``nodes`` have.
 
     Nothing happens to one that was decided for, since Spark gives up what it could not commit to the end, or when ``home`` is away: the
     next run of the batch finds the branches.
@@ -355,6 +355,12 @@ def undo(batch: Batch, mine: Iterable[Branch], nodes: Mapping[str, NodeBranches]
         node = nodes.get(branch.node_id)
         if node is not None:
             node.roll_back(branch.xid)
+    if batch.job:
+        # Attempts whose answer never came: no later run looks for them.
+        for node in nodes.values():
+            for xid in node.in_doubt():
+                if _of(xid, batch):
+                    node.roll_back(xid)
 
 
 def _of(xid: Xid, batch: Batch) -> bool:

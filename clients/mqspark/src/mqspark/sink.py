@@ -120,13 +120,14 @@ class _Writer:
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         written = [message for message in messages if isinstance(message, Written)]
         mine = [message.branch for message in written if message.branch is not None]
-        if not mine:
-            return
-        planned = written[0].nodes
-        used = {planned[0].node_id, *(branch.node_id for branch in mine)}
+        if mine:
+            planned = written[0].nodes
+            used = {planned[0].node_id, *(branch.node_id for branch in mine)}
+            self._undo(written[0].batch, mine, [node for node in planned if node.node_id in used], planned[0].node_id)
+
+    def _undo(self, batch: Batch, mine: Sequence[Branch], members: Iterable[Node], home: str) -> None:
         with ExitStack() as stack:
-            reached = self._branches(stack, [node for node in planned if node.node_id in used], set())
-            branches.undo(written[0].batch, mine, reached, planned[0].node_id)
+            branches.undo(batch, mine, self._branches(stack, members, set()), home)
 
     def _branches(self, stack: ExitStack, members: Iterable[Node], needed: set[str]) -> dict[str, NodeBranches]:
         """Connections to the nodes; of those that are not ``needed`` only to such as can be reached."""
@@ -237,13 +238,20 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         assert self._plan is not None
-        return self._write(iterator, Batch(self._plan.job, 0, job=True), self._plan.job)
+        return self._write(iterator, self._batch(self._plan), self._plan.job)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._abort(messages)
+        if self._options.exactly_once != TRANSACTIONS or self._plan is None:
+            return
+        mine = [message.branch for message in messages if isinstance(message, Written) and message.branch is not None]
+        self._undo(self._batch(self._plan), mine, self._plan.nodes, self._plan.home)
+
+    @staticmethod
+    def _batch(plan: Plan) -> Batch:
+        return Batch(plan.job, 0, job=True)
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
