@@ -63,6 +63,10 @@ class NodeTests(SynchronousTestCase):
         plain = connector(host="b", port=2)
         self.assertIs(with_tls_of(own, plain), plain)
 
+    def test_no_password_is_shown(self) -> None:
+        connector = TransportConfiguration("c", "f", (("host", "h"), ("port", "1"), ("sslEnabled", "true"), ("keyStorePassword", "secret")))
+        self.assertEqual(repr([Node("n", (connector,))]), "[n (h:1)]")
+
 
 class IdCacheTests(SynchronousTestCase):
     def test_sizes(self) -> None:

@@ -16,14 +16,15 @@ OF_THIS_SIDE: Final = TRANSPORT_PARAMETERS - {"name", "sslEnabled", "tcpNoDelay"
 """Parameters of TLS that a broker does not announce with its connector, because every client has its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Node:
     """One member of a cluster, or the only broker there is: its node id, and where it or its backup is reached, in that order."""
 
     node_id: str
     connectors: tuple[TransportConfiguration, ...]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        # Parameters of TLS have passwords.
         return f"{self.node_id} ({places(self.connectors)})"
 
 
