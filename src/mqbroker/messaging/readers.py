@@ -182,6 +182,7 @@ class Readers:
         if known is None:
             self._check_new(queue, name)
         log = self._pin(queue)
+        gone = max(log.settled, log.index.floor)
         # Nothing is removed for a reader that is being made.
         reader = log.readers[name] = known or Reader(name)
         reader.epoch += 1
@@ -193,7 +194,8 @@ class Readers:
                 return
             newest = self._newest(log)
             if known is None and start:
-                begin = log.index.bound if start == NEWEST else min(max(start, 0), log.index.bound)
+                # What other readers have settled is not lost to one that begins with the oldest message.
+                begin = log.index.bound if start == NEWEST else gone if start < 0 else min(start, log.index.bound)
                 reader.begin = reader.settled = reader.reserved = begin
             ticket = self._keep(log, reader)
             self.tell(f"AMQ221901: reader {name} of queue {queue.name} is open: epoch {reader.epoch}, settled up to {reader.settled}")
@@ -443,6 +445,8 @@ class Readers:
         log = self._log(queue)
         if queue in self._idle:
             del self._idle[queue]
+            # What was taken before, in whatever order, was promised to no reader.
+            log.index.floor = 0
             self._core.reader_queues[queue] = None
             log.index.on_late = lambda reference: self._late(log, reference)
             self._core.consumer_changed(queue, False)

@@ -6,9 +6,9 @@ from typing import Any
 from unittest import TestCase, mock
 
 from mqbroker.messaging import steps
-from mqbroker.messaging.readers import SETTLED_TOGETHER
+from mqbroker.messaging.readers import SETTLED_TOGETHER, Reader
 from tests.unit.paging.support import ALWAYS, Taker, numbered
-from tests.unit.readers.stored import StoredBroker
+from tests.unit.readers.stored import StoredBroker, bodies_of
 
 COUNT = 4 * SETTLED_TOGETHER
 
@@ -114,3 +114,38 @@ class SharedTests(TestCase):
         broker.make_queue("q")
         self.assertEqual(list(broker.messaging.readers.all()), [])
         self.assertEqual(broker.open().epoch, 1)
+
+
+class BeginningTests(TestCase):
+    """What is gone when a reader is made was not promised to it, and is not lost to it."""
+
+    def read(self, broker: StoredBroker, reader: Reader) -> tuple[bool, list[bytes]]:
+        found = broker.reserve(reader, reader.settled)
+        block = broker.messaging.readers.read(broker.q, found.after, found.until, 1 << 20, None)
+        return block.lost, [body for _, body in bodies_of(block.rows)]
+
+    def test_another_reader_begins_behind_what_the_others_have_settled(self) -> None:
+        broker = StoredBroker()
+        broker.make_queue("q")
+        for body in numbered(20):
+            broker.send(body)
+        first = broker.open()
+        broker.settle_reader(first, broker.reserve(first, 0, messages=5).until)
+        self.assertEqual(self.read(broker, broker.open("second")), (False, numbered(15, 5)))
+        self.assertEqual(self.read(broker, broker.open("third")), (False, numbered(15, 5)))
+        broker.restart()
+        self.assertEqual(self.read(broker, broker.open("fourth")), (False, numbered(15, 5)))
+
+    def test_what_consumers_took_out_of_order_before(self) -> None:
+        broker = StoredBroker({"#": {**ALWAYS, "max_size_messages": 100, "max_size_bytes": -1}})
+        broker.make_queue("q")
+        for body in numbered(20):
+            broker.send(body)
+        broker.reserve(None, 0)
+        log = broker.q.log
+        assert log is not None
+        for reference in log.index.between(0, 1 << 62, 20)[9:10]:
+            broker.q.take(reference)
+            broker.q.leave_delivery(reference)
+            broker.core.let_go(reference)
+        self.assertEqual(self.read(broker, broker.open()), (False, numbered(9) + numbered(10, 10)))
