@@ -92,6 +92,13 @@ class _Writer:
         members = nodes(options)
         if options.nodes:
             members = _chosen(options.nodes, members)
+        elif len(members) > 1 and options.exactly_once != "none":
+            _log.warning(
+                "the cluster has %d nodes: a batch that is repeated after a restart, while one of them is away, may send messages twice; "
+                "the option nodes=%s makes it wait for all of them",
+                len(members),
+                ",".join(member.node_id for member in members),
+            )
         with connect(options, members[0]) as broker:
             target = resolve(options, broker)
             if target is not None and options.exactly_once == DUPLICATE_IDS:
