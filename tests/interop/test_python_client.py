@@ -99,7 +99,7 @@ def test_a_full_address_that_fails(connection: jms.Connection, mode: DeliveryMod
     assert refused.value.error_code == "210"
     consumer = session.create_consumer(queue)
     received = 0
-    while consumer.receive(200) is not None:
+    while consumer.receive(1000) is not None:
         received += 1
     assert 0 < received <= sent
     assert mode == DeliveryMode.NON_PERSISTENT or received == sent, "what was accepted is there"
@@ -118,7 +118,7 @@ def test_a_full_address_in_a_transaction(connection: jms.Connection) -> None:
     session.rollback()
     consumer = session.create_consumer(queue)
     received = 0
-    while consumer.receive(200) is not None:
+    while consumer.receive(1000) is not None:
         received += 1
     session.commit()
     assert 0 < received <= TAKES + 1
