@@ -89,8 +89,9 @@ class Memory:
 
     @staticmethod
     def _is_java(pid: int) -> bool:
+        """By its program: what the virtual machine has forked is named after a thread until it becomes Python."""
         try:
-            return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+            return Path(f"/proc/{pid}/exe").readlink().name == "java"
         except OSError:
             return False
 

@@ -21,11 +21,14 @@ from tests.spark.support import login, new_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
 
 WARM_MESSAGES = 2_000
 KEEPER = "keeper"
 """A reader that settles nothing: the messages stay for the next measurement."""
-RATE_SECONDS = 5.0
+RATE_BATCHES = 4
+RATE_SECONDS_MAX = 60.0
 RATE_ROWS = 2_000_000
 """A second: more than Spark makes of them."""
 
@@ -64,19 +67,29 @@ class Measurements:
         writer = frame.writeStream.format("noop").option("checkpointLocation", str(self._folder / f"checkpoint-{self._count}"))
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-        batches = [each for each in query.recentProgress if each.numInputRows]
-        return sum(each.numInputRows for each in batches), sum(each.durationMs["triggerExecution"] for each in batches) / 1000
+        return _total(_with_rows(query))
 
-    def rate(self, size: int, seconds: float) -> tuple[int, float]:
+    def rate(self, size: int) -> tuple[int, float]:
         """Rows that Spark makes itself, with a body as large."""
         self._count += 1
         rows = self._spark.readStream.format("rate").option("rowsPerSecond", RATE_ROWS).option("numPartitions", self._cores).load()
         frame = rows.selectExpr("value", f"cast(repeat('x', {size}) AS binary) AS body")
         query = frame.writeStream.format("noop").option("checkpointLocation", str(self._folder / f"checkpoint-{self._count}")).start()
-        query.awaitTermination(seconds)
+        deadline = time.monotonic() + RATE_SECONDS_MAX
+        while len(batches := _with_rows(query)) < RATE_BATCHES and time.monotonic() < deadline:
+            query.awaitTermination(0.2)
         query.stop()
-        batches = [each for each in query.recentProgress if each.numInputRows]
-        return sum(each.numInputRows for each in batches), sum(each.durationMs["triggerExecution"] for each in batches) / 1000
+        return _total(batches)
+
+
+def _with_rows(query: StreamingQuery) -> list[StreamingQueryProgress]:
+    return [each for each in query.recentProgress if each.numInputRows]
+
+
+def _total(batches: Sequence[StreamingQueryProgress]) -> tuple[int, float]:
+    """Rows, and the seconds that they took."""
+    assert batches, "there was no batch"
+    return sum(each.numInputRows for each in batches), sum(each.durationMs["triggerExecution"] for each in batches) / 1000
 
 
 def say(**line: object) -> None:
@@ -103,7 +116,7 @@ def main(arguments: Sequence[str]) -> None:
     for columns in COLUMNS.values():
         bench.keep("bench.spark.warm")
         bench.source("bench.spark.warm", columns)
-    bench.rate(100, 1.0)
+    bench.rate(SIZES[0])
     for size in SIZES:
         for mode in MODES:
             queue = f"bench.spark.{mode}.{size}"
@@ -111,7 +124,7 @@ def main(arguments: Sequence[str]) -> None:
         bench.keep(queue)
         for kind, columns in COLUMNS.items():
             measured(source_name(kind, size, cores), partial(bench.source, queue, columns))
-        measured(rate_name(size, cores), partial(bench.rate, size, RATE_SECONDS if messages > WARM_MESSAGES else 1.0))
+        measured(rate_name(size, cores), partial(bench.rate, size))
     if deep:
         bench.sink("bench.spark.deep", MODES[1], SIZES[0], deep)
         measured(deep_name(cores), partial(bench.source, "bench.spark.deep", COLUMNS["two"]))

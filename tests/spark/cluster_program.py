@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.spark.support import NUMBER, login, new_session
+from tests.spark.support import NUMBER, QUICK_JAVA, login, new_session
 
 IN, BATCH, STREAM = "workers.in", "workers.batch", "workers.stream"
 NUMBERS = f"properties['{NUMBER}']::long AS {NUMBER}"
@@ -26,6 +26,8 @@ def main(arguments: Sequence[str]) -> None:
         "spark__cores__max": "2",
         "spark__scheduler__minRegisteredResourcesRatio": "1.0",
         "spark__scheduler__maxRegisteredResourcesWaitingTime": "200s",
+        "spark__driver__extraJavaOptions": QUICK_JAVA,
+        "spark__executor__extraJavaOptions": QUICK_JAVA,
         "spark__log__level": "ERROR",
     }
     spark = new_session(Path(folder), master, **settings)

@@ -13,10 +13,10 @@ import pytest
 
 from tests.interop.processes import ManagedProcess
 from tests.spark.cluster_program import BATCH, EXECUTORS, IN, STREAM
-from tests.spark.support import ROOT, MqbrokerProcess, environment, message_count, received_numbers, send_numbered
+from tests.spark.support import QUICK_JAVA, ROOT, MqbrokerProcess, environment, message_count, received_numbers, send_numbered
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-SECONDS = 240.0
+SECONDS = 480.0
 COUNT = 2_500
 
 
@@ -25,7 +25,7 @@ def spark_class(stack: ExitStack, folder: Path, name: str, *arguments: str) -> M
     folder.mkdir(parents=True)
     command = [str(SPARK_CLASS), f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments]
     process = ManagedProcess(
-        command, folder, environment() | {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-Dspark.ui.enabled=false"}
+        command, folder, environment() | {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-Dspark.ui.enabled=false " + QUICK_JAVA}
     )
     stack.callback(process.kill)
     return process

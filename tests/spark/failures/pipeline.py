@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.spark.failures.points import FORMAT, MODES, FaultyDataSource
-from tests.spark.support import login, new_session
+from tests.spark.support import QUICK_JAVA, login, new_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,7 +89,7 @@ class Pipeline:
 def main(arguments: Sequence[str]) -> None:
     os.setpgid(0, 0)
     url, folder = arguments[0], Path(arguments[1])
-    spark = new_session(folder / "spark", spark__log__level="ERROR")
+    spark = new_session(folder / "spark", spark__log__level="ERROR", spark__driver__extraJavaOptions=QUICK_JAVA)
     spark.dataSource.register(FaultyDataSource)
     pipeline = Pipeline(spark, url, folder)
     pipeline.look()
