@@ -51,7 +51,8 @@ class Pipeline:
             if query is not None and query.isActive:
                 continue
             if query is not None:
-                print(f"{name} {FAILED} {' '.join(str(query.exception()).split())[:2000]}", flush=True)
+                reason = str(query.exception()).partition("=== Streaming Query ===")[0]
+                print(f"{name} {FAILED} {' '.join(reason.split())[-1000:]}", flush=True)
             self._queries[name] = start()
 
     def stop(self) -> None:
