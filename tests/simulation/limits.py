@@ -30,6 +30,7 @@ SMALL = {
     "mqbroker.storage.compaction.STEP_BYTES": 2000,
     "mqbroker.storage.compaction.SWEEP_ENTRIES": 5,
     "mqbroker.storage.largebodies.IN_FLIGHT_MAX": 8000,
+    "mqbroker.storage.filestore.ID_BLOCK": 64,
     "mqbroker.storage.recover.COPY_CHUNK": 700,
 }
 

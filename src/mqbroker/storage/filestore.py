@@ -34,7 +34,6 @@ from mqbroker.storage.restore import to_recovered
 from mqbroker.storage.segments import Segment, SegmentLog
 from mqbroker.storage.settings import StoreSettings
 from mqbroker.storage.tickets import Tickets
-from mqclient.errors import IOFailureError
 from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
 from mqclient.storageformat.images import Images, LogSegment, find_images
 from mqclient.storageformat.records import encode_branch, encode_duplicates, encode_id_limit, encode_trim
@@ -91,7 +90,6 @@ class FileStore(Tickets):
         self._loaded = False
         self._next_id = 1
         self._ids_asked = 1
-        self._ids_durable = 1
         self._ids_alarm = 1
         self._stopped: Callable[[], object] | None = None
 
@@ -156,6 +154,11 @@ class FileStore(Tickets):
             self._reserve_ids()
         self._next_id = number + 1
         return number
+
+    def ensure_ids(self, count: int) -> None:
+        """See to it that the next ``count`` ids can be had without a word to the journal."""
+        while self._next_id + count > self._ids_alarm:
+            self._reserve_ids()
 
     def begin(self) -> FileBatch:
         return FileBatch(self.encoded_addresses)
@@ -309,7 +312,7 @@ class FileStore(Tickets):
         self._journal.write_now()
         if self.pager is not None:
             self.pager.remove_orphans()
-        self._ids_reserved(self._ids_asked)
+        self._ids_alarm = self._ids_asked - ID_BLOCK // 2
         self._lock.write_state(STATE_ACTIVE)
 
     def _store_again(self, segment: LogSegment) -> None:
@@ -326,13 +329,12 @@ class FileStore(Tickets):
             file.close()
 
     def _reserve_ids(self) -> None:
-        """Half of the block is used: ask for the next one.  Raises when the disk has not answered before the rest was used up."""
-        if self._next_id >= self._ids_durable:
-            raise IOFailureError("the disk has not stored the next block of message ids yet")
-        if self._ids_asked == self._ids_durable:
-            group = self._journal.commit([], self._id_block())
-            self.when_synced(group.ticket, self._ids_reserved, self._ids_asked)
-        self._ids_alarm = self._ids_durable
+        """Half of the last block is used: ask for the next one.
+
+        Whatever is stored under an id of it comes behind its record in the journal, so nobody has to wait until that is on the disk.
+        """
+        self._journal.commit([], self._id_block())
+        self._ids_alarm = self._ids_asked - ID_BLOCK // 2
 
     def _id_block(self) -> list[bytes]:
         """The record that reserves one more block."""
@@ -340,10 +342,6 @@ class FileStore(Tickets):
         record = encode_id_limit(self._ids_asked)
         self._index.put_binding(ID_LIMIT_KEY, record, self._journal.bindings.current)
         return [record]
-
-    def _ids_reserved(self, limit: int) -> None:
-        self._ids_durable = limit
-        self._ids_alarm = limit - ID_BLOCK // 2
 
     def _all_written(self) -> None:
         journal = self._journal

@@ -9,7 +9,6 @@ Acknowledgements of paged messages are records of the journal.  A page that nobo
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -86,8 +85,6 @@ class FilePager:
         self._folders: dict[str, FileFolder] = {}
         self._gone: list[Page] = []
         self._dropped: list[int] = []
-        self._numbers: deque[int] = deque()
-        """For the next pages."""
         self._node_id = b""
         self._journal: Journal
         self._index: LiveIndex
@@ -113,10 +110,9 @@ class FilePager:
     # A batch.
 
     def prepare(self, work: PageWork, batch: FileBatch) -> None:
-        """Put the records of a batch's acknowledgements into it, and see that there are numbers for the pages that it may begin."""
-        while len(self._numbers) < len(work.messages):
-            # Now: an id that is asked for while the group is being filled could close it.
-            self._numbers.append(self._store.next_id())
+        """Put the records of a batch's acknowledgements into it, and see that there are ids for the pages that it may begin."""
+        # Now: a block of ids that is asked for while the group is being filled could close it.
+        self._store.ensure_ids(len(work.messages))
         for queue, first, indexes, messages, durable in work.acknowledged:
             if durable or not messages:
                 record = encode_page_acknowledge(queue.queue_id, queue.page.number, first, indexes, durable)
@@ -198,7 +194,7 @@ class FilePager:
 
     def _next_page(self, folder: FileFolder) -> Page:
         salt = int.from_bytes(self._entropy(8), "big")
-        page = folder.current = Page(folder, SegmentHeader(KIND_PAGE, self._numbers.popleft(), self._node_id, salt, 0, 0, 0))
+        page = folder.current = Page(folder, SegmentHeader(KIND_PAGE, self._store.next_id(), self._node_id, salt, 0, 0, 0))
         folder.add(page)
         return page
 
