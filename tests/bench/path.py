@@ -66,6 +66,8 @@ class Scenario:
     selectors: bool = False
     wants: str = "answer"
     window: int = WINDOW
+    paged: bool = False
+    """The address is full from the beginning: everything goes through pages."""
     arrivals: bool = False
     """The messages come from another broker of the cluster: each states its queue and has a duplicate id of the bridge."""
 
@@ -82,6 +84,7 @@ SCENARIOS = (
     Scenario("durable 1 KiB, blocking sends", chunk=1),
     Scenario("durable 1 KiB, commit of 100", chunk=100, wants="commit", window=-1),
     Scenario("topic 1 to 10, non-durable 1 KiB", durable=False, topic=10),
+    Scenario("paged durable 1 KiB", paged=True),
     Scenario("forwarded durable 1 KiB, at the target", arrivals=True),
     Scenario("10 selectors, non-durable 1 KiB", durable=False, selectors=True, chunk=20),
 )
@@ -206,13 +209,15 @@ class Bench:
         self.scenario = scenario
         self.clock = _Clock()
         self.writer = _Writer()
-        settings = StoreSettings(str(folder / "journal"), str(folder / "bindings"), str(folder / "large"))
+        settings = StoreSettings(str(folder / "journal"), str(folder / "bindings"), str(folder / "large"), str(folder / "paging"))
         store = FileStore(settings, LocalFileSystem(), self.writer, self.clock, os.urandom)
         store.open()
         recovered = store.load()
         everybody = {permission: frozenset({"all"}) for permission in PERMISSIONS}
         configuration = Configuration(security_settings={"#": everybody})
         configuration.address_settings["#"] = {"id_cache_size": IDS_KEPT}
+        if scenario.paged:
+            configuration.address_settings["#"] |= {"max_size_bytes": 0, "address_full_policy": "PAGE"}
         self.world = World(configuration, store=store, clock=self.clock, recovered=recovered)
         store.write_at_end_of(self.world.messaging.core.turn)
         self.store = store

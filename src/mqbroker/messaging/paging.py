@@ -111,6 +111,26 @@ class Paging:
         """Does the next message of this address go to a page?"""
         return memory.paging is not None or memory.must_page
 
+    def takes_all(self, memory: AddressMemory) -> bool:
+        """Do all messages go to a page while the address pages or is full, without a question asked for each?"""
+        return memory.policy == "PAGE" and memory.settings.page_full_policy is None and self.core.store.pager is not None
+
+    def page_run(self, batch: StoreBatch, paging: AddressPaging, messages: Sequence[Message], queues: Sequence[Queue]) -> None:
+        """As :meth:`page`, for messages of an address that pages, all to the same queues; nothing accounts for them in memory."""
+        joined = [queue for queue in queues if not queue.deleted]
+        for queue in queues:
+            if queue.deleted:
+                queue.arriving -= len(messages)
+            else:
+                paging.join(queue)
+        if not joined:
+            return
+        queue_ids = tuple(queue.queue_id for queue in joined)
+        durable_ids = tuple(queue.queue_id for queue in joined if queue.definition.durable) if messages[0].durable else ()
+        page_size = paging.memory.settings.page_size_bytes
+        for message in messages:
+            batch.add_paged(paging.folder, message, queue_ids, durable_ids, page_size)
+
     def page(self, batch: StoreBatch, message: Message, references: Sequence[Reference]) -> bool:
         """Put a routed message into the pages of its address, when that pages or has to begin.
 

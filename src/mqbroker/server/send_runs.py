@@ -32,6 +32,7 @@ from mqclient.wire.properties import BYTES, STRING, bytes_property, check_block,
 
 if TYPE_CHECKING:
     from mqbroker.messaging.address import Address
+    from mqbroker.messaging.paging import AddressPaging
     from mqbroker.messaging.remote import RemoteBinding
     from mqbroker.server.session import ServerSession
 
@@ -217,8 +218,11 @@ class SendRuns:
         turns = plain.rotation
         forwards = entry is not None or turns is not None
         chosen: list[int] = []
-        ids = RunIds(self._core, name, not self._session.auto_commit_sends)
+        transacted = not self._session.auto_commit_sends
+        ids = RunIds(self._core, name, transacted)
         layout_id, run_durable, with_ids = plain.id_at, -1, False
+        takes_all = (transacted or memory.paging is not None) and self._core.paging.takes_all(memory)
+        pages = memory.paging if takes_all and not transacted and turns is None else None
         for at in range(index, len(frames)):
             data = frames[at]
             size = len(data)
@@ -252,7 +256,7 @@ class SendRuns:
                 if messages:
                     break  # what needs no disk does not wait for what comes after it
                 run_durable = durable
-            if memory.full or memory.paging is not None:
+            if pages is None and (memory.full or memory.paging is not None) and not (transacted and takes_all):
                 break
             try:
                 if has_id:
@@ -274,14 +278,15 @@ class SendRuns:
                     buffer = with_property(buffer, properties - HEADER_SIZE, entry)
                     grown += len(buffer) - end + HEADER_SIZE
             message = Message.plain(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
-            memory.hold(message, copies)
+            if pages is None:
+                memory.hold(message, copies)
             messages.append(message)
             answers.append(_pack_answer(_ANSWER_LENGTH, NullResponse.TYPE, channel, correlation_id) if flag else None)
             sizes.append(size)
         if messages and turns is not None:
             self._finish_turns(plain, messages, [turns.queues[number] for number in chosen], answers, sizes)
         elif messages:
-            self._finish(plain, messages, answers, sizes, grown, ids)
+            self._finish(plain, messages, answers, sizes, grown, ids, pages)
         else:
             return self._arrivals.take(frames, index)
         return index + len(messages)
@@ -293,7 +298,14 @@ class SendRuns:
         self._arrivals.forget()
 
     def _finish(
-        self, plain: _Plain, messages: list[Message], answers: list[bytes | None], sizes: list[int], grown: int, ids: RunIds
+        self,
+        plain: _Plain,
+        messages: list[Message],
+        answers: list[bytes | None],
+        sizes: list[int],
+        grown: int,
+        ids: RunIds,
+        pages: AddressPaging | None,
     ) -> None:
         """Store the messages of a run, which have ``grown`` by so many bytes; what follows from it happens in its order."""
         session = self._session
@@ -310,6 +322,13 @@ class SendRuns:
             session.context.run(0, session.finish_run, answers, sizes)
             return
         core = self._core
+        if pages is not None:
+            batch = core.store.begin()
+            core.paging.page_run(batch, pages, messages, queues)
+            if ids:
+                ids.store(batch)
+            session.context.run(core.store.commit(batch), session.finish_run, answers, sizes)
+            return
         ticket = 0
         durable = bool(plain.durable_ids) and messages[0].durable
         if durable or ids:
