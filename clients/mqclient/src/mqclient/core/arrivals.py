@@ -66,6 +66,8 @@ class Arrivals:
         )
         self._large = message
         self.forced.large_began()
+        # Its chunks have credits of their own: whoever wants the message after it asks for that one, even while they still come.
+        self.credits.arrived()
         if self._browsed is not None and self._browsed.repeats(message.message_id):
             self._passing_over = True
             self.forced.passed_over()
@@ -85,7 +87,6 @@ class Arrivals:
             return
         if not continues:
             self._large = None
-            self.credits.arrived()
         message.large.feed(chunk, frame_size, not continues)
         if not continues:
             self.forced.large_complete()
