@@ -75,6 +75,8 @@ class Choice(RuleBasedStateMachine):
     def remove(self, data: st.DataObject) -> None:
         gone = data.draw(st.sampled_from(self.bindings))
         self.bindings.remove(gone)
+        if not self.bindings:
+            self.position = 0  # nothing stays of an address that nobody is bound to
         if isinstance(gone.thing, Queue):
             self.node.messaging.administration.delete_queue(gone.thing, remove_consumers=True, keep_address=True)
         else:
