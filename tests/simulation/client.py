@@ -18,7 +18,10 @@ CONNECTOR = TransportConfiguration("broker", "netty", (("host", "broker"), ("por
 
 
 class SimulatedRuntime:
-    """Implements :class:`mqclient.core.runtime.Runtime`; its futures are Deferreds."""
+    """Implements :class:`mqclient.core.runtime.Runtime`; its futures are Deferreds.
+
+    Those of a process that has ended stay as they are: what waited for them is taken apart, in any order, and goes on nowhere.
+    """
 
     def __init__(self, process: Process, network: Network) -> None:
         self.process = process
@@ -40,11 +43,11 @@ class SimulatedRuntime:
         return Deferred()
 
     def resolve(self, future: Any, value: Any) -> None:
-        if not future.called:
+        if not future.called and self.process.alive:
             future.callback(value)
 
     def reject(self, future: Any, error: BaseException) -> None:
-        if not future.called:
+        if not future.called and self.process.alive:
             future.errback(error)
 
     def is_done(self, future: Any) -> bool:

@@ -46,6 +46,7 @@ class Process:
 
     def __init__(self, world: World, name: str, rng: random.Random) -> None:
         self.world = world
+        world.processes.append(self)
         self.name = name
         self.rng = rng
         self.alive = True
@@ -87,6 +88,7 @@ class World:
         self.events = 0
         self.log: list[str] = []
         self.violations: list[str] = []
+        self.processes: list[Process] = []
         self._events_max = events_max
         self._queue: list[tuple[float, int, Event]] = []
         self._number = 0
@@ -102,6 +104,11 @@ class World:
         """Something that must never be has been seen."""
         self.note(f"VIOLATION {text}")
         self.violations.append(text)
+
+    def end(self) -> None:
+        """Nothing runs any more: what is left may be taken apart."""
+        for process in self.processes:
+            process.end()
 
     def schedule(self, seconds: float, function: Callable[..., object], *args: Any, process: Process | None = None) -> Event:
         event = Event(self.now + max(seconds, 0.0), function, args, process)

@@ -72,6 +72,7 @@ class ClusterSimulation:
         except SimulationError as error:
             world.violation(str(error))
         finally:
+            world.end()
             while gc.collect():
                 pass
             gc.enable()
