@@ -81,6 +81,7 @@ class SessionAdministration:
         if packet.temporary:
             self._server.connection_limits.check_temporary_queues(session.connection)
             self._server.connection_limits.check_filters(session.connection, configuration.filter_string)
+        self._server.departing.make_room(configuration.name)
         self._check_creation(configuration)
         queue = self._administration.create_queue(configuration)
         if packet.temporary:
@@ -103,6 +104,7 @@ class SessionAdministration:
         session.permissions.check(
             "createDurableQueue" if packet.durable else "createNonDurableQueue", configuration.address or "", configuration.name
         )
+        self._server.departing.make_room(configuration.name)
         if configuration.name not in self._server.messaging.core.queues:
             self._server.limits.check_queues(session.subject.name)
         self._administration.create_shared_queue(configuration)

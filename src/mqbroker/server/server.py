@@ -15,6 +15,7 @@ from mqbroker.messaging.ports import Cancellable, Clock, Store
 from mqbroker.server.bridge_port import BridgePort
 from mqbroker.server.cluster_port import ClusterPort, ManagedBroadcastGroup
 from mqbroker.server.connection import ConnectionTransport, ServerConnection
+from mqbroker.server.departing import DepartingQueues
 from mqbroker.server.gauges import Gauges
 from mqbroker.server.handshake import HANDSHAKE_TIMEOUT_SECONDS
 from mqbroker.server.limits import ConnectionLimits, ResourceLimits
@@ -73,6 +74,7 @@ class Server:
         self.connections: dict[str, ServerConnection] = {}
         self.total_connections = 0
         self.partial_frames = PartialFrames(store)
+        self.departing = DepartingQueues(messaging, clock)
         self.sessions = Sessions(self)
         self.limits = ResourceLimits(configuration.resource_limits, messaging.core.queues.values)
         self.notifications = Notifications(self)
@@ -203,9 +205,7 @@ class Server:
         self.connections.pop(connection.connection_id, None)
         if self.on_empty is not None and not self.has_clients():
             self.on_empty()
-        for queue in connection.temporary_queues:
-            if not queue.deleted:
-                self.messaging.administration.delete_queue(queue, remove_consumers=True)
+        self.departing.add(connection.temporary_queues)
         connection.temporary_queues.clear()
         self.messaging.branches.abandon(connection)
 

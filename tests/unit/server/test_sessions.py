@@ -526,6 +526,24 @@ class QueueLifeTests(SynchronousTestCase):
         self.session.peer.lose()
         self.assertEqual(other.take(), [wire.DisconnectConsumer(7)])
 
+    @mock.patch("mqbroker.server.departing.DELETED_TOGETHER", 2)
+    def test_many_temporary_queues_go_a_few_at_a_time(self) -> None:
+        names = [f"t{number}" for number in range(7)]
+        for name in names:
+            self.session.ok(wire.CreateQueueV2(name, name, durable=False, temporary=True))
+        last = self.world.queue("t6")
+        self.session.peer.lose()
+        self.assertEqual([name for name in names if self.exists(name)], names[2:])
+        other = self.world.session()
+        other.ok(wire.DeleteQueue("t5"))
+        other.ok(wire.CreateQueueV2("t6", "t6", durable=False, temporary=True))  # as a client that has come back
+        self.assertTrue(last.deleted)
+        while self.world.server.departing:
+            self.world.clock.advance(0)
+        self.assertEqual([name for name in names if self.exists(name)], ["t6"])
+        other.peer.lose()
+        self.assertFalse(self.exists("t6"))
+
     def test_a_shared_queue_lives_as_long_as_it_has_consumers(self) -> None:
         request = wire.CreateSharedQueueV2("news", "shared", None, False, routing_type=0)
         self.session.ok(request)

@@ -1,0 +1,53 @@
+"""Temporary queues whose connection has ended: there may be a thousand, and nobody is to wait until all of them are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.turn import SCAN_SECONDS
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.messaging import Messaging
+    from mqbroker.messaging.ports import Clock
+    from mqbroker.messaging.queue import Queue
+
+DELETED_TOGETHER = 50
+"""Temporary queues that are deleted in one turn at most; the time of a turn may end it sooner."""
+
+
+class DepartingQueues:
+    """Deletes them, the first ones at once.  Until then they are there for everybody but who wants to create one of their name."""
+
+    __slots__ = ("_clock", "_messaging", "_queues")
+
+    def __init__(self, messaging: Messaging, clock: Clock) -> None:
+        self._messaging = messaging
+        self._clock = clock
+        self._queues: dict[str, Queue] = {}
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def add(self, queues: Iterable[Queue]) -> None:
+        """Their connection has ended."""
+        waiting = bool(self._queues)
+        self._queues.update((queue.name, queue) for queue in queues if not queue.deleted)
+        if self._queues and not waiting:
+            self._delete_some()
+
+    def make_room(self, name: str) -> None:
+        """Somebody creates a queue of this name, such as a client that has come back: the old one goes first."""
+        queue = self._queues.pop(name, None)
+        if queue is not None and not queue.deleted:
+            self._messaging.administration.delete_queue(queue, remove_consumers=True)
+
+    def _delete_some(self) -> None:
+        until = self._clock.monotonic() + SCAN_SECONDS
+        left = DELETED_TOGETHER
+        while self._queues:
+            if not left or self._clock.monotonic() > until:
+                self._clock.call_later(0, self._messaging.core.turn.run, self._delete_some)
+                return
+            left -= 1
+            self.make_room(next(iter(self._queues)))
