@@ -1,7 +1,7 @@
 # make run    a broker on tcp://127.0.0.1:61616, from a fresh clone; CONFIG=config/cluster-symmetric: three of them
 # make test   everything that CI runs
 # make spark-example   orders that Spark turns into totals, with a broker of its own; needs Java 17
-# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster | simulate SEEDS=n | simulate-cluster SEEDS=n | soak MINUTES=n ROUNDS=n SPARK_ROUNDS=n | clean
+# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster SCENARIOS='a b' | simulate SEEDS=n | simulate-cluster SEEDS=n | soak MINUTES=n ROUNDS=n SPARK_ROUNDS=n | clean
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
@@ -44,7 +44,7 @@ hostile: $(VENV)/.test-extras
 	@$(FROM_SOURCE) MQBROKER_HOSTILE=full $(PY) -m pytest -p no:cacheprovider -rP --durations=0 tests/integration/hostile
 
 interop-cluster: $(VENV)/.test-extras
-	@$(FROM_SOURCE) $(PY) -m tests.interop.cluster document
+	@$(FROM_SOURCE) $(PY) -m tests.interop.cluster document $(SCENARIOS)
 
 simulate: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.simulation --seeds $(SEEDS)

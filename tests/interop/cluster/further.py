@@ -1,8 +1,10 @@
-"""More of what a cluster does for unchanged clients: finding each other, leaving some addresses out, links with TLS, bridges, mqclient."""
+"""More of what a cluster does for unchanged clients: finding each other, leaving some addresses out, links with TLS, bridges, diverts,
+older clients, mqclient."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 
 from mqclient.blocking import get_runner
 from mqclient.core.api import TransportConfiguration
@@ -17,6 +19,7 @@ from tests.interop.puppet import NOTHING_MS, Puppet
 QUIET_SECONDS = 2.0
 REFUSALS_MAX = 15  # two cluster connections of a real broker try again after 0.2 s to 0.5 s, each with a line
 PYTHON_MS = 10_000
+OLDER = ("jms-2.6.4", "jms-2.19.1")
 
 
 def discovered(nodes: Nodes, java: Puppet) -> None:
@@ -201,6 +204,90 @@ def core_bridge(nodes: Nodes, java: Puppet) -> None:
     assert java.take("c1", 2) == [0, 1]
 
 
+def diverts(nodes: Nodes, java: Puppet) -> None:
+    """Copies of diverts go to consumers of the other broker; what comes from there is diverted by exclusive ones alone."""
+    stage = Stage.begun(nodes, java)
+    java.consume("orders0", "n0", "queue://orders")
+    java.consume("audit1", "n1", "queue://audit")
+    for number in (0, 1):
+        java.consume(f"news{number}", f"n{number}", "topic://news")
+    java.consume("old0", "n0", "topic://old-news")
+    stage.all_known()
+    java.send("n0", "queue://orders", 5, property="red")
+    java.send("n0", "queue://orders", 5, first=5, property="blue")
+    java.send("n0", "queue://orders", 2, first=10, property="red", size=300_000)
+    java.send("n1", "queue://orders", 3, first=12, property="red")
+    assert java.take("audit1", 7) == [*range(5), 10, 11]
+    assert sorted(java.take_all("orders0", 15)) == list(range(15))
+    java.send("n0", "topic://old-news", 5)
+    java.send("n1", "topic://old-news", 5, first=5)
+    for number in (0, 1):
+        assert java.take(f"news{number}", 10) == list(range(10))
+    for name in ("audit1", "news0", "news1", "old0"):
+        assert java.take(name, 1, NOTHING_MS // 2) == [], name
+
+
+def shared_subscriptions(nodes: Nodes, java: Puppet) -> None:
+    """Members of a shared subscription on both brokers share, whether it is durable or not; where the last one goes the others get all."""
+    stage = Stage.begun(nodes, java)
+    kinds = {"durable": True, "fleeting": False}
+    for name, durable in kinds.items():
+        for member, number in (("a", 0), ("b", 0), ("c", 1)):
+            java.consume(f"{name}-{member}", f"n{number}", "topic://moving.news", subscription=name, shared=True, durable=durable)
+    stage.all_known()
+    java.send("n0", "topic://moving.news", 12)
+    for name in kinds:
+        elsewhere = java.take(f"{name}-c", 6)
+        found = [*elsewhere, *java.take(f"{name}-a", 3), *java.take(f"{name}-b", 3)]
+        assert sorted(found) == list(range(12)), (name, found)
+        java.close(f"{name}-c")
+    stage.all_known()
+    java.send("n0", "topic://moving.news", 4)
+    java.send("n1", "topic://moving.news", 4, first=4)
+    for name in kinds:
+        found = java.take(f"{name}-a", 4) + java.take(f"{name}-b", 4)
+        assert sorted(found) == list(range(8)), (name, found)
+    assert java.take("durable-a", 1, NOTHING_MS) == []
+
+
+def older_clients(nodes: Nodes, java: Puppet) -> None:
+    """Clients of older versions know the members and go round them, exchange messages over brokers with the newest, and see who leaves."""
+    stage = Stage.begun(nodes, java)
+    members = java.topology("n0")
+    java.consume("c1", "n1", "queue://to-newest")
+    stage.known(0, 1)
+    with ExitStack() as running:
+        older = [running.enter_context(Puppet(generation)) for generation in OLDER]
+        for client in older:
+            reached = {client.connect("m0", f"{nodes[0].url}?ha=true").rsplit(":", 1)[1]}
+            _sees(client, members)
+            reached |= {client.connect_like(f"x{number}", "m0").rsplit(":", 1)[1] for number in range(3)}
+            assert reached == {str(broker.port) for broker in nodes.brokers}
+            client.connect("m1", nodes[1].url)
+            client.consume("to-older", "m1", "queue://to-older")
+            client.consume("shared", "m1", "topic://news", subscription="archive", shared=True)
+            stage.known(0, 1)
+            for receiver, consumer, sender, on, to in (
+                (client, "to-older", java, "n0", "queue://to-older"),
+                (client, "shared", java, "n0", "topic://news"),
+                (java, "c1", client, "m0", "queue://to-newest"),
+            ):
+                sender.send(on, to, 5, property="red")
+                sender.send(on, to, 2, first=5, size=300_000)
+                assert receiver.take(consumer, 7) == list(range(7)), (consumer, to)
+            client.close("to-older")
+            client.close("shared")
+        stage.forget(1)
+        nodes[1].stop()
+        left = {node_id: ports for node_id, ports in members.items() if ports[0] == str(nodes[0].port)}
+        for client in older:
+            _sees(client, left)
+
+
+def _sees(client: Puppet, members: dict[str, list[str | None]]) -> None:
+    until(lambda: client.topology("m0") == members, f"a client of another version sees {members}")
+
+
 def python(nodes: Nodes, java: Puppet) -> None:
     """mqclient on one broker and Java on the other, both ways; the topology is what Java sees; it goes on at the other broker."""
     stage = Stage.begun(nodes, java)
@@ -263,6 +350,20 @@ _OUTBOX = """
          </bridge>
       </bridges>
 """
+_DIVERTS = """
+      <diverts>
+         <divert name="copies">
+            <address>orders</address>
+            <forwarding-address>audit</forwarding-address>
+            <filter string="colour = 'red'"/>
+         </divert>
+         <divert name="renamed">
+            <address>old-news</address>
+            <forwarding-address>news</forwarding-address>
+            <exclusive>true</exclusive>
+         </divert>
+      </diverts>
+"""
 _BOXES = "".join(f'         <address name="{name}"><anycast><queue name="{name}"/></anycast></address>\n' for name in ("outbox", "inbox"))
 
 SCENARIOS: dict[str, Scenario] = {
@@ -278,5 +379,8 @@ SCENARIOS: dict[str, Scenario] = {
     "secured": Scenario(secured, Shape(secured=True)),
     "wrong-password": Scenario(wrong_password, Shape(passwords={1: "another"})),
     "core-bridge": Scenario(core_bridge, Shape(load_balancing="OFF", core={0: _OUTBOX}, addresses=_BOXES)),
+    "diverts": Scenario(diverts, Shape(core={0: _DIVERTS})),
+    "shared-subscriptions": Scenario(shared_subscriptions, Shape(redistribution_delay=0)),
+    "older-clients": Scenario(older_clients),
     "python": Scenario(python),
 }

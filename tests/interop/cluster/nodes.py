@@ -69,7 +69,8 @@ class Shape:
     """How the brokers are joined.
 
     ``links`` gives for each broker the numbers of those that it connects to (None: all others).  ``options`` are further elements of each
-    cluster connection, ``core`` further elements of ``core`` by broker number, ``address_settings`` further address settings.
+    cluster connection, ``core`` further elements of ``core`` by broker number, ``core_of_kind`` those of brokers of this kind that have
+    none by their number, ``address_settings`` further address settings.
     """
 
     links: Sequence[Sequence[int]] | None = None
@@ -77,6 +78,7 @@ class Shape:
     max_hops: int = 1
     options: str = ""
     core: Mapping[int, str] = field(default_factory=dict)
+    core_of_kind: Mapping[str, str] = field(default_factory=dict)
     redistribution_delay: int = -1
     address_settings: str = ""
     addresses: str = ""
@@ -113,7 +115,7 @@ class Nodes:
         self.brokers: list[Peer] = []
         for number, kind in enumerate(kinds):
             additions = Additions(
-                self._core(number, announced),
+                self._core(number, kind, announced),
                 self._address_settings(),
                 addresses=shape.addresses,
                 acceptors="" if self._stores is None else _acceptor(announced[number], self._stores),
@@ -153,7 +155,7 @@ class Nodes:
             for done in [pool.submit(broker.start) for broker in self.brokers]:
                 done.result()
 
-    def _core(self, number: int, ports: Sequence[int]) -> str:
+    def _core(self, number: int, kind: str, ports: Sequence[int]) -> str:
         shape = self.shape
         others = [other for other in range(len(ports)) if other != number]
         linked = others if shape.links is None else shape.links[number]
@@ -166,7 +168,7 @@ class Nodes:
             "max_hops": shape.max_hops,
             "members": '            <discovery-group-ref discovery-group-name="heard"/>' if shape.discovered else members,
         }
-        more = shape.core.get(number, "")
+        more = shape.core.get(number) or shape.core_of_kind.get(kind, "")
         if shape.discovered:
             more += DISCOVERY.format(address=GROUP_ADDRESS, port=self.group_port, own=number)
         return CORE.format(

@@ -17,7 +17,7 @@ from tests.interop.puppet import Puppet
 SCENARIOS: dict[str, Scenario] = {**scenarios.SCENARIOS, **further.SCENARIOS}
 """Those that are played with brokers of every kind."""
 PAIRED: dict[str, Scenario] = pair.SCENARIOS
-"""Those with a replicated pair of real Artemis brokers; the kinds are those of the other brokers."""
+"""Those with a replicated pair of real Artemis brokers before those of the mixture."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,12 @@ def play(name: str, kinds: Sequence[str], java: Puppet) -> Result:
     count = scenario.brokers
     brokers = (*("artemis",) * 2, *brokers_of(kinds, count - 2)) if paired else brokers_of(kinds, count)
     reason = None
-    with tempfile.TemporaryDirectory() as folder, Nodes(brokers, Path(folder), scenario.shape) as nodes, java.apart() as clients:
-        try:
-            scenario.play(nodes, clients)
-        except Exception:
-            reason = f"{traceback.format_exc()}\n{nodes.told()}"
+    try:
+        with tempfile.TemporaryDirectory() as folder, Nodes(brokers, Path(folder), scenario.shape) as nodes, java.apart() as clients:
+            try:
+                scenario.play(nodes, clients)
+            except Exception:
+                reason = f"{traceback.format_exc()}\n{nodes.told()}"
+    except Exception:  # before it began, or when all was over
+        reason = reason or traceback.format_exc()
     return Result(name, tuple(kinds), time.monotonic() - began, reason)

@@ -440,13 +440,14 @@ GROUPED = Shape(core={0: _HANDLER.format("LOCAL"), 1: _HANDLER.format("REMOTE")}
 class Scenario:
     """A scenario with the number of brokers that it needs and how they are joined.
 
-    ``not_for``: the kind of broker for which it does not hold.
+    ``not_for``: the kind of broker for which it does not hold, and ``why``.
     """
 
     play: Callable[[Nodes, Puppet], None]
     shape: Shape = SYMMETRIC
     brokers: int = 2
     not_for: str = ""
+    why: str = ""
 
 
 _SCALE_DOWN = """

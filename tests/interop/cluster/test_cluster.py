@@ -20,7 +20,7 @@ MIXED = (
     ("topics", ("mqbroker", "artemis")),
     ("chain", ("mqbroker", "artemis")),
     ("cut-links", ("artemis", "mqbroker")),
-    ("replicated-pair", ("mqbroker",)),
+    ("replicated-pair", OURS),
 )
 PLAYED = (*((name, OURS) for name, scenario in SCENARIOS.items() if scenario.not_for != "mqbroker"), *MIXED)
 assert {name for name, _ in MIXED} <= {*SCENARIOS, *PAIRED}
@@ -40,7 +40,7 @@ def played(java: None, request: pytest.FixtureRequest) -> Iterator[Played]:
     names = [item.name for item in request.session.items if item.path == request.path]
     wanted = [scenario for scenario in PLAYED if any(f"[{_identity(scenario)}]" in name for name in names)]
     with Puppet() as clients, ThreadPoolExecutor(2) as pool:
-        futures = {(name, kinds): pool.submit(play, name, kinds, clients) for name, kinds in wanted}
+        futures: Played = {(name, kinds): pool.submit(play, name, kinds, clients) for name, kinds in wanted}
         yield futures
         for future in futures.values():
             future.cancel()

@@ -31,7 +31,7 @@ import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
  *
  * <p>A line is {@code NUMBER VERB NAME key=value...}, separated by tabs; the answer carries the number, for commands of different names run
  * side by side. Verbs: connect (url or like, id), send (on, to, count, first, size, group, property, persistent, priority, delay, ttl), consume (on, from,
- * selector, subscription, shared), take (count, ms), close, topology, forget (all whose names begin like this one).
+ * selector, subscription, shared, durable), take (count, ms), close, topology, forget (all whose names begin like this one).
  */
 public final class Puppet {
     private final Map<String, ActiveMQConnectionFactory> factories = new ConcurrentHashMap<>();
@@ -154,7 +154,11 @@ public final class Puppet {
         if (subscription == null) {
             consumer = session.createConsumer(from, selector);
         } else if (Boolean.parseBoolean(values.getOrDefault("shared", "false"))) {
-            consumer = session.createSharedDurableConsumer((Topic) from, subscription, selector);
+            boolean durable = Boolean.parseBoolean(values.getOrDefault("durable", "true"));
+            Topic topic = (Topic) from;
+            consumer = durable
+                ? session.createSharedDurableConsumer(topic, subscription, selector)
+                : session.createSharedConsumer(topic, subscription, selector);
         } else {
             consumer = session.createDurableSubscriber((Topic) from, subscription, selector, false);
         }
