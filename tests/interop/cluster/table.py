@@ -1,4 +1,4 @@
-"""The results of all mixtures as a table of docs/compatibility.md, written row by row: an interrupted run loses only what was under way."""
+"""The results of all mixtures as a table of docs/compatibility.md, written cell by cell: an interruption loses only what was under way."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import configparser
 import datetime
 import itertools
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.interop import artemis
@@ -20,23 +20,25 @@ MIXTURES = tuple(itertools.product(("mqbroker", "artemis"), repeat=2))
 EVERYTHING: Mapping[str, Scenario] = {**SCENARIOS, **PAIRED}
 
 
-def write_row(results: Sequence[Result], page: Path = PAGE) -> None:
-    """Put the results of one scenario into the table, in place of those of an earlier run; scenarios that are no more go."""
+def write(result: Result, page: Path = PAGE) -> None:
+    """Put a result into the table, in place of that of an earlier run; scenarios that are no more go."""
     before, _, rest = page.read_text().partition(BEGIN)
     old, _, after = rest.partition(END)
-    rows = {row.split("|")[1].strip(): row for row in old.splitlines() if row.startswith("| ")}
-    name = results[0].name
-    by_mixture = {result.kinds: result for result in results}
-    cells = [_cell(name, kinds, by_mixture.get(kinds)) for kinds in MIXTURES]
-    rows[name] = f"| {name} | {' | '.join(cells)} | {_played()} |"
+    written = (row.split("|")[1:-1] for row in old.splitlines() if row.startswith("| "))
+    rows = {name.strip(): [cell.strip() for cell in cells] for name, *cells in written}
+    notes = {name: number for number, name in enumerate((name for name, scenario in EVERYTHING.items() if scenario.why), 1)}
+    empty = [f"– ({notes[result.name]})" if EVERYTHING[result.name].not_for in kinds else "" for kinds in MIXTURES]
+    row = rows.setdefault(result.name, [*empty, ""])
+    row[MIXTURES.index(result.kinds)] = "holds" if result.reason is None else "**fails**"
+    row[-1] = datetime.date.today().isoformat()
     lines = [
         f"The last run: {versions()}.",
         "",
         f"| scenario | {' | '.join(' and '.join(kinds) for kinds in MIXTURES)} | played |",
         "|---" * (len(MIXTURES) + 2) + "|",
-        *(rows[name] for name in EVERYTHING if name in rows),
+        *(f"| {name} | {' | '.join(rows[name])} |" for name in EVERYTHING if name in rows),
         "",
-        *(f"({number}) {EVERYTHING[name].why}\n" for name, number in _notes().items()),
+        *(f"({number}) {EVERYTHING[name].why}\n" for name, number in notes.items()),
     ]
     page.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"{END}{after}")
 
@@ -46,18 +48,3 @@ def versions() -> str:
     package = configparser.ConfigParser()
     package.read(ROOT / "setup.cfg")
     return f"mqbroker {package['metadata']['version']}, Artemis and its Java client {artemis.VERSION}, Python {platform.python_version()}"
-
-
-def _played() -> str:
-    return datetime.date.today().isoformat()
-
-
-def _notes() -> dict[str, int]:
-    """Scenarios that do not hold for all, with the numbers of the notes below the table."""
-    return {name: number for number, name in enumerate((name for name, scenario in EVERYTHING.items() if scenario.why), 1)}
-
-
-def _cell(name: str, kinds: tuple[str, ...], result: Result | None) -> str:
-    if result is None:
-        return f"– ({_notes()[name]})" if EVERYTHING[name].not_for in kinds else ""
-    return "holds" if result.reason is None else "**fails**"
