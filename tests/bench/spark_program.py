@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 WARM_MESSAGES = 2_000
 KEEPER = "keeper"
 """A reader that settles nothing: the messages stay for the next measurement."""
+LARGER_SHARE = 40
+"""Messages of the greater size, in percent of the others: all of them stay below the broker's ``global-max-size`` of 1 GiB."""
 RATE_BATCHES = 4
 RATE_SECONDS_MAX = 60.0
 RATE_ROWS = 2_000_000
@@ -52,6 +54,11 @@ class Measurements:
     def keep(self, queue: str) -> None:
         with connect(Options.parse({**self._login, "queue": queue}, Use.WRITE)) as broker:
             broker.open_reader(queue, KEEPER)
+
+    def drop(self, queue: str) -> None:
+        """What lies in memory would send the next messages to pages."""
+        with connect(Options.parse({**self._login, "queue": queue}, Use.WRITE)) as broker:
+            broker.call(f"deleting queue {queue}", lambda session: session.delete_queue(queue))
 
     def source(self, queue: str, columns: str) -> tuple[int, float]:
         """A stream over all that is in the queue, with a reader of its own, which settles it."""
@@ -117,17 +124,21 @@ def main(arguments: Sequence[str]) -> None:
         bench.keep("bench.spark.warm")
         bench.source("bench.spark.warm", columns)
     bench.rate(SIZES[0])
-    for size in SIZES:
-        for mode in MODES:
-            queue = f"bench.spark.{mode}.{size}"
-            measured(sink_name(mode, size, cores), partial(bench.sink, queue, mode, size, messages))
-        bench.keep(queue)
-        for kind, columns in COLUMNS.items():
-            measured(source_name(kind, size, cores), partial(bench.source, queue, columns))
-        measured(rate_name(size, cores), partial(bench.rate, size))
     if deep:
-        bench.sink("bench.spark.deep", MODES[1], SIZES[0], deep)
+        # First: what others leave behind in the broker's memory would count.
+        bench.sink("bench.spark.deep", "none", SIZES[0], deep)
         measured(deep_name(cores), partial(bench.source, "bench.spark.deep", COLUMNS["two"]))
+        bench.drop("bench.spark.deep")
+    for size, count in zip(SIZES, (messages, messages * LARGER_SHARE // 100), strict=True):
+        queues = [f"bench.spark.{mode}.{size}" for mode in MODES]
+        for mode, queue in zip(MODES, queues, strict=True):
+            measured(sink_name(mode, size, cores), partial(bench.sink, queue, mode, size, count))
+        bench.drop(queues[0])
+        bench.keep(queues[1])
+        for kind, columns in COLUMNS.items():
+            measured(source_name(kind, size, cores), partial(bench.source, queues[1], columns))
+        bench.drop(queues[1])
+        measured(rate_name(size, cores), partial(bench.rate, size))
     spark.stop()
 
 
