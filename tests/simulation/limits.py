@@ -16,6 +16,8 @@ SMALL = {
     "mqbroker.messaging.steps.SCANNED_MAX": 6,
     "mqbroker.messaging.removal.DISCARDED_TOGETHER": 3,
     "mqbroker.messaging.reapers.REFERENCES_PER_STEP": 10,
+    "mqbroker.messaging.references.REFERENCES_AHEAD": 3,
+    "mqbroker.messaging.references.MADE_TOGETHER": 2,
     "mqbroker.messaging.groups.GROUPS_MAX": 2,
     "mqbroker.messaging.routing.ROUTES_CACHED_MAX": 6,
     "mqbroker.messaging.restoring.RUN_LENGTH": 3,

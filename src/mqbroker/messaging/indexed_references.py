@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
+from mqbroker.messaging.message import Message
 from mqbroker.messaging.references import Reference, ReferenceList
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.queue import Queue
 
 GAPS_KEPT = 4096
 """Entries at the front that are done with, or gaps, which the index keeps before it is made anew."""
@@ -97,6 +102,10 @@ class IndexedReferences(ReferenceList):
             return
         super().append(reference)
         self._enter(reference, message_id)
+
+    def append_messages(self, messages: Iterable[Message], queue: Queue) -> None:
+        for message in messages:
+            self.append(Reference(message, queue))
 
     def insert(self, reference: Reference) -> None:
         if self.on_late is not None and reference.message.message_id <= self.bound:

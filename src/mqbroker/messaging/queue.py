@@ -212,22 +212,20 @@ class Queue:
         if not self.marked:
             self.turn.mark_queue(self)
 
-    def add_arrived(self, references: Sequence[Reference], durable: bool, size: int) -> None:
+    def add_arrived(self, messages: Sequence[Message], durable: bool, size: int) -> None:
         """Messages have come that count as arriving, of ``size`` encoded bytes together, and all of them durable or none.
 
         None of them is scheduled or large, and the queue is not deleted.
         """
-        count = len(references)
+        count = len(messages)
         self.arriving -= count
         self.messages_added += count
-        append = self.references.append
         if durable:
             self._durable_messages += count
             self._durable_bytes += size
         else:
             self._transient_bytes += size
-        for reference in references:
-            append(reference)
+        self.references.append_messages(messages, self)
         if not self.marked:
             self.turn.mark_queue(self)
 

@@ -2,11 +2,17 @@
 
 The list is ten linked lists, one per priority.  A cursor stands on the last reference that it has seen; when that one leaves the list the
 cursor steps back to the one before it.
+
+A long queue has references only near its head.  Behind them wait the messages themselves; a reference is made when its turn comes near, or
+when somebody looks that far.  There may be millions, and most of them have nothing to say before.
+
+Longer than others: the lists and the cursors that stand on them change together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.message import Message
@@ -20,6 +26,12 @@ MEMORY_PER_REFERENCE = 72
 """Bytes that a reference counts in its address' memory account."""
 
 PRIORITIES = 10
+
+REFERENCES_AHEAD = 1000
+"""Length of a queue from which on those that come are not made references at once."""
+
+MADE_TOGETHER = 100
+"""References that are made together when the last one is reached."""
 
 
 class Reference:
@@ -63,11 +75,13 @@ class Reference:
 
 
 class _Level:
-    __slots__ = ("generation", "head", "put_back", "tail")
+    __slots__ = ("generation", "head", "later", "put_back", "tail")
 
     def __init__(self) -> None:
         self.head: Reference | None = None
         self.tail: Reference | None = None
+        self.later: deque[Message | Reference] | None = None
+        """What waits behind the tail; a reference only where somebody may hold it.  Empty while there is no tail."""
         self.put_back: Reference | None = None
         """What was put back last, while it waits: those that come back together are neighbours."""
         self.generation = 0
@@ -124,9 +138,11 @@ class ReferenceList:
     ``expiring`` is set when a message with an expiration comes; who has found that there is none may take it back.
     """
 
-    __slots__ = ("_first_order", "_levels", "_mask", "_next_order", "count", "expiring")
+    __slots__ = ("_first_order", "_levels", "_mask", "_next_order", "_queue", "count", "expiring")
 
     def __init__(self) -> None:
+        self._queue: Queue | None = None
+        """Whose messages those without a reference are."""
         self._levels = [_Level() for _ in range(PRIORITIES)]
         self._mask = 0
         self._next_order = 1
@@ -137,6 +153,7 @@ class ReferenceList:
     def take_over(self, other: ReferenceList) -> None:
         """Become what ``other`` was, which nobody uses any more.  Cursors stay where they stand."""
         self._levels = other._levels
+        self._queue = other._queue
         self._mask = other._mask
         self._next_order = other._next_order
         self._first_order = other._first_order
@@ -147,6 +164,11 @@ class ReferenceList:
     def next_order(self) -> int:
         """The order of the next reference that comes."""
         return self._next_order
+
+    @property
+    def is_long(self) -> bool:
+        """Do messages that come wait without a reference?"""
+        return self.count >= REFERENCES_AHEAD
 
     def head(self) -> Reference | None:
         """The reference that is next in turn."""
@@ -165,7 +187,10 @@ class ReferenceList:
         following = level.head = reference.following
         if following is None:
             level.tail = None
-            self._mask = mask & ~(1 << priority)
+            if level.later:
+                self._make_more(level, priority)
+            else:
+                self._mask = mask & ~(1 << priority)
         else:
             following.preceding = None
             reference.following = None
@@ -191,8 +216,12 @@ class ReferenceList:
             order = self._next_order
         reference.order = order
         self._next_order = order + 1
-        tail = level.tail
         reference.listed = True
+        self.count += 1
+        if level.later:
+            level.later.append(reference)
+            return
+        tail = level.tail
         reference.following = None
         reference.preceding = tail
         if tail is None:
@@ -201,13 +230,64 @@ class ReferenceList:
         else:
             tail.following = reference
         level.tail = reference
+
+    def append_messages(self, messages: Iterable[Message], queue: Queue) -> None:
+        """Put messages of ``queue`` at the end, each by its priority.  Nothing more is to be said of them, and nobody holds a reference."""
+        self._queue = queue
+        append = self.append
+        room = REFERENCES_AHEAD - self.count
+        for message in messages:
+            if room > 0:
+                room -= 1
+                append(Reference(message, queue))
+            else:
+                self._append_later(message, queue)
+
+    def _append_later(self, message: Message, queue: Queue) -> None:
+        priority = message.priority
+        level = self._levels[priority]
+        order = message.message_id
+        if level.tail is None or order < self._next_order:
+            self.append(Reference(message, queue))
+            return
+        if message.expiration:
+            self.expiring = True
+        self._next_order = order + 1
+        if level.later is None:
+            level.later = deque()
+        level.later.append(message)
         self.count += 1
+
+    def _make_more(self, level: _Level, priority: int) -> None:
+        """Make references of the next ones that wait behind the tail."""
+        later, queue = level.later, self._queue
+        assert later and queue is not None
+        tail = level.tail
+        for _ in range(min(MADE_TOGETHER, len(later))):
+            waiting = later.popleft()
+            if isinstance(waiting, Reference):
+                reference = waiting
+            else:
+                reference = Reference(waiting, queue)
+                # Management may have changed that of the message, for another queue.
+                reference.priority = priority
+                reference.order = waiting.message_id
+                reference.listed = True
+            reference.preceding = tail
+            if tail is None:
+                level.head = reference
+            else:
+                tail.following = reference
+            tail = reference
+        level.tail = tail
 
     def insert(self, reference: Reference) -> None:
         """Put a reference that was here before back into its original place."""
         priority = reference.priority
         level = self._levels[priority]
         order = reference.order
+        while level.later and level.tail is not None and level.tail.order < order:
+            self._make_more(level, priority)
         successor = level.put_back or level.head
         while successor is not None and successor.order < order:
             successor = successor.following
@@ -227,6 +307,12 @@ class ReferenceList:
     def remove(self, reference: Reference) -> None:
         priority = reference.priority
         level = self._levels[priority]
+        if reference.preceding is None and level.head is not reference:
+            assert level.later
+            level.later.remove(reference)
+            reference.listed = False
+            self.count -= 1
+            return
         preceding, following = reference.preceding, reference.following
         if preceding is None:
             level.head = following
@@ -235,7 +321,10 @@ class ReferenceList:
         if following is None:
             level.tail = preceding
             if preceding is None:
-                self._mask &= ~(1 << priority)
+                if level.later:
+                    self._make_more(level, priority)
+                else:
+                    self._mask &= ~(1 << priority)
         else:
             following.preceding = preceding
         if level.put_back is reference:
@@ -264,6 +353,8 @@ class ReferenceList:
             seen = cursor.seen[priority]
             reference = level.head if seen is None else seen.following
             last = seen
+            if reference is None and level.later:
+                reference = self._after_tail(level, priority)
             while reference is not None:
                 if not allowed:
                     assert scan is not None
@@ -276,6 +367,8 @@ class ReferenceList:
                 if accept(reference):
                     break
                 reference = reference.following
+                if reference is None and level.later:
+                    reference = self._after_tail(level, priority)
             cursor.place(priority, last)
             if reference is not None:
                 break
@@ -287,12 +380,22 @@ class ReferenceList:
 
     def __iter__(self) -> Iterator[Reference]:
         """All references in order.  The current one may be removed while iterating."""
-        for level in reversed(self._levels):
+        for priority in range(PRIORITIES - 1, -1, -1):
+            level = self._levels[priority]
             reference = level.head
             while reference is not None:
                 following = reference.following
+                if following is None and level.later:
+                    following = self._after_tail(level, priority)
                 yield reference
                 reference = following
+
+    def _after_tail(self, level: _Level, priority: int) -> Reference | None:
+        """The first of the references that are made behind the tail, which is there."""
+        tail = level.tail
+        assert tail is not None
+        self._make_more(level, priority)
+        return tail.following
 
     def _link_before(self, reference: Reference, successor: Reference | None, level: _Level, priority: int) -> None:
         preceding = level.tail if successor is None else successor.preceding

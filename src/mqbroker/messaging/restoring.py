@@ -92,12 +92,10 @@ def _add(core: MessagingCore, queue: Queue, message: Message, entry: RecoveredRe
 def _add_run(core: MessagingCore, run: _Run) -> None:
     queue, messages = run.queue, run.messages
     core.addresses.get(run.address, queue.address).memory.hold_all(messages)
-    references = []
     size = 0
     for message in messages:
-        references.append(Reference(message, queue))
         size += len(message.buffer)
         if queue.groups is None and has_group(message):
             queue.keep_groups()
-    queue.arriving += len(references)
-    queue.add_arrived(references, True, size)
+    queue.arriving += len(messages)
+    queue.add_arrived(messages, True, size)

@@ -134,14 +134,18 @@ class Sending:
         return ticket if message.durable and core.options.journal_sync_non_transactional else 0
 
     def deliver(self, references: Sequence[Reference]) -> None:
-        """Put stored references on their queues."""
+        """Put stored references on their queues.  A long queue makes them anew when it needs them."""
         for reference in references:
             queue = reference.queue
-            queue.arriving -= 1
             if queue.deleted:
+                queue.arriving -= 1
                 self._core.let_go(reference)
-            else:
+            elif not queue.references.is_long or reference.scheduled:
+                queue.arriving -= 1
                 queue.add(reference)
+            else:
+                message = reference.message
+                queue.add_arrived((message,), message.durable, message.stored_size)
 
     def _store_all(
         self,
@@ -176,8 +180,9 @@ class Sending:
         copy = message.duplicate(core.store.next_id())
         account = core.addresses.get(message.address.partition("::")[0]) or arrival.acknowledged[0].address
         references = self.distribution.references_for(copy, arrival.acknowledged, account)
-        self.deliver(references)
         for reference in references:
+            reference.queue.arriving -= 1
+            reference.queue.add(reference)
             reference.queue.take(reference)
         transaction.brought.append((copy, references))
         transaction.acknowledged.extend(references)

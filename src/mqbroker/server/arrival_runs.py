@@ -276,11 +276,10 @@ class ArrivalRuns:
     ) -> None:
         """The messages are stored: on to their queues, and the sender is told."""
         for queue in queues:
-            references = [Reference(message, queue) for message in messages]
             if queue.deleted:
-                self._session.server.messaging.sending.deliver(references)
+                self._session.server.messaging.sending.deliver([Reference(message, queue) for message in messages])
             else:
-                queue.add_arrived(references, messages[0].durable, encoded)
+                queue.add_arrived(messages, messages[0].durable, encoded)
         self._session.finish_run(answers, sizes)
 
     # --- what is known of addresses

@@ -348,11 +348,10 @@ class SendRuns:
         """The messages are stored: on to their queues, and the sender is told."""
         size = sum(sizes) - len(sizes) * (HEADER_SIZE + self._trailer) + grown
         for queue in queues:
-            references = [Reference(message, queue) for message in messages]
             if queue.deleted:
-                self._server.messaging.sending.deliver(references)
+                self._server.messaging.sending.deliver([Reference(message, queue) for message in messages])
             else:
-                queue.add_arrived(references, messages[0].durable, size)
+                queue.add_arrived(messages, messages[0].durable, size)
         self._session.finish_run(answers, sizes)
 
     def _finish_turns(

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.messaging import references
 from mqbroker.messaging.references import Cursor, Reference, ReferenceList
+
+QUEUE: Any = object()
 
 
 class _Message:
@@ -18,6 +21,10 @@ class _Message:
         self.properties_offset = 1
         self.number = self.message_id = number
         self.expiration = 0
+
+    @property
+    def priority(self) -> int:
+        return self.buffer[0]
 
 
 def _reference(priority: int, number: int) -> Reference:
@@ -141,3 +148,139 @@ class _Model(RuleBasedStateMachine):
 
 ReferenceListModel = _Model.TestCase
 ReferenceListModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+class _LongModel(RuleBasedStateMachine):
+    """A list most of whose references are not made yet, against a sorted Python list of (-priority, order, number)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes = references.REFERENCES_AHEAD, references.MADE_TOGETHER
+        references.REFERENCES_AHEAD, references.MADE_TOGETHER = 2, 2
+        self.waiting = ReferenceList()
+        self.model: list[tuple[int, int, int]] = []
+        self.messages: dict[int, Any] = {}
+        self.held: list[Reference] = []
+        self.gone: list[Reference] = []
+        self.browser = Cursor(restarts=False)
+        self.browsed: list[int] = []
+        self.put_in: set[int] = set()
+        """Those that came before the end: a browser may miss them."""
+        self.count = 0
+        self.next_order = 1
+        self.first_order = 0
+
+    def teardown(self) -> None:
+        references.REFERENCES_AHEAD, references.MADE_TOGETHER = self.sizes
+
+    def _new(self, priority: int, message_id: int) -> Any:
+        message = _Message(priority, self.count)
+        message.message_id = message_id
+        self.messages[self.count] = message
+        return message
+
+    def _came(self, message: Any) -> None:
+        order = max(message.message_id, self.next_order)
+        self.next_order = order + 1
+        self.model.append((-message.priority, order, message.number))
+        self.model.sort()
+
+    def _left(self, reference: Reference) -> None:
+        self.model = [entry for entry in self.model if entry[2] != reference.message.number]  # type: ignore[attr-defined]
+        self.gone.append(reference)
+        if reference in self.held:
+            self.held.remove(reference)
+
+    @rule(priorities=st.lists(st.sampled_from((0, 4, 4, 4, 9)), min_size=1, max_size=8), late=st.booleans())
+    def arrive(self, priorities: list[int], late: bool) -> None:
+        came = []
+        for priority in priorities:
+            self.count += 1
+            came.append(self._new(priority, self.count // 2 if late else 10 * self.count))
+            self._came(came[-1])
+        self.waiting.append_messages(came, QUEUE)
+
+    @rule(priority=st.sampled_from((0, 4, 9)))
+    def append(self, priority: int) -> None:
+        self.count += 1
+        message = self._new(priority, 10 * self.count)
+        self._came(message)
+        self.held.append(Reference(message, None))  # type: ignore[arg-type]
+        self.waiting.append(self.held[-1])
+
+    @rule(priority=st.sampled_from((0, 4, 9)))
+    def prepend(self, priority: int) -> None:
+        self.count += 1
+        self.model.append((-priority, self.first_order, self.count))
+        self.model.sort()
+        self.first_order -= 1
+        self.put_in.add(self.count)
+        self.waiting.prepend(Reference(self._new(priority, 10 * self.count), None))  # type: ignore[arg-type]
+
+    @rule(times=st.integers(1, 4))
+    def take_heads(self, times: int) -> None:
+        for _ in range(times):
+            expected = self.model[0][2] if self.model else None
+            reference = self.waiting.take_head()
+            assert (None if reference is None else reference.message.number) == expected  # type: ignore[attr-defined]
+            if reference is not None:
+                self._left(reference)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(self.model))[2]
+        cursor = Cursor(restarts=False)
+        found = self.waiting.search(cursor, lambda reference: reference.message.number == number)  # type: ignore[attr-defined]
+        cursor.close()
+        assert found is not None and found.listed
+        self.waiting.remove(found)
+        self._left(found)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def remove_held(self, data: st.DataObject) -> None:
+        reference = data.draw(st.sampled_from(self.held))
+        assert reference.listed
+        self.waiting.remove(reference)
+        self._left(reference)
+
+    @precondition(lambda self: self.gone)
+    @rule(data=st.data())
+    def put_back(self, data: st.DataObject) -> None:
+        reference = data.draw(st.sampled_from(self.gone))
+        self.gone.remove(reference)
+        self.waiting.insert(reference)
+        self.put_in.add(reference.message.number)  # type: ignore[attr-defined]
+        self.model.append((-reference.priority, reference.order, reference.message.number))  # type: ignore[attr-defined]
+        self.model.sort()
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), priority=st.sampled_from((0, 4, 9)))
+    def change_elsewhere(self, data: st.DataObject, priority: int) -> None:
+        """The priority of a message is changed for another queue."""
+        self.messages[data.draw(st.sampled_from(self.model))[2]].buffer = bytes((priority,))
+
+    @rule(times=st.integers(1, 5))
+    def browse(self, times: int) -> None:
+        for _ in range(times):
+            reference = self.waiting.search(self.browser, lambda reference: True)
+            if reference is None:
+                missed = {entry[2] for entry in self.model} - set(self.browsed)
+                assert missed <= self.put_in, missed
+                return
+            self.browsed.append(reference.message.number)  # type: ignore[attr-defined]
+
+    @rule()
+    def look_at_all(self) -> None:
+        assert _numbers(self.waiting) == [entry[2] for entry in self.model]
+
+    @invariant()
+    def same_head_and_count(self) -> None:
+        assert self.waiting.count == len(self.model)
+        head = self.waiting.head()
+        assert (None if head is None else head.message.number) == (self.model[0][2] if self.model else None)  # type: ignore[attr-defined]
+
+
+LongReferenceListModel = _LongModel.TestCase
+LongReferenceListModel.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
