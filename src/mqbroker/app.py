@@ -23,6 +23,7 @@ from mqbroker.listening import Listeners
 from mqbroker.listening import StartError as StartError
 from mqbroker.loop_watch import WatchThread
 from mqbroker.memory_limits import default_global_max_size
+from mqbroker.memory_return import MemoryReturn, trim_heap
 from mqbroker.messaging.branches import xid_text
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.messaging import Messaging
@@ -81,6 +82,7 @@ class Broker:
         self.listeners: Listeners
         self._persistence = Persistence(settings, reactor, self.clock, self._in_turn, self._store_failed)
         self._watch: WatchThread | None = None
+        self._memory_return: MemoryReturn | None = None
         self.clustering: Clustering | None = None
         """Those that management has made, as the store keeps them."""
         self._running = False
@@ -235,6 +237,9 @@ class Broker:
         self._manage(audit)
         self.messaging.start()
         self.server.start()
+        memory = self.messaging.core.global_memory
+        self._memory_return = MemoryReturn(self.clock, lambda: memory.size, trim_heap)
+        self._memory_return.start()
 
     def _messaging_options(self) -> MessagingOptions:
         configuration = self.configuration
@@ -270,7 +275,7 @@ class Broker:
         if not self._running:
             return succeed(None)
         self._running = False
-        self._stop_watch()
+        self._stop_looking()
         closing = self.listeners.close()
         return self._clients_gone().addCallback(lambda _: self._leave()).addBoth(lambda _: self._stop_now(closing))
 
@@ -339,7 +344,7 @@ class Broker:
 
     def _give_up(self) -> None:
         """A start that failed leaves nothing running."""
-        self._stop_watch()
+        self._stop_looking()
         self._leave_others()
         for name in ("server", "messaging"):
             part = getattr(self, name, None)
@@ -348,10 +353,13 @@ class Broker:
         self.store.abort()
         self._persistence.stop_writer()
 
-    def _stop_watch(self) -> None:
+    def _stop_looking(self) -> None:
         if self._watch is not None:
             self._watch.stop()
             self._watch = None
+        if self._memory_return is not None:
+            self._memory_return.stop()
+            self._memory_return = None
 
     # --- what the layers below are given
 

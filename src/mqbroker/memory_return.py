@@ -1,0 +1,55 @@
+"""Memory that messages have left behind goes back to the system.
+
+The C library keeps what was freed in the middle of its heap: after a queue of large messages was emptied the process would stay as large as
+it was, and small messages, which lie elsewhere, would come on top of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mqbroker.messaging.ports import Cancellable, Clock
+
+PERIOD_SECONDS = 2.0
+"""How often the memory of messages is looked at."""
+
+LESS_BYTES = 64 * 1024 * 1024
+"""By how much it must have shrunk since it was greatest: to give memory back takes some milliseconds of the loop."""
+
+
+class MemoryReturn:
+    """``held`` tells the bytes of all messages in memory; ``give_back`` is called when they have become a good deal less."""
+
+    def __init__(self, clock: Clock, held: Callable[[], int], give_back: Callable[[], object]) -> None:
+        self._clock = clock
+        self._held = held
+        self._give_back = give_back
+        self._greatest = 0
+        self._timer: Cancellable | None = None
+
+    def start(self) -> None:
+        self._timer = self._clock.call_later(PERIOD_SECONDS, self._look)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        held = self._held()
+        if held > self._greatest:
+            self._greatest = held
+        elif self._greatest - held >= LESS_BYTES:
+            self._greatest = held
+            self._give_back()
+        self.start()
+
+
+def trim_heap() -> None:
+    """Have the C library give back what it does not use; does nothing where it cannot."""
+    # Imported here: most brokers never come to it.
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
