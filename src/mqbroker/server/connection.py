@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from mqbroker.server import farewell
 from mqbroker.server.control_channels import CONTROL_CHANNELS, handle_control
 from mqbroker.server.handshake import Handshake
-from mqbroker.server.limits import COSTLY_FILTER_LENGTH, FILTER_PAUSE_SECONDS, REFUSALS_MAX, REQUESTS_MAX
+from mqbroker.server.limits import COSTLY_FILTER_LENGTH, FILTER_PAUSE_SECONDS, REFUSALS_MAX, REQUESTS_MAX, REQUESTS_SECONDS
 from mqbroker.server.liveness import Liveness
 from mqbroker.server.naming import Naming
 from mqbroker.server.partial_frames import PartialFrame
@@ -71,6 +71,7 @@ class ServerConnection:
         "_partial",
         "_reading",
         "_requests",
+        "_requests_until",
         "_splitter",
         "_transport",
         "_waiting_frames",
@@ -143,6 +144,7 @@ class ServerConnection:
         self._again = False
         self._reading = True
         self._requests = 0
+        self._requests_until = 0.0
         self._out: list[bytes] = []
         self._out_bytes = 0
 
@@ -286,8 +288,11 @@ class ServerConnection:
 
     def request_handled(self) -> None:
         """A request beside sends and acknowledgements: many of them at once are costly, too."""
+        now = self.server.clock.monotonic()
+        if not self._requests:
+            self._requests_until = now + REQUESTS_SECONDS
         self._requests += 1
-        if self._requests == REQUESTS_MAX:
+        if self._requests == REQUESTS_MAX or now > self._requests_until:
             self.yield_turn()
 
     # --- output

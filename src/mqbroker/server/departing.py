@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mqbroker.messaging.turn import SCAN_SECONDS
+from mqbroker.server.limits import REQUESTS_SECONDS
 
 if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
@@ -43,7 +43,7 @@ class DepartingQueues:
             self._messaging.administration.delete_queue(queue, remove_consumers=True)
 
     def _delete_some(self) -> None:
-        until = self._clock.monotonic() + SCAN_SECONDS
+        until = self._clock.monotonic() + REQUESTS_SECONDS
         left = DELETED_TOGETHER
         while self._queues:
             if not left or self._clock.monotonic() > until:

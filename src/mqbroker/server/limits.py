@@ -53,6 +53,9 @@ REFUSALS_MAX = 100
 REQUESTS_MAX = 20
 """Requests of one connection, beside sends and acknowledgements, that are handled in one turn: then everybody else comes first."""
 
+REQUESTS_SECONDS = 0.003
+"""The same in time: some requests cost more than others, and what somebody waits for takes several turns."""
+
 
 COSTLY_FILTER_LENGTH = 1024
 """Characters: a peer with a longer filter waits for its next turn, and for :data:`FILTER_PAUSE_SECONDS`."""

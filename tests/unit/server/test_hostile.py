@@ -13,7 +13,14 @@ from mqbroker.messaging import turn
 from mqbroker.messaging.core import STRAY_CACHES_MAX
 from mqbroker.messaging.message import PROPERTIES_MAX
 from mqbroker.server import overdrafts, partial_frames
-from mqbroker.server.limits import CONTROL_FRAME_SIZE_MAX, FILTER_PAUSE_SECONDS, REFUSALS_MAX, REQUESTS_MAX, ConnectionLimits
+from mqbroker.server.limits import (
+    CONTROL_FRAME_SIZE_MAX,
+    FILTER_PAUSE_SECONDS,
+    REFUSALS_MAX,
+    REQUESTS_MAX,
+    REQUESTS_SECONDS,
+    ConnectionLimits,
+)
 from mqbroker.server.naming import NAME_LENGTH_MAX
 from mqbroker.server.reasons import KINDS_MAX, KINDS_NAMED, KINDS_WRITTEN_MAX, REASONS_MAX, REPEATED_REASON_SECONDS, ReasonLog
 from mqclient.wire import packets as wire
@@ -554,6 +561,16 @@ class PartialFrameTests(HostileCase):
         self.assertIn("SESS_SEND", self.lines[-1])
 
 
+class SlowClock(FakeClock):
+    """Time passes whenever somebody looks."""
+
+    passes = 0.0
+
+    def monotonic(self) -> float:
+        self.seconds += self.passes
+        return super().monotonic()
+
+
 class RequestTests(HostileCase):
     def test_many_requests_at_once_give_others_their_turn(self) -> None:
         world = World()
@@ -568,6 +585,17 @@ class RequestTests(HostileCase):
         world.clock.advance(0)
         self.assertEqual(answers, [REQUESTS_MAX])
         self.assertEqual(len(session.peer.take(session.channel)), count - 2 * REQUESTS_MAX)
+
+    def test_requests_that_take_long_give_others_their_turn_sooner(self) -> None:
+        clock = SlowClock()
+        session = World(clock=clock).peer().open()
+        clock.passes = REQUESTS_SECONDS / 4
+        query = wire.QueueQuery("q")
+        session.peer.feed(frame(query.TYPE, session.channel, wire.encode_packet(query, 136)) * REQUESTS_MAX)
+        answered = len(session.peer.take(session.channel))
+        self.assertTrue(1 < answered < 8, answered)
+        clock.advance(1)
+        self.assertEqual(answered + len(session.peer.take(session.channel)), REQUESTS_MAX)
 
     def test_long_filters_one_after_the_other_leave_time_for_others(self) -> None:
         text = " OR ".join(["a = 1"] * 1000)
