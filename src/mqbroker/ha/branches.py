@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mqbroker.cluster.outgoing import Outgoing
-from mqbroker.ha.moving import QueueMessages, send_over
+from mqbroker.ha.messages import QueueMessages, send_over
 from mqbroker.messaging.branches import Branch
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference

@@ -1,156 +1,69 @@
 """Moves the messages of one queue to another broker: in order, a bounded number at a time, each until the other one has it.
 
-A message leaves the queue when the target has answered for it.  When the link goes, what was not answered returns to its place, and goes
-again with the same duplicate id.
+Messages go in runs: one is on its way while others are answered, and it leaves the queue when the target has answered for all of it.  When
+the link goes, what was not answered returns to its place, and goes again with the same duplicate id.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from mqbroker.cluster.outgoing import Outgoing, assemble, bytes_entry
-from mqbroker.messaging.arriving import KEY_SCALEDOWN_NODE
+from mqbroker.cluster.outgoing import Outgoing
+from mqbroker.ha.messages import Encode, send_over
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
-from mqbroker.messaging.scheduled import scheduled_time_of
 from mqclient.errors import AddressFullError, DuplicateIdRejectedError, MalformedPacketError, MQError, UnblockedError
-from mqclient.wire.message import (
-    KEY_ACK_ROUTE_TO,
-    KEY_BRIDGE_DUPLICATE_ID,
-    KEY_ROUTE_TO,
-    KEY_ROUTING_TYPE,
-    KEY_SCALEDOWN_TO,
-    KEY_SCHEDULED_DELIVERY,
-)
-from mqclient.wire.primitives import encode_simple_string
-from mqclient.wire.properties import BYTES, LONG, encode_value, find_prefix
 
 if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
+    from mqclient.core.batches import Batch
     from mqclient.core.session import Session
 
 IN_FLIGHT_MESSAGES_MAX = 2_000
 """Messages that are sent and not answered, where ``commit-interval`` says nothing: fewer than duplicate ids the target remembers."""
 IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
 """The same in bytes, without large bodies, which go one at a time."""
-MESSAGES_PER_TURN = 250
+RUN_MESSAGES_MAX = 250
+"""Messages that are sent together, and leave the queue together when all are answered."""
+RUN_BYTES_MAX = 64 * 1024
+"""The same in bytes; far below the credits for an address."""
+RUNS_UNDER_WAY_MIN = 4
+"""Runs into which the messages under way are cut at least, so that the target has some while others are answered."""
+MESSAGES_PER_TURN = 500
 """Messages that are sent before others have their turn."""
 PAGES_WAIT_SECONDS = 0.05
 PAGES_PATIENCE = 200
 """How often messages in pages that cannot be read yet are looked for again."""
 PIECES_PER_TURN = 64
 
-_MARKS: Final = tuple(key.encode("utf-16-le") for key in (KEY_ROUTE_TO, KEY_ACK_ROUTE_TO, KEY_SCALEDOWN_TO, KEY_BRIDGE_DUPLICATE_ID))
-_ROUTING_TYPE = KEY_ROUTING_TYPE.encode("utf-16-le")
-_SCHEDULED = KEY_SCHEDULED_DELIVERY.encode("utf-16-le")
-_I64 = struct.Struct(">q")
-
 log = Logger(namespace="mqbroker.ha")
 
-Encode = Callable[[Reference], Outgoing | None]
-"""What is sent for a message; None = it stays.  Raises MalformedPacketError."""
 
+class _Run:
+    """Messages to one ``address`` that are sent together.  ``size`` are their bytes here, without large bodies."""
 
-class QueueMessages:
-    """Messages of an ordinary queue: to the queue with the number ``target_id``, and to no other.
+    __slots__ = ("address", "encoded", "messages", "references", "size")
 
-    ``node_id`` are the 16 bytes of the own node id, None = without a duplicate id.  ``acknowledged``: a branch has acknowledged them.
-    """
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.references: list[Reference] = []
+        self.messages: list[bytes] = []
+        self.size = 0
+        self.encoded = 0
+        """Bytes that are sent."""
 
-    def __init__(
-        self, queue: Queue, target_id: int, node_id: bytes | None, min_large_message_size: int, *, acknowledged: bool = False
-    ) -> None:
-        self._routing_type = queue.definition.routing_type
-        self._min_large = min_large_message_size
-        self._entries = bytes_entry(KEY_ROUTE_TO, 8) + _I64.pack(target_id)
-        self._count = 1
-        if acknowledged:
-            self._entries += bytes_entry(KEY_ACK_ROUTE_TO, 8) + _I64.pack(target_id)
-            self._count += 1
-        self._duplicate_id = None if node_id is None else _duplicate_id_entry(node_id)
-        self._queue_id = _I64.pack(queue.queue_id)
-
-    def __call__(self, reference: Reference) -> Outgoing:
-        message = reference.message
-        buffer, start = message.buffer, message.properties_offset
-        cuts: list[tuple[int, int]] = []
-        for mark in _MARKS:
-            cuts += _entries(buffer, start, mark)
-        added, count = self._entries, self._count
-        if self._duplicate_id is not None:
-            added = b"".join((added, self._duplicate_id, _I64.pack(message.message_id), self._queue_id))
-            count += 1
-        if message.routing_type not in (None, self._routing_type):
-            cuts += _entries(buffer, start, _ROUTING_TYPE, exact=True)
-        if reference.scheduled and reference.scheduled != scheduled_time_of(message):
-            cuts += _entries(buffer, start, _SCHEDULED, exact=True)
-            added += encode_simple_string(KEY_SCHEDULED_DELIVERY) + encode_value(LONG, reference.scheduled)
-            count += 1
-        if len(cuts) > 1:
-            cuts = sorted(set(cuts))
-        return assemble(message, message.address, (), cuts, added, count, self._min_large)
-
-
-class ForwardedMessages:
-    """Messages that wait for a third broker, ``third``: the target sends them on to the queues with these numbers there."""
-
-    def __init__(self, queue: Queue, third: bytes, node_id: bytes, min_large_message_size: int) -> None:
-        self._key = f"{KEY_ROUTE_TO}{queue.name}".encode("utf-16-le")
-        self._min_large = min_large_message_size
-        self._third = bytes_entry(KEY_SCALEDOWN_NODE, len(third)) + third
-        self._duplicate_id = _duplicate_id_entry(node_id)
-        self._queue_id = _I64.pack(queue.queue_id)
-
-    def __call__(self, reference: Reference) -> Outgoing | None:
-        message = reference.message
-        buffer, start = message.buffer, message.properties_offset
-        cuts: list[tuple[int, int]] = []
-        ids = b""
-        for key_start, key_end, kind, value_start, end in find_prefix(buffer, start, len(buffer), _MARKS[0]):
-            cuts.append((key_start - 4, end))
-            if kind == BYTES and buffer[key_start:key_end] == self._key:
-                ids = buffer[value_start + 4 : end]
-        if not ids:
-            return None
-        cuts += _entries(buffer, start, _MARKS[1])
-        added = (
-            bytes_entry(KEY_SCALEDOWN_TO, len(ids)),
-            ids,
-            self._third,
-            self._duplicate_id,
-            _I64.pack(message.message_id),
-            self._queue_id,
-        )
-        return assemble(message, message.address, (), sorted(cuts), b"".join(added), 3, self._min_large)
-
-
-def _duplicate_id_entry(node_id: bytes) -> bytes:
-    """The beginning of the property; message id and queue id follow, for a message may wait in several queues."""
-    return bytes_entry(KEY_BRIDGE_DUPLICATE_ID, len(node_id) + 16) + node_id
-
-
-def _entries(buffer: bytes, start: int, key: bytes, *, exact: bool = False) -> list[tuple[int, int]]:
-    if buffer.find(key, start) < 0:
-        return []
-    found = find_prefix(buffer, start, len(buffer), key)
-    return [(entry[0] - 4, entry[4]) for entry in found if not exact or entry[1] - entry[0] == len(key)]
-
-
-def send_over(session: Session, outgoing: Outgoing, done: Callable[[MQError | None], object]) -> bool:
-    """Send one message; False when the next has to wait for ``on_room``."""
-    if outgoing.read is None:
-        return session.send_encoded(outgoing.parts, outgoing.size, done, address=outgoing.address)
-    headers = b"".join(outgoing.parts)
-    return session.send_large_encoded(
-        headers, outgoing.read, outgoing.body_size, done, address=outgoing.address, was_large=outgoing.was_large
-    )
+    def add(self, reference: Reference, outgoing: Outgoing) -> None:
+        self.references.append(reference)
+        self.size += len(reference.message.buffer)
+        if outgoing.read is None:
+            self.messages.append(b"".join(outgoing.parts))
+            self.encoded += outgoing.size
 
 
 class QueueMove:
@@ -170,13 +83,22 @@ class QueueMove:
         self._encode = encode
         self._session = session
         self._window = window
-        self._in_flight: dict[Reference, None] = {}
+        self._run_messages = max(1, min(RUN_MESSAGES_MAX, window // RUNS_UNDER_WAY_MIN))
+        credits = session.settings.producer_window_size
+        self._run_bytes = RUN_BYTES_MAX if credits < 0 else min(RUN_BYTES_MAX, credits // RUNS_UNDER_WAY_MIN)
+        self._runs: dict[_Run, None] = {}
+        """What is under way, ``_under_way`` messages of ``_bytes`` bytes; the last one may still be growing."""
+        self._growing: _Run | None = None
+        self._under_way = 0
         self._bytes = 0
+        self._aside: tuple[Reference, Outgoing] | None = None
+        """The next to be sent, as soon as there is room."""
         self._settled: list[Reference] = []
         self._kept: list[Reference] = []
         self._scheduled: Iterator[Reference] = iter(())
         self._stalled = False
         self._full = False
+        self._failure: MQError | None = None
         self._patience = PAGES_PATIENCE
         self._timer: Cancellable | None = None
         self._done: Deferred[None] = Deferred()
@@ -189,26 +111,39 @@ class QueueMove:
         return self._done
 
     def stop(self, error: MQError) -> None:
-        """Send nothing more; what is not answered stays."""
-        self._core.turn.run(self._end, error)
+        """Send nothing more; what is not answered by the end of this turn stays."""
+        if self._failure is None and not self._ended:
+            self._failure = error
+            self._settle_soon()
 
     # --- sending
+
+    @property
+    def _may_send(self) -> bool:
+        held = self._stalled or self._full or self._failure is not None
+        return not held and self._under_way < self._window and self._bytes < IN_FLIGHT_BYTES_MAX
 
     def _pump(self) -> None:
         self._timer = None
         if self._ended:
             return
         for _ in range(MESSAGES_PER_TURN):
-            if self._stalled or self._full or len(self._in_flight) >= self._window or self._bytes >= IN_FLIGHT_BYTES_MAX:
+            if not self._may_send:
                 break
-            reference = self._next()
-            if reference is None:
-                break
-            self._send(reference)
-            if self._ended:
-                return
+            found, self._aside = self._aside, None
+            if found is None:
+                reference = self._next()
+                if reference is None:
+                    break
+                outgoing = self._outgoing(reference)
+                if outgoing is None:
+                    self._kept.append(reference)
+                    continue
+                found = reference, outgoing
+            self._send(*found)
         else:
             self._again(0)
+        self._send_run()
         self._check_end()
 
     def _next(self) -> Reference | None:
@@ -235,44 +170,113 @@ class QueueMove:
             reference = next(self._scheduled, None)
         return reference
 
-    def _send(self, reference: Reference) -> None:
-        message = reference.message
+    def _outgoing(self, reference: Reference) -> Outgoing | None:
         try:
-            outgoing = self._encode(reference)
+            return self._encode(reference)
         except MalformedPacketError as error:
-            log.warn("message {id} of queue {queue} cannot be moved: {error}", id=message.message_id, queue=self.queue.name, error=error)
-            outgoing = None
-        if outgoing is None:
-            self._kept.append(reference)
+            log.warn(
+                "message {id} of queue {queue} cannot be moved: {error}",
+                id=reference.message.message_id,
+                queue=self.queue.name,
+                error=error,
+            )
+            return None
+
+    def _send(self, reference: Reference, outgoing: Outgoing) -> None:
+        """Put a message into the run that is growing, or begin another one; a large message is one of its own."""
+        run = self._growing
+        if run is not None and (outgoing.read is not None or outgoing.address != run.address):
+            self._send_run()
+            run = None
+            if not self._may_send:
+                self._aside = reference, outgoing
+                return
+        if run is None:
+            run = _Run(outgoing.address)
+            self._runs[run] = None
+        self._under_way += 1
+        self._bytes += len(reference.message.buffer)
+        run.add(reference, outgoing)
+        if outgoing.read is not None:
+            self._sent(send_over(self._session, outgoing, partial(self._large_answered, run)))
             return
-        self._in_flight[reference] = None
-        self._bytes += len(message.buffer)
-        if not send_over(self._session, outgoing, partial(self._answered, reference)):
+        self._growing = run
+        if len(run.messages) >= self._run_messages or run.encoded >= self._run_bytes:
+            self._send_run()
+
+    def _send_run(self) -> None:
+        run, self._growing = self._growing, None
+        if run is not None:
+            self._sent(self._session.send_batch(run.address, run.messages, partial(self._answered, run)))
+
+    def _sent(self, room: bool) -> None:
+        if not room:
             self._stalled = True
 
-    def _answered(self, reference: Reference, error: MQError | None) -> None:
+    # --- answers
+
+    def _answered(self, run: _Run, batch: Batch) -> None:
+        if self._ended:
+            return
+        references = run.references
+        if batch.error is not None:
+            unanswered = set(batch.unanswered)
+            refused = {index: batch.refused.get(index) for index in range(len(references)) if index not in unanswered}
+            self._take_answers(run, [references[index] for index in refused], refused.values())
+            self._stays(run, [references[index] for index in sorted(unanswered)])
+            self.stop(batch.error)
+        elif batch.refused:
+            self._take_answers(run, references, map(batch.refused.get, range(len(references))))
+        else:
+            self._leave(run)
+            self._settled += references
+        self._settle_soon()
+
+    def _large_answered(self, run: _Run, error: MQError | None) -> None:
         if self._ended:
             return
         if isinstance(error, UnblockedError):
             self.stop(error)
             return
-        del self._in_flight[reference]
-        self._bytes -= len(reference.message.buffer)
-        if error is None or isinstance(error, DuplicateIdRejectedError):
-            self._settled.append(reference)
-        else:
+        self._take_answers(run, run.references, (error,))
+        self._settle_soon()
+
+    def _take_answers(self, run: _Run, references: list[Reference], errors: Iterable[MQError | None]) -> None:
+        self._leave(run)
+        for reference, error in zip(references, errors, strict=True):
+            if error is None or isinstance(error, DuplicateIdRejectedError):
+                self._settled.append(reference)
+                continue
             if not self._kept:
                 log.warn("the target refuses a message of queue {queue}: {error}", queue=self.queue.name, error=error)
             self._kept.append(reference)
             self._full = self._full or isinstance(error, AddressFullError)
+
+    def _leave(self, run: _Run) -> None:
+        """The run is under way no more."""
+        del self._runs[run]
+        self._under_way -= len(run.references)
+        self._bytes -= run.size
+
+    def _stays(self, run: _Run, references: list[Reference]) -> None:
+        """These of a run have no answer, and get none."""
+        rest = _Run(run.address)
+        rest.references = references
+        self._runs[rest] = None
+
+    def _settle_soon(self) -> None:
         if not self.flush_due:
             self._core.turn.mark_output(self)
 
     def flush(self) -> None:
         """At the end of a turn: what was answered in it leaves the queue."""
+        if self._ended:
+            return
+        if self._failure is not None:
+            self._end(self._failure)
+            return
         self._settle()
-        if not self._ended:
-            self._pump()
+        self._pump()
 
     def _settle(self) -> None:
         settled, self._settled = self._settled, []
@@ -291,7 +295,7 @@ class QueueMove:
     # --- the end
 
     def _check_end(self) -> None:
-        if self._in_flight or self._settled or self._timer is not None or self._ended:
+        if self._runs or self._settled or self._aside is not None or self._timer is not None or self._failure is not None:
             return
         queue = self.queue
         if not self._full:
@@ -304,8 +308,6 @@ class QueueMove:
         self._end(None)
 
     def _end(self, error: MQError | None) -> None:
-        if self._ended:
-            return
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
@@ -313,12 +315,16 @@ class QueueMove:
         self._session.open_encoded_sends().on_room = lambda: None
         self._settle()
         self.kept = len(self._kept)
-        for reference in (*self._in_flight, *self._kept):
+        stay = [reference for run in self._runs for reference in run.references]
+        if self._aside is not None:
+            stay.append(self._aside[0])
+            self._aside = None
+        for reference in (*stay, *self._kept):
             if reference.scheduled:
                 self.queue.put_back_later(reference, reference.scheduled)
             else:
                 self.queue.put_back(reference)
-        self._in_flight.clear()
+        self._runs.clear()
         self._kept.clear()
         if error is None:
             self._done.callback(None)

@@ -17,7 +17,8 @@ from mqbroker.cluster.channel import ClusterCredentials
 from mqbroker.cluster.outgoing import StoreAndForward, node_id_bytes
 from mqbroker.config.cluster import ScaleDownConfiguration
 from mqbroker.ha.branches import move_branch
-from mqbroker.ha.moving import IN_FLIGHT_MESSAGES_MAX, Encode, ForwardedMessages, QueueMessages, QueueMove
+from mqbroker.ha.messages import Encode, ForwardedMessages, QueueMessages
+from mqbroker.ha.moving import IN_FLIGHT_MESSAGES_MAX, QueueMove
 from mqbroker.ha.target import RefusedError, Target, first_reachable
 from mqbroker.messaging.branches import xid_text
 from mqbroker.messaging.ports import Cancellable

@@ -3,8 +3,9 @@
 Each says to which queues it goes and has a duplicate id of the bridge (see :mod:`mqbroker.messaging.arriving`), and the property tables of
 one link have the same shape: keys, types and lengths are where they were in the message before.  So a table is walked through only where
 its shape is new; otherwise a few comparisons show that it has it, and the two properties are left out by their offsets.  Messages that
-follow each other to the same queues are stored with their duplicate ids as one batch, and become visible and are answered together.  A
-message whose id is known, and everything else, goes through :meth:`mqbroker.server.sends.SessionSends.send`.
+follow each other to the same queues are stored with their duplicate ids as one batch, and become visible and are answered together; those
+to an address that pages go to its pages as one batch.  A message whose id is known, and everything else, goes through
+:meth:`mqbroker.server.sends.SessionSends.send`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.core import BRIDGE_CACHE
+from mqbroker.messaging.duplicates import ID_LENGTH_MAX
 from mqbroker.messaging.message import PROPERTIES_CHECKED_FROM, Message
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
@@ -20,7 +22,7 @@ from mqbroker.server.plain_addresses import plain_address
 from mqclient.errors import MalformedPacketError, MQError
 from mqclient.wire.frames import HEADER_SIZE
 from mqclient.wire.hot import VERSION_CORRELATION, send_trailer_size
-from mqclient.wire.message import HEADERS_SIZE_MIN, KEY_BRIDGE_DUPLICATE_ID, KEY_CID, KEY_ROUTE_TO, KEY_ROUTING_TYPE
+from mqclient.wire.message import HEADERS_SIZE_MIN, KEY_BRIDGE_DUPLICATE_ID, KEY_CID, KEY_DUPLICATE_ID, KEY_ROUTE_TO, KEY_ROUTING_TYPE
 from mqclient.wire.packets import NullResponse, SessionSend
 from mqclient.wire.primitives import decode_utf_16
 from mqclient.wire.properties import BYTE, BYTES, STRING, walk
@@ -28,12 +30,11 @@ from mqclient.wire.properties import BYTE, BYTES, STRING, walk
 if TYPE_CHECKING:
     from mqbroker.messaging.address import Address
     from mqbroker.messaging.duplicates import DuplicateIdCache
+    from mqbroker.messaging.paging import AddressPaging
     from mqbroker.server.session import ServerSession
 
 TARGETS_MAX = 100
 """Addresses with queues of one session that are kept ready; one that sends to more begins anew."""
-BRIDGE_ID_SIZE = 24
-"""Bytes of a bridge's duplicate id: the node and the id that the message has there."""
 
 _SIZE_MIN = HEADER_SIZE + 4 + HEADERS_SIZE_MIN
 _TYPE_CHANNEL = struct.Struct(">bq")
@@ -45,28 +46,29 @@ _pack_i64 = _ID.pack
 _unpack_fixed = struct.Struct(">bBqqb").unpack_from
 _unpack_trailer = struct.Struct(">Bq").unpack_from
 _INTERNAL = "_AMQ_".encode("utf-16-le")
-_CID = KEY_CID.encode("utf-16-le")
 _ROUTING_TYPE = KEY_ROUTING_TYPE.encode("utf-16-le")
 _ROUTE_TO = KEY_ROUTE_TO.encode("utf-16-le")
 _BRIDGE_DUPLICATE_ID = KEY_BRIDGE_DUPLICATE_ID.encode("utf-16-le")
 _KNOWN = frozenset((_ROUTING_TYPE, _ROUTE_TO, _BRIDGE_DUPLICATE_ID))
+_OTHERS = frozenset(key.encode("utf-16-le") for key in (KEY_CID, KEY_DUPLICATE_ID))
+"""Stay as they are: the duplicate id of the bridge counts, and not that of the client."""
 
 
 class _Shape:
     """What the tables of many messages have in common; places count from the beginning of the table.
 
     A table of ``size`` bytes with each of ``fixed`` (place, bytes) in it has the same entries.  ``head`` and what is in ``kept`` (from, to)
-    is the table without what the bridge has put into it; ``id_at`` is where the duplicate id is.
+    is the table without what the bridge has put into it; ``id_at`` is where the duplicate id of ``id_size`` bytes is.
     """
 
-    __slots__ = ("fixed", "head", "id_at", "kept", "queue_ids", "routing_type", "size")
+    __slots__ = ("fixed", "head", "id_at", "id_size", "kept", "queue_ids", "routing_type", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.fixed: list[tuple[int, bytes]] = []
         self.head = b""
         self.kept: list[tuple[int, int]] = []
-        self.id_at = 0
+        self.id_at = self.id_size = 0
         self.queue_ids = b""
         self.routing_type: int | None = None
 
@@ -78,9 +80,10 @@ class _Shape:
                 return False
         return True
 
-    def leads_where(self, other: _Shape) -> bool:
-        """Do messages with this shape go where those with the ``other`` go?"""
-        return self.queue_ids == other.queue_ids and self.routing_type == other.routing_type
+    def goes_with(self, other: _Shape) -> bool:
+        """Do messages with this shape go where those with the ``other`` go, and have ids of the same length?"""
+        same = self.queue_ids == other.queue_ids and self.routing_type == other.routing_type
+        return same and self.id_size == other.id_size
 
     def _fix(self, data: bytes, start: int, begin: int, end: int) -> None:
         if self.fixed:
@@ -115,12 +118,12 @@ class _Shape:
                     if key in seen or kind != (BYTE if key == _ROUTING_TYPE else BYTES):
                         return None
                     seen.add(key)
-                elif key != _CID and key.startswith(_INTERNAL):
+                elif key not in _OTHERS and key.startswith(_INTERNAL):
                     return None
                 if key == _BRIDGE_DUPLICATE_ID:
-                    if position - stays != BRIDGE_ID_SIZE:
+                    shape.id_at, shape.id_size = stays - start, position - stays
+                    if not 0 < shape.id_size <= ID_LENGTH_MAX:
                         return None
-                    shape.id_at = stays - start
                 elif key == _ROUTE_TO:
                     shape.queue_ids = data[stays:position]
                     stays = position
@@ -211,7 +214,7 @@ class ArrivalRuns:
                 found = _Shape.of(data, properties, end)
                 if found is None:
                     break
-                if target is not None and shape is not None and not found.leads_where(shape):
+                if target is not None and shape is not None and not found.goes_with(shape):
                     break
                 self._shape = shape = found
             if target is None:
@@ -219,16 +222,18 @@ class ArrivalRuns:
                 if target is None or target.address is None:
                     return index
                 memory, name, copies = target.address.memory, target.address.name, len(target.queues)
+                paging = self._core.paging
+                pages = memory.paging if memory.paging is not None and paging.takes_all(memory) else None
                 cache = self._core.duplicate_ids(f"{BRIDGE_CACHE}{name}")
             id_at = properties + shape.id_at
-            duplicate_id = data[id_at : id_at + BRIDGE_ID_SIZE]
+            duplicate_id = data[id_at : id_at + shape.id_size]
             if cache is not None and (duplicate_id in cache or duplicate_id in fresh):
                 break  # the answer waits for the one that came first
             if durable != run_durable:
                 if messages:
                     break  # what needs no disk does not wait for what comes after it
                 run_durable = durable
-            if memory.full or memory.paging is not None:
+            if pages is None and (memory.full or memory.paging is not None):
                 break
             try:
                 if cache is not None and cache.persistent and not record_id:
@@ -242,7 +247,8 @@ class ArrivalRuns:
             buffer = b"".join(parts)
             flag, correlation_id = _unpack_trailer(data, end)
             message = Message.plain(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
-            memory.hold(message, copies)
+            if pages is None:
+                memory.hold(message, copies)
             encoded += len(buffer)
             fresh[duplicate_id] = None
             messages.append(message)
@@ -250,16 +256,36 @@ class ArrivalRuns:
             sizes.append(len(data))
         if messages and target is not None and target.address is not None:
             target.address.routed_messages += len(messages)
-            ticket = self._store(target, messages, cache, list(fresh), record_id)
-            session.context.run(ticket, self._arrive, target.queues, messages, answers, sizes, encoded)
+            session.sends.messages_sent += len(messages)
+            for queue in target.queues:
+                queue.arriving += len(messages)
+            if pages is not None:
+                ticket = self._page(target.queues, pages, messages, cache, list(fresh), record_id)
+                session.context.run(ticket, session.finish_run, answers, sizes)
+            else:
+                ticket = self._store(target, messages, cache, list(fresh), record_id)
+                session.context.run(ticket, self._arrive, target.queues, messages, answers, sizes, encoded)
         return index + len(messages)
+
+    def _page(
+        self,
+        queues: tuple[Queue, ...],
+        pages: AddressPaging,
+        messages: list[Message],
+        cache: DuplicateIdCache | None,
+        ids: list[bytes],
+        record_id: int,
+    ) -> int:
+        """As :meth:`_store`, into the pages of the address: the queues read the messages from there."""
+        batch = self._core.store.begin()
+        self._core.paging.page_run(batch, pages, messages, queues)
+        if cache is not None:
+            cache.add_run(ids, batch, record_id)
+        return self._core.store.commit(batch)
 
     def _store(self, target: _Target, messages: list[Message], cache: DuplicateIdCache | None, ids: list[bytes], record_id: int) -> int:
         """The messages and their duplicate ids are one batch; returns the ticket to wait for."""
         core = self._core
-        self._session.sends.messages_sent += len(messages)
-        for queue in target.queues:
-            queue.arriving += len(messages)
         durable = bool(target.durable_ids) and messages[0].durable
         if not durable and cache is None:
             return 0

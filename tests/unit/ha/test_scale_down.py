@@ -123,6 +123,29 @@ class MovingTests(SynchronousTestCase):
         self.assertEqual(pair.arrived(), [b"%d" % number for number in range(100)])
         self.assertLessEqual(max(sum(entry[0] == "ack" for entry in batch) for batch in pair.a.store.log), 7)
 
+    def test_messages_of_several_addresses_in_one_queue(self) -> None:
+        """Large ones among them, too: the order stays."""
+        pair = Leaving()
+        pair.sender.create_queue("w", "w.#", routing_type=0)
+        addresses = ["w.a", "w.a", "w.b", "w.a", "w.b", "w.b", "w.a"]
+        sizes = [1, 120_000, 5, 1, 120_000, 130_000, 2]
+        for number, (address, size) in enumerate(zip(addresses, sizes, strict=True)):
+            pair.publish(b"%03d" % number + bytes(size), address=address, routing_type=0)
+        pair.find()
+        pair.run()
+        messages = [reference.message for reference in pair.b.queue("w").references]
+        found = [(each.address, (each.large.read(0, 3) if each.large else each.decoded().body[:3])) for each in messages]
+        self.assertEqual(found, [(address, b"%03d" % number) for number, address in enumerate(addresses)])
+
+    def test_many_messages_leave_together(self) -> None:
+        pair = Leaving()
+        pair.publish(*[b"%d" % number for number in range(600)])
+        pair.find()
+        pair.run()
+        steps = [sum(entry[0] == "ack" for entry in batch) for batch in pair.a.store.log]
+        self.assertEqual(sum(steps), 600)
+        self.assertLess(sum(step > 0 for step in steps), 10)
+
     def test_a_full_target_keeps_what_it_refuses_here(self) -> None:
         pair = Leaving(max_size_bytes=5_000, address_full_policy="FAIL")
         pair.publish(*[bytes([number]) * 1000 for number in range(20)])

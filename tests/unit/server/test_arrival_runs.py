@@ -242,6 +242,109 @@ class ArrivalRunTests(SynchronousTestCase):
         self.assertEqual(world.queue("q2").message_count, 0 if "q" in world.messaging.core.queues else 3)
 
 
+class PagedTests(SynchronousTestCase):
+    """To addresses that page, with a journal and pages on a simulated disk."""
+
+    def begin(self, rig: Rig, recovered: Recovered, size: int = 100, **limits: Any) -> tuple[World, Session]:
+        configuration = Configuration(security_enabled=False)
+        paging = {"max_size_bytes": 1500, "page_size_bytes": 2000, "address_full_policy": "PAGE", **limits}
+        configuration.address_settings["#"] = {"id_cache_size": size, **paging}
+        world = World(configuration, store=rig.store, clock=rig.clock, recovered=recovered)
+        return world, world.peer().session(channel=CHANNEL, name="link")
+
+    def fresh(self, size: int = 100, **limits: Any) -> tuple[Rig, World, Session]:
+        rig = Rig(1, journal_file_size=1 << 16)
+        world, session = self.begin(rig, rig.start(), size, **limits)
+        admin = world.peer().session()
+        for name, address, durable in (("q", "q", True), ("q2", "q", False), ("t1", "t", True), ("t2", "t", True)):
+            admin.send(wire.CreateQueueV2(address, name, durable=durable, routing_type=int(address == "q")))
+        for name in ("small", "secret", "filtered"):
+            admin.send(wire.CreateQueueV2(name, name, durable=True, routing_type=1))
+        rig.settle()
+        session.peer.transport.written.clear()
+        return rig, world, session
+
+    def seen(self, world: World) -> dict[str, Any]:
+        core = world.messaging.core
+        found: dict[str, Any] = {}
+        for name in ("q", "q2"):
+            queue = core.queues[name]
+            unread = [] if queue.pages is None else list(queue.pages.unread())
+            messages = [*(each.message for each in queue.references), *unread]
+            found[name] = [(each.durable, seen(each)) for each in messages]
+            found[f"{name} figures"] = queue.messages_added, queue.arriving, queue.message_count, queue.paged, queue.persistent_size
+        cache = core.known_duplicate_ids(CACHE)
+        address = core.addresses["q"]
+        paging = address.memory.paging
+        found["known"] = None if cache is None else cache.ids()
+        found["memory"] = address.memory.size, address.memory.messages, address.routed_messages
+        found["pages"] = None if paging is None else (paging.folder.messages, sorted(paging.folder.queue_ids()))
+        return found
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(("usual", "usual", "usual", "long", "no id", "short id", "both", "bare", "own id", "untyped", "gone")),
+                st.integers(0, 1),
+                st.integers(0, 9),
+                st.booleans(),
+                st.booleans(),
+                st.integers(1, 6),
+            ),
+            min_size=2,
+            max_size=7,
+        ),
+        st.sampled_from((0, 3, 100)),
+        st.sampled_from(({}, {}, {"page_full_policy": "FAIL", "page_limit_messages": 4}, {"address_full_policy": "DROP"})),
+    )
+    def test_one_chunk_is_as_good_as_many(
+        self, content: list[tuple[str, int, int, bool, bool, int]], size: int, limits: dict[str, Any]
+    ) -> None:
+        found = []
+        for together in (False, True):
+            rig, world, session = self.fresh(size, **limits)
+            frames = [
+                send_frame(world, number, kind, node, bridge_id + number, durable, reply)
+                for kind, node, bridge_id, durable, reply, count in content
+                for number in range(count)
+            ]
+            for chunk in [b"".join(frames)] if together else frames:
+                session.peer.feed(chunk)
+            rig.settle()
+            found.append((bytes(session.peer.transport.written), self.seen(world)))
+        self.assertEqual(found[0], found[1])
+
+    def test_a_run_goes_to_the_pages_as_one_batch(self) -> None:
+        rig, world, session = self.fresh()
+        session.peer.feed(b"".join(arrival(world, number) for number in range(10)))
+        rig.settle()
+        queue = world.queue("q")
+        before, paged = rig.store.ticket(), queue.paged
+        self.assertTrue(paged)
+        session.peer.feed(b"".join(arrival(world, number) for number in range(10, 40)))
+        rig.settle()
+        self.assertEqual((rig.store.ticket() - before, queue.paged - paged), (1, 30))
+
+    def test_nothing_comes_twice_after_a_crash(self) -> None:
+        for seed in range(6):
+            rig, world, session = self.fresh()
+            session.peer.feed(b"".join(arrival(world, number) for number in range(20)))
+            rig.settle()
+            answered = len(session.take())
+            session.peer.feed(b"".join(arrival(world, number) for number in range(20, 40)))
+            rig.clock.turn()
+            for _ in range(seed):
+                rig.writer.run_one()
+            world, session = self.begin(rig, rig.crash())
+            session.peer.feed(b"".join(arrival(world, number) for number in range(40)))
+            rig.settle()
+            queue = world.queue("q")
+            assert queue.pages is not None
+            messages = [*(each.message for each in queue.references), *queue.pages.unread()]
+            self.assertEqual((answered, [each.timestamp for each in messages]), (20, list(range(40))))
+
+
 class RestartTests(SynchronousTestCase):
     """The journal on a simulated disk, and a machine that stops."""
 
