@@ -1,24 +1,29 @@
-"""Broker processes that are killed while one gives its messages to the other."""
+"""Broker processes of which one gives its messages to the other: killed on the way, told to stop once more, or asked by management."""
 
 from __future__ import annotations
 
+import json
+import signal
 import time
 
+from mqclient.jms.connection import Connection
 from tests.integration.brokers import Broker
 from tests.integration.cluster.processes import ProcessTestCase
 
-COUNT = 3_000
+COUNT = 1_500
 WAIT_MS = 15_000
 SCALE_DOWN = """<ha-policy><primary-only><scale-down>
-<commit-interval>50</commit-interval><connectors><connector-ref>other</connector-ref></connectors>
+<commit-interval>2</commit-interval><connectors><connector-ref>other</connector-ref></connectors>
 </scale-down></primary-only></ha-policy>
 </core>"""
 
 
-class KilledTests(ProcessTestCase):
+class LeavingTestCase(ProcessTestCase):
+    scale_down = SCALE_DOWN
+
     def configuration(self, number: int) -> str:
         text = super().configuration(number)
-        return text.replace("</core>", SCALE_DOWN) if number == 0 else text
+        return text.replace("</core>", self.scale_down) if number == 0 else text
 
     def fill(self) -> list[str]:
         session = self.connect(0).create_session(transacted=True)
@@ -50,6 +55,12 @@ class KilledTests(ProcessTestCase):
             time.sleep(0.02)
         self.close()
 
+    def told(self) -> str:
+        """What the broker that leaves has written."""
+        return (self.folder / "node-0" / "output.log").read_text("utf-8", "replace")
+
+
+class KilledTests(LeavingTestCase):
     def test_the_one_that_leaves_is_killed_on_the_way(self) -> None:
         texts = self.fill()
         self.begin_to_leave()
@@ -64,4 +75,53 @@ class KilledTests(ProcessTestCase):
         self.brokers[1].kill()
         self.brokers[1] = self.start(1)
         self.brokers[0]._process.wait(60)
+        self.assertEqual(self.taken(), texts)
+
+
+class SignalTests(LeavingTestCase):
+    def test_a_second_signal_ends_the_moving_and_the_rest_stays(self) -> None:
+        texts = self.fill()
+        self.begin_to_leave()
+        self.brokers[0]._process.send_signal(signal.SIGTERM)
+        self.brokers[0]._process.wait(20)
+        for text in ("scale-down is cut short", "not complete, ", "AMQ221002"):
+            self.assertIn(text, self.told())
+        self.brokers[0] = self.start(0)
+        self.brokers[0].stop()
+        self.assertEqual(self.taken(), texts)
+
+
+class ManagementTests(LeavingTestCase):
+    scale_down = "</core>"
+
+    def ask(self, connection: Connection, *parameters: str | None) -> tuple[bool, object]:
+        """Ask for the scale-down; whether it is done, and the result."""
+        session = connection.create_session()
+        replies = session.create_temporary_queue()
+        consumer = session.create_consumer(replies)
+        request = session.create_text_message(json.dumps(parameters))
+        request.reply_to = replies
+        request.properties["_AMQ_ResourceName"] = "broker"
+        request.properties["_AMQ_OperationName"] = "scaleDown"
+        session.create_producer("queue://activemq.management").send(request)
+        reply = consumer.receive(WAIT_MS)
+        assert reply is not None
+        text = reply.text  # type: ignore[attr-defined]
+        return reply.properties["_AMQ_OperationSucceeded"] is True, json.loads(text)[0] if text else None
+
+    def test_a_broker_without_a_policy_gives_its_messages_away_and_stops(self) -> None:
+        texts = self.fill()
+        connection = self.connect(0)
+        done, problem = self.ask(connection, "nowhere")
+        self.assertFalse(done)
+        self.assertIn("there is no connector nowhere", str(problem))
+        self.assertEqual(self.ask(connection, "other"), (True, None))
+        self.brokers[0]._process.wait(30)
+        self.assertIn("; complete", self.told())
+        self.assertEqual(self.taken(), texts)
+
+    def test_without_a_connector_the_cluster_says_where(self) -> None:
+        texts = self.fill()
+        self.assertEqual(self.ask(self.connect(0), None), (True, None))
+        self.brokers[0]._process.wait(30)
         self.assertEqual(self.taken(), texts)
