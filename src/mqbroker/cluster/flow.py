@@ -105,10 +105,10 @@ class Flow:
                 self._ways.changed(binding)
 
     def end(self) -> None:
-        """The member has left: its bindings go."""
+        """The member has left: its bindings go, and no message goes to them from now on."""
         self._accepting = self.complete = False
-        for binding in list(self.bindings.values()):
-            self._remove(binding)
+        bindings, self.bindings = self.bindings, {}
+        self._ways.remove_all(bindings.values())
 
     # --- notifications
 
@@ -130,9 +130,10 @@ class Flow:
             return
         if _flag(properties, "_AMQ_RESET_QUEUE_DATA_COMPLETE"):
             self.complete = True
-            for binding in list(self.bindings.values()):
-                if not binding.connected:
-                    self._remove(binding)
+            gone = [binding for binding in self.bindings.values() if not binding.connected]
+            for binding in gone:
+                del self.bindings[binding.cluster_name]
+            self._ways.remove_all(gone)
             return
         kind = _text(properties, "_AMQ_NotifType")
         reaction = self._reactions.get(kind)

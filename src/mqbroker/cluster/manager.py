@@ -60,6 +60,7 @@ class ClusterManager:
         if self._problem in self._server.health_checks:
             self._server.health_checks.remove(self._problem)
         waiting = [each for connection in self.connections.values() for each in connection.stop()]
+        self.ways.stop()
         return DeferredList(waiting, consumeErrors=True)
 
     def _problem(self) -> str | None:

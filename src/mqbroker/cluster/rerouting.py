@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
@@ -87,8 +88,8 @@ class Rerouting:
         while not queue.references.count and queue.paged and queue.pages is not None and queue.pages.read_piece():
             pass
         moved = 0
-        for reference in (*queue.references, *queue.scheduled):
-            if moved >= MOVED_PER_TURN or not self._move(reference):
+        for reference in list(islice(chain(queue.references, queue.scheduled), MOVED_PER_TURN)):
+            if not self._move(reference):
                 break  # those behind it wait, so that the order stays
             moved += 1
         self.moved += moved

@@ -6,11 +6,16 @@ and another one as soon as that is cut: the connected way of the fewest hops is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.remote import REMOTE_ID_BASE, RemoteBinding
+
+REMOVED_PER_TURN = 1_000
+"""Bindings of a member that has left, which may have had very many, that are removed before others have their turn."""
 
 
 def binding_id(cluster_name: str) -> int:
@@ -33,6 +38,9 @@ class Ways:
         self._in_use_changed = in_use_changed
         self._known: dict[str, list[RemoteBinding]] = {}
         self._in_use: dict[str, RemoteBinding] = {}
+        self._leaving: deque[RemoteBinding] = deque()
+        """Withdrawn, and still to be removed."""
+        self._timer: Cancellable | None = None
 
     def __len__(self) -> int:
         return len(self._in_use)
@@ -51,6 +59,30 @@ class Ways:
             del self._known[binding.cluster_name]
         self._choose(binding.cluster_name)
 
+    def remove_all(self, bindings: Iterable[RemoteBinding]) -> None:
+        """No message goes to these from now on; if they are many, some are removed now and the rest in turns to come."""
+        now: list[RemoteBinding] = []
+        later = len(self._leaving)
+        for binding in bindings:
+            # What has another way takes it at once.
+            if len(now) < REMOVED_PER_TURN or len(self._known[binding.cluster_name]) > 1:
+                now.append(binding)
+            else:
+                binding.withdraw()
+                self._leaving.append(binding)
+        if len(self._leaving) > later:
+            self._core.routing.changed()
+            self._go_on()
+        for binding in now:
+            self.remove(binding)
+
+    def stop(self) -> None:
+        """The broker stops: nobody is to be told of what is not removed yet."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._leaving.clear()
+
     def changed(self, binding: RemoteBinding) -> None:
         """It was connected or disconnected, or has another filter."""
         if not self._choose(binding.cluster_name):
@@ -63,12 +95,22 @@ class Ways:
         """The other ways to the same queue."""
         return [each for each in self._known.get(binding.cluster_name, ()) if each is not binding]
 
+    def _go_on(self) -> None:
+        if self._timer is None and self._leaving:
+            self._timer = self._core.clock.call_later(0, self._core.turn.run, self._remove_some)
+
+    def _remove_some(self) -> None:
+        self._timer = None
+        for _ in range(min(REMOVED_PER_TURN, len(self._leaving))):
+            self.remove(self._leaving.popleft())
+        self._go_on()
+
     def _choose(self, name: str) -> bool:
         """Bind the best way.  Returns whether that is another one than before."""
         current = self._in_use.get(name)
         best = min(
             self._known.get(name, ()),
-            key=lambda each: (not each.connected, each.distance, each is not current),
+            key=lambda each: (each.withdrawn, not each.connected, each.distance, each is not current),
             default=None,
         )
         if best is current:

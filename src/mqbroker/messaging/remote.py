@@ -89,6 +89,7 @@ class RemoteBinding:
         "route_value",
         "routing_name",
         "store_and_forward",
+        "withdrawn",
     )
 
     def __init__(
@@ -113,6 +114,8 @@ class RemoteBinding:
         self.store_and_forward = store_and_forward
         self._filter = filter
         self._connected = True
+        self.withdrawn = False
+        """Is it about to be removed?  Then no message goes there."""
         self.appeared = 0
         self.consumer_count = 0
         self.consumer_filters: dict[str, int] = {}
@@ -157,6 +160,11 @@ class RemoteBinding:
             self.changed()
             if connected:
                 self.on_connected(self)
+
+    def withdraw(self) -> None:
+        """It is going to be removed later.  Nobody is told: who withdraws some tells the routing table once for all of them."""
+        self.withdrawn = True
+        self._connected = False
 
     # --- consumers there
 

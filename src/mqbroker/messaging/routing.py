@@ -203,9 +203,12 @@ class RoutingTable:
         return bool(self._remotes)
 
     def remote(self, cluster_name: str) -> RemoteBinding | None:
-        return self._remotes.get(cluster_name)
+        """The one of this name that messages may go to."""
+        found = self._remotes.get(cluster_name)
+        return None if found is None or found.withdrawn else found
 
     def remote_bindings(self) -> Iterable[RemoteBinding]:
+        """All that were told of as added and not as removed, those among them that are withdrawn."""
         return self._remotes.values()
 
     def remote_bound(self, address: str) -> list[RemoteBinding]:
@@ -230,10 +233,14 @@ class RoutingTable:
     # --- lookup
 
     def _bindings(self, address: str) -> Iterator[Binding]:
-        yield from self._exact.get(address, ())
+        for binding in self._exact.get(address, ()):
+            if not (isinstance(binding, RemoteBinding) and binding.withdrawn):
+                yield binding
         for binding in self._patterns:
             pattern = address_of(binding)
-            if pattern != address and matches_binding(pattern, address, self._wildcards):
+            if pattern == address or (isinstance(binding, RemoteBinding) and binding.withdrawn):
+                continue
+            if matches_binding(pattern, address, self._wildcards):
                 yield binding
 
     def bound(self, address: str) -> list[Queue]:

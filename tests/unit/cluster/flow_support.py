@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mqbroker.cluster.flow import Flow, FlowSettings
@@ -10,6 +10,7 @@ from mqbroker.cluster.interests import Interests
 from mqbroker.cluster.ways import Ways
 from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.properties import BOOLEAN, INT, LONG, NULL, STRING, TypedValue
+from tests.unit.messaging.support import FakeClock
 
 OWN = "00000000-0000-11ee-8000-00000000000a"
 PEER = "00000000-0000-11ee-8000-00000000000b"
@@ -26,6 +27,8 @@ class FakeCore:
 
     def __init__(self) -> None:
         self.routing = self
+        self.turn = self
+        self.clock = FakeClock()
         self.bound: dict[str, RemoteBinding] = {}
         self.told: list[str] = []
 
@@ -39,6 +42,10 @@ class FakeCore:
         self.told.append(f"-{binding.queue_name} {binding.distance}")
 
     def changed(self) -> None: ...
+
+    def run(self, function: Callable[..., object], *args: Any) -> None:
+        """As the turn does."""
+        function(*args)
 
 
 class Network:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqbroker.cluster import flow as module
+from mqbroker.cluster import ways as ways_module
 from mqbroker.cluster.flow import Flow
 from mqbroker.cluster.ways import binding_id
 from mqclient.wire.properties import BYTE, INT, LONG, NULL, STRING
@@ -91,6 +92,71 @@ class BindingTests(TestCase):
         self.assertEqual(self.network.bound, {})
         self.flow.handle(binding())
         self.assertEqual(self.network.bound, {})
+
+
+class ManyTests(TestCase):
+    """A member with more queues than are removed in one turn."""
+
+    def setUp(self) -> None:
+        self.enterContext(patch.object(ways_module, "REMOVED_PER_TURN", 10))
+        self.network = Network(max_hops=2)
+        self.flow = connect(self.network.flow())
+        for number in range(35):
+            self.flow.handle(binding(queue=f"q{number}", remote_id=number))
+
+    def left(self) -> list[int]:
+        """Removed bindings after each turn, until nothing changes."""
+        found = [35 - len(self.network.bound)]
+        while self.network.core.clock.pending:
+            self.network.core.clock.advance(0)
+            found.append(35 - len(self.network.bound))
+        return found
+
+    def test_they_go_a_bounded_number_at_a_time_and_none_of_them_gets_messages(self) -> None:
+        bound = list(self.network.bound.values())
+        steps: list[int] = []
+        with patch.object(self.network.core, "run", lambda function: (function(), steps.append(len(self.network.bound)))):
+            self.flow.end()
+            self.assertEqual(len(self.network.bound), 25)
+            self.assertTrue(all(each.withdrawn and not each.connected for each in self.network.bound.values()))
+            self.assertEqual(self.flow.bindings, {})
+            self.left()
+        self.assertEqual(steps, [15, 5, 0])
+        self.assertEqual(self.network.core.told[35:], [f"-{each.queue_name} 1" for each in bound])
+
+    def test_what_is_not_told_again_goes_in_the_same_way(self) -> None:
+        self.flow.disconnected()
+        connect(self.flow)
+        self.flow.handle(binding(queue="q3", remote_id=3))
+        self.flow.handle(complete())
+        self.assertEqual(len(self.flow.bindings), 1)
+        self.assertEqual(len(self.network.bound), 25)
+        self.left()
+        self.assertEqual(list(self.network.bound), ["q3" + PEER])
+
+    def test_a_member_that_is_back_before_all_have_gone(self) -> None:
+        self.flow.end()
+        again = connect(self.network.flow())
+        for number in range(35):
+            again.handle(binding(queue=f"q{number}", remote_id=100 + number))
+        self.left()
+        self.assertEqual({each.remote_id for each in self.network.bound.values()}, set(range(100, 135)))
+        self.assertEqual(self.network.bound, again.bindings)
+
+    def test_another_way_is_taken_at_once(self) -> None:
+        other = connect(self.network.flow(OTHER))
+        other.handle(binding(queue="q30", distance=1, remote_id=50))
+        self.flow.end()
+        self.assertEqual(self.network.bound["q30" + PEER].remote_id, 50)
+        self.left()
+        self.assertEqual(list(self.network.bound), ["q30" + PEER])
+
+    def test_nobody_is_told_of_the_rest_when_the_broker_stops(self) -> None:
+        self.flow.end()
+        self.network.ways.stop()
+        told = len(self.network.core.told)
+        self.left()
+        self.assertEqual(len(self.network.core.told), told)
 
 
 class LinkTests(TestCase):

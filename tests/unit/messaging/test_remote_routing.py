@@ -103,6 +103,18 @@ class ChoiceTests(TwoNodes):
         self.send(b"1")
         self.assertEqual(self.link.queue.message_count, 1)
 
+    def test_what_is_withdrawn_gets_nothing_although_it_is_still_bound(self) -> None:
+        binding = self.learned(STRICT, consumers=1)
+        self.send(b"1")
+        binding.withdraw()
+        self.a.core.routing.changed()
+        self.send(b"2")
+        near = self.a.queue("q")
+        self.send(b"3", b"4")
+        self.assertEqual((self.link.queue.message_count, texts(near)), (1, [b"3", b"4"]))
+        self.assertIsNone(self.a.core.routing.remote(binding.cluster_name))
+        self.assertEqual(list(self.a.core.routing.remote_bindings()), [binding])
+
     def test_filters_of_the_queue_and_of_consumers_count(self) -> None:
         near = self.a.queue("q")
         binding = self.learned()
