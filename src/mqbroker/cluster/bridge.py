@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
@@ -11,6 +10,7 @@ from twisted.logger import Logger
 
 from mqbroker.cluster.bridge_machine import BridgeData, make_bridge_machine
 from mqbroker.cluster.forwarder import Forwarder
+from mqbroker.config.cluster import BridgeConfiguration
 from mqbroker.messaging.ports import Cancellable
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection import Connection, describe
@@ -33,51 +33,26 @@ PAUSE_MIN = 0.01
 """Seconds between attempts also where the retry interval is 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class BridgeSettings:
-    """Names, units and defaults as in broker.xml (``<bridge>``); intervals and timeouts are ms, sizes bytes, attempts -1 without end.
-
-    ``reconnect_attempts_same_node``: after a loss so many attempts go to the broker that was lost before others are tried.  ``ha``: its
-    backup, if it has announced one, is tried with it.
-    """
-
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    client_id: str | None = None
-    ha: bool = False
-    min_large_message_size: int = 102400
-    check_period: int = 30000
-    connection_ttl: int = 60000
-    call_timeout: int = 30000
-    retry_interval: int = 2000
-    retry_interval_multiplier: float = 1.0
-    max_retry_interval: int = 2000
-    initial_connect_attempts: int = -1
-    reconnect_attempts: int = -1
-    reconnect_attempts_same_node: int = 10
-    confirmation_window_size: int = 10485760
-    producer_window_size: int = 1048576
-
-    def locator_settings(self) -> LocatorSettings:
-        """For connections that are tried once and end when they fail: the bridge tries again itself."""
-        return LocatorSettings(
-            ha=True,
-            use_topology_for_load_balancing=False,
-            connection_load_balancing_policy_class_name=f"{POLICY_PACKAGE}FirstElement{POLICY_SUFFIX}",
-            user=self.user,
-            password=self.password,
-            client_id=self.client_id,
-            call_timeout=self.call_timeout,
-            call_failover_timeout=self.call_timeout,
-            client_failure_check_period=self.check_period,
-            connection_ttl=self.connection_ttl,
-            retry_interval=self.retry_interval,
-            max_retry_interval=self.max_retry_interval,
-            confirmation_window_size=self.confirmation_window_size,
-            producer_window_size=self.producer_window_size,
-            min_large_message_size=self.min_large_message_size,
-            pre_acknowledge=True,
-        )
+def locator_settings(settings: BridgeConfiguration) -> LocatorSettings:
+    """For connections that are tried once and end when they fail: the bridge tries again itself."""
+    return LocatorSettings(
+        ha=True,
+        use_topology_for_load_balancing=False,
+        connection_load_balancing_policy_class_name=f"{POLICY_PACKAGE}FirstElement{POLICY_SUFFIX}",
+        user=settings.user,
+        password=settings.password,
+        client_id=settings.client_id,
+        call_timeout=settings.call_timeout,
+        call_failover_timeout=settings.call_timeout,
+        client_failure_check_period=settings.check_period,
+        connection_ttl=settings.connection_ttl,
+        retry_interval=settings.retry_interval,
+        max_retry_interval=settings.max_retry_interval,
+        confirmation_window_size=settings.confirmation_window_size,
+        producer_window_size=settings.producer_window_size,
+        min_large_message_size=settings.min_large_message_size,
+        pre_acknowledge=True,
+    )
 
 
 class BridgeEvents(Protocol):
@@ -105,6 +80,9 @@ class BridgeEvents(Protocol):
 class Bridge:
     """``connectors`` gives the places to try, in order, each time that a link is made.
 
+    Of the ``settings`` those of the link count: credentials, intervals, timeouts, attempts, sizes.  ``reconnect_attempts_same_node``: after
+    a loss so many attempts go to the broker that was lost before others are tried.  ``ha``: its backup, if it has announced one, is tried
+    with it.
     With ``follows`` the bridge goes first to the broker that its target has given its messages to, when that leaves by scale-down.
     ``topology`` and ``greet``: see :class:`mqclient.core.locator.Locator`.
     """
@@ -114,7 +92,7 @@ class Bridge:
         name: str,
         runtime: Runtime,
         connectors: Callable[[], Sequence[TransportConfiguration]],
-        settings: BridgeSettings,
+        settings: BridgeConfiguration,
         forwarder: Forwarder,
         events: BridgeEvents,
         *,
@@ -312,7 +290,7 @@ class Bridge:
         connectors = self._candidates()
         if not connectors:
             raise NotConnectedError("no connector to the target is known")
-        settings = self._settings.locator_settings()
+        settings = locator_settings(self._settings)
         locator = Locator(self._runtime, connectors, settings, topology=self._topology, greet=self._greet, follow=False)
         self._locator = locator
         factory = await locator.create_session_factory()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList, succeed
 from twisted.logger import Logger
 
-from mqbroker.cluster.bridge import Bridge, BridgeSettings
+from mqbroker.cluster.bridge import Bridge
 from mqbroker.cluster.forwarder import Forwarder, ForwardingSettings
 from mqbroker.cluster.outgoing import CoreBridgeMessages, node_id_bytes
 from mqbroker.config.cluster import BridgeConfiguration, TransformerConfiguration
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
+from mqbroker.config.masking import codec_key, decode_masked, encode_masked
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.transformers import load_transformer
@@ -70,29 +71,10 @@ class CoreBridge:
         forwarding = ForwardingSettings(configuration.pending_ack_timeout, configuration.retry_interval)
         self.forwarder = Forwarder(server, queue, forwarding, messages, selector)
         self.forwarder.on_queue_deleted = self._queue_deleted
-        self.bridge = Bridge(name, runtime, connectors, self._settings(configuration), self.forwarder, self, follows=True)
-
-    def _settings(self, configuration: BridgeConfiguration) -> BridgeSettings:
-        options = self._server.configuration
+        options = server.configuration
         user, password = credentials(configuration, options.cluster_user, options.cluster_password)
-        return BridgeSettings(
-            user=user,
-            password=password,
-            client_id=configuration.client_id,
-            ha=configuration.ha,
-            min_large_message_size=configuration.min_large_message_size,
-            check_period=configuration.check_period,
-            connection_ttl=configuration.connection_ttl,
-            call_timeout=configuration.call_timeout,
-            retry_interval=configuration.retry_interval,
-            retry_interval_multiplier=configuration.retry_interval_multiplier,
-            max_retry_interval=configuration.max_retry_interval,
-            initial_connect_attempts=configuration.initial_connect_attempts,
-            reconnect_attempts=configuration.reconnect_attempts,
-            reconnect_attempts_same_node=configuration.reconnect_attempts_same_node,
-            confirmation_window_size=configuration.confirmation_window_size,
-            producer_window_size=configuration.producer_window_size,
-        )
+        settings = replace(configuration, user=user, password=password)
+        self.bridge = Bridge(name, runtime, connectors, settings, self.forwarder, self, follows=True)
 
     # --- for management (a ManagedBridge)
 
@@ -228,10 +210,11 @@ class CoreBridges:
 
     def create_kept(self, configuration: BridgeConfiguration) -> None:
         """As :meth:`create`, and keep it: it is there again after a restart."""
+        text = json.dumps(_encoded(configuration, self._key()), sort_keys=True)
         self.create(configuration)
         self._kept.add(configuration.name)
         batch = self._server.store.begin()
-        batch.put_setting(KEPT_BRIDGE_KIND, configuration.name, json.dumps(asdict(configuration), sort_keys=True))
+        batch.put_setting(KEPT_BRIDGE_KIND, configuration.name, text)
         self._server.store.commit(batch)
 
     def restore(self, kept: Mapping[str, str]) -> None:
@@ -239,9 +222,13 @@ class CoreBridges:
         for name, text in kept.items():
             self._kept.add(name)
             try:
-                self.create(_decoded(json.loads(text)))
+                self.create(_decoded(json.loads(text), self._key()))
             except (ValueError, TypeError, KeyError) as error:
                 log.error("bridge {name}, which management has made, is not in force: {error}", name=name, error=str(error))
+
+    def _key(self) -> str:
+        """For the passwords of kept bridges."""
+        return codec_key(self._server.configuration.password_codec, lambda name: None)
 
     def create(self, configuration: BridgeConfiguration) -> None:
         """Make and start a bridge.  Raises ValueError with the reason when that cannot be."""
@@ -312,7 +299,20 @@ class CoreBridges:
         return found
 
 
-def _decoded(values: dict[str, Any]) -> BridgeConfiguration:
+def _encoded(configuration: BridgeConfiguration, key: str) -> dict[str, Any]:
+    """The configuration as it is kept, with the password masked."""
+    values = asdict(configuration)
+    password = values.pop("password")
+    if password is not None:
+        values["masked_password"] = encode_masked(password, key)
+    return values
+
+
+def _decoded(values: dict[str, Any], key: str) -> BridgeConfiguration:
+    """Raises ValueError, TypeError or KeyError."""
+    masked = values.pop("masked_password", None)
+    if masked is not None:
+        values["password"] = decode_masked(masked, key)
     transformer = values["transformer"]
     values["static_connectors"] = tuple(values["static_connectors"])
     values["transformer"] = None if transformer is None else TransformerConfiguration(**transformer)

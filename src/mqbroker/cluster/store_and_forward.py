@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mqbroker.cluster.bridge import Bridge, BridgeSettings
+from mqbroker.cluster.bridge import Bridge
 from mqbroker.cluster.forwarder import Forwarder, ForwardingSettings
 from mqbroker.cluster.outgoing import StoreAndForward, node_id_bytes
+from mqbroker.config.cluster import BridgeConfiguration
 
 if TYPE_CHECKING:
     from mqbroker.cluster.connection import ClusterConnection
@@ -18,7 +19,9 @@ def store_and_forward_bridge(connection: ClusterConnection, member: Member) -> B
     configuration, server, queue = connection.configuration, connection.server, member.store_and_forward
     node_id = node_id_bytes(server.node_id) if configuration.use_duplicate_detection else None
     outgoing = StoreAndForward(queue.name, node_id, configuration.min_large_message_size)
-    settings = BridgeSettings(
+    settings = BridgeConfiguration(
+        name=queue.name,
+        queue_name=queue.name,
         user=connection.credentials.user,
         password=connection.credentials.password,
         client_id=configuration.client_id,

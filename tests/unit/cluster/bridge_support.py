@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
-from mqbroker.cluster.bridge import Bridge, BridgeSettings
+from mqbroker.cluster.bridge import Bridge
 from mqbroker.cluster.forwarder import Forwarder, ForwardingSettings
 from mqbroker.cluster.outgoing import Outgoing
+from mqbroker.config.cluster import BridgeConfiguration
 from mqbroker.messaging.message import Message
 from mqclient.core.factory import SessionFactory
 from mqclient.core.runtime import LinkHandler
@@ -29,6 +30,10 @@ HIGH_WATER = 64 * 1024
 
 def connector(port: int | str = 1, name: str = "target") -> TransportConfiguration:
     return TransportConfiguration(name, "netty", (("host", "broker"), ("port", str(port))))
+
+
+def bridge_settings(**values: Any) -> BridgeConfiguration:
+    return BridgeConfiguration("bridge", "q", **values)
 
 
 class MemoryLink:
@@ -217,7 +222,7 @@ class Pair:
 
     def __init__(
         self,
-        settings: BridgeSettings | None = None,
+        settings: BridgeConfiguration | None = None,
         forwarding: ForwardingSettings | None = None,
         outgoing: Callable[[Message], Outgoing | None] | None = None,
         *,
@@ -245,7 +250,7 @@ class Pair:
             "bridge",
             self.runtime,
             lambda: [connector(port) for port in ports],
-            settings or BridgeSettings(retry_interval=1000, max_retry_interval=1000),
+            settings or bridge_settings(retry_interval=1000, max_retry_interval=1000),
             self.forwarder,
             self.events,
             follows=follows,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.bridge import BridgeSettings
+from mqbroker.config.cluster import BridgeConfiguration
 from mqclient.errors import ClusterSecurityError, DisconnectedError, NotConnectedError, SessionCreationRejectedError
 from mqclient.protocol.topology import Topology, TopologyMember
 from mqclient.wire.packets import DisconnectV3
-from tests.unit.cluster.bridge_support import Pair, connector
+from tests.unit.cluster.bridge_support import Pair, bridge_settings, connector
 from tests.unit.server.support import World
 
 
-def settings(**values: object) -> BridgeSettings:
-    return BridgeSettings(**{"retry_interval": 1000, "max_retry_interval": 1000, **values})  # type: ignore[arg-type]
+def settings(**values: object) -> BridgeConfiguration:
+    return bridge_settings(**{"retry_interval": 1000, "max_retry_interval": 1000, **values})  # type: ignore[arg-type]
 
 
 class ConnectTests(SynchronousTestCase):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from hypothesis import given
@@ -318,6 +318,41 @@ class ManagementTests(SynchronousTestCase):
         self.assertEqual(self.registry.attribute("broker", "BridgeNames"), [])
         with self.assertRaises(ManagementError):
             self.registry.invoke("broker", "createBridge", ['{"name": "b", "queue-name": "q", "static-connectors": ["x"]}'])
+
+
+class KeptTests(SynchronousTestCase):
+    """What the store has of a bridge of management."""
+
+    def kept(self, **settings: Any) -> str:
+        bridged = Bridged(**settings)
+        bridged.bridges.create_kept(
+            replace(CONFIGURATION, user="u", password="a secret", transformer=TransformerConfiguration(ADD_HEADERS))
+        )
+        bridged.stir()
+        (entry,) = bridged.a.store.entries("setting")
+        return str(entry[3])
+
+    def restored(self, text: str, **settings: Any) -> list[BridgeConfiguration]:
+        bridged = Bridged(**settings)
+        bridges = bridged.bridges
+        bridges.restore({"bridge": text})
+        bridged.stir()
+        return [bridge.configuration for name in bridges.names() if (bridge := bridges.find(name)) is not None]
+
+    def test_the_password_is_masked(self) -> None:
+        text = self.kept()
+        self.assertNotIn("a secret", text)
+        (found,) = self.restored(text)
+        self.assertEqual((found.user, found.password, found.queue_name), ("u", "a secret", "q"))
+
+    def test_the_key_is_that_of_broker_xml(self) -> None:
+        text = self.kept(password_codec=";key=another")
+        self.assertEqual([each.password for each in self.restored(text, password_codec=";key=another")], ["a secret"])
+        self.assertEqual(self.restored(text), [], "with another key the bridge is not in force, and the log says why")
+
+    def test_one_that_was_kept_in_the_clear(self) -> None:
+        values = {**asdict(CONFIGURATION), "password": "ENC(plain)"}
+        self.assertEqual([each.password for each in self.restored(json.dumps(values))], ["ENC(plain)"])
 
 
 class TransformerTests(SynchronousTestCase):

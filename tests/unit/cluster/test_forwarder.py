@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster import forwarder as forwarder_module
-from mqbroker.cluster.bridge import BridgeSettings
 from mqbroker.cluster.forwarder import ForwardingSettings
 from mqbroker.cluster.outgoing import Outgoing, assemble, duplicate_id_entry
+from mqbroker.config.cluster import BridgeConfiguration
 from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.message import Message
 from mqclient.errors import error_for_code
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
-from tests.unit.cluster.bridge_support import NODE_ID, Pair
+from tests.unit.cluster.bridge_support import NODE_ID, Pair, bridge_settings
 from tests.unit.messaging.support import START_MS, FakeClock
 from tests.unit.server.support import World
 
@@ -79,7 +79,7 @@ class WindowTests(SynchronousTestCase):
     def test_a_full_address_of_the_target_stops_the_bridge_until_there_is_room(self) -> None:
         clock = FakeClock()
         pair = Pair(
-            BridgeSettings(producer_window_size=5000),
+            bridge_settings(producer_window_size=5000),
             source=world(clock),
             target=world(clock, max_size_bytes=10_000, address_full_policy="BLOCK"),
         )
@@ -197,7 +197,7 @@ class RefusalTests(SynchronousTestCase):
 
 class KindsTests(SynchronousTestCase):
     def test_large_messages_are_streamed_one_after_the_other(self) -> None:
-        pair = Pair(BridgeSettings(min_large_message_size=1000))
+        pair = Pair(bridge_settings(min_large_message_size=1000))
         pair.start()
         bodies = [bytes([number]) * 5000 for number in range(3)]
         for body in bodies:
@@ -212,7 +212,7 @@ class KindsTests(SynchronousTestCase):
         self.assertEqual(pair.a.queue("q").message_count, 0)
 
     def test_a_large_message_is_not_read_faster_than_the_target_takes_it(self) -> None:
-        pair = Pair(BridgeSettings(min_large_message_size=100_000))
+        pair = Pair(bridge_settings(min_large_message_size=100_000))
         pair.start()
         pair.sender.begin_large()
         pair.sender.chunk(bytes(20_000_000), 20_000_000)
@@ -223,7 +223,7 @@ class KindsTests(SynchronousTestCase):
         self.assertEqual([reference.message.stored_size > 20_000_000 for reference in pair.b.queue("q").references], [True])
 
     def test_a_large_message_that_is_cut_off_goes_again(self) -> None:
-        pair = Pair(BridgeSettings(min_large_message_size=1000, retry_interval=1000))
+        pair = Pair(bridge_settings(min_large_message_size=1000, retry_interval=1000))
         pair.start()
         pair.sender.begin_large()
         pair.sender.chunk(b"x" * 50_000, 50_000)
@@ -277,7 +277,7 @@ class KindsTests(SynchronousTestCase):
 class CutTests(SynchronousTestCase):
     """A link that is cut anywhere, several times."""
 
-    def run_through(self, cuts: list[int], piece: int, sizes: list[int], settings: BridgeSettings) -> tuple[list[bytes], Pair]:
+    def run_through(self, cuts: list[int], piece: int, sizes: list[int], settings: BridgeConfiguration) -> tuple[list[bytes], Pair]:
         pair = Pair(settings, outgoing=with_duplicate_ids)
         pair.runtime.cut_next = [*cuts]
         bodies = [b"%04d" % number + bytes(size) for number, size in enumerate(sizes)]
@@ -297,7 +297,7 @@ class CutTests(SynchronousTestCase):
         st.booleans(),
     )
     def test_neither_loses_nor_doubles(self, cuts: list[int], piece: int, sizes: list[int], large: bool) -> None:
-        settings = BridgeSettings(retry_interval=1000, max_retry_interval=1000, min_large_message_size=400 if large else 102400)
+        settings = bridge_settings(retry_interval=1000, max_retry_interval=1000, min_large_message_size=400 if large else 102400)
         bodies, pair = self.run_through(cuts, piece, sizes, settings)
         self.assertEqual((pair.a.queue("q").message_count, pair.forwarder.pending, pair.forwarder.pending_bytes), (0, 0, 0))
         self.assertEqual(arrived(pair), bodies)
