@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mqbroker.cluster.connection import ClusterConnection
-from mqbroker.cluster.grouping import UNPROPOSAL, Proposal
+from mqbroker.cluster.grouping import UNPROPOSAL, GroupingHandler, Proposal
 from mqbroker.clustering import Clustering
 from mqbroker.config.configuration import Configuration
+from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.routing import Route
 from mqclient.wire.properties import TypedValue
 from tests.simulation.broker import BrokerNode
 from tests.simulation.cluster.fabric import Fabric, FabricRuntime, HostProcess
 from tests.simulation.cluster.plan import ClusterPlan, node_name
 from tests.simulation.model import Ledger
+from tests.simulation.workload import IDENTITY
 from tests.simulation.world import Process, World
 
 INTERNAL = ("$.artemis.internal", "activemq.notifications", "notif.", "activemq.management")
@@ -35,7 +38,8 @@ class ClusterNode(BrokerNode):
         self.away = False
         self.clustering: Clustering | None = None
         self._stopping: Process | None = None
-        self._ungrouped = 0
+        self.undecided: set[str] = set()
+        """Messages, by identity, that went without a decision about their group, in all lives."""
         self.forgotten: dict[tuple[str, str], float] = {}
         """When this node said that the decision for a queue was forgotten, by group and routing name, and by queue."""
 
@@ -58,7 +62,23 @@ class ClusterNode(BrokerNode):
     def join_others(self, recovered: Recovered) -> None:
         self.clustering = Clustering(self.server, FabricRuntime(self.process, self.fabric), Path("etc"), recovered.settings)
         self.server.notifications.observers.append(self._notified)
+        if self.clustering.grouping is not None:
+            self._watch(self.clustering.grouping)
         self.clustering.start()
+
+    def _watch(self, handler: GroupingHandler) -> None:
+        """Notice which messages the handler counts as routed without a decision."""
+        select = handler.select
+
+        def watched(route: Route, message: Message, may_wait: bool) -> Sequence[Any]:
+            before = handler.messages_ungrouped
+            try:
+                return select(route, message, may_wait)
+            finally:
+                if handler.messages_ungrouped != before:
+                    self.undecided.add(str(message.property(IDENTITY)))
+
+        handler.select = watched  # type: ignore[method-assign]
 
     def _notified(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
         if kind == UNPROPOSAL:
@@ -96,7 +116,6 @@ class ClusterNode(BrokerNode):
             super().end_services(process, downtime)
 
     def _dies(self, machine: bool) -> None:
-        self._ungrouped = self.ungrouped
         process = self.process
         super()._dies(machine)
         self.fabric.process_died(process, machine)
@@ -119,12 +138,6 @@ class ClusterNode(BrokerNode):
     def known_queues(self) -> dict[str, int]:
         """The queues of other nodes that messages would go to, by queue and node id; the number tells lives of a binding apart."""
         return {binding.cluster_name: id(binding) for binding in self.messaging.core.routing.remote_bindings()}
-
-    @property
-    def ungrouped(self) -> int:
-        """Messages that went without a decision about their group, in all lives."""
-        handler = None if self.clustering is None or not self.running else self.clustering.grouping
-        return self._ungrouped + (0 if handler is None else handler.messages_ungrouped)
 
     def is_own(self, queue: Queue) -> bool:
         return queue.name.startswith(INTERNAL) or queue.address.name.startswith(INTERNAL)

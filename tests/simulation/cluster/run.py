@@ -344,24 +344,24 @@ class ClusterSimulation:
     def check_group(self, group: str) -> None:
         """Do several consumers have messages of one group that they have not acknowledged?
 
-        The handlers promise nothing any more once there was no decision in time.  What was sent before a decision was forgotten stays with
-        the queue that had it.
+        The handlers promise nothing for messages that went because there was no decision in time.  What was sent before a decision was
+        forgotten stays with the queue that had it.
         """
-        if any(node.ungrouped for node in self.nodes):
-            return
         holders = []
         for node in self.nodes:
             queue = node.messaging.core.queues.get(TEAMS) if node.running else None
             for consumer in () if queue is None else queue.consumers():
                 assert isinstance(consumer, ServerConsumer)
                 messages = [each.message for each in consumer.unacknowledged.values() if each.message.property(KEY_GROUP_ID) == group]
-                if any(not self._left_over(group, node, str(message.property(IDENTITY))) for message in messages):
+                if any(not self._excused(group, node, str(message.property(IDENTITY))) for message in messages):
                     holders.append(f"a consumer of {node.name}")
         if len(holders) > 1:
             self.world.violation(f"group {group} is served by {' and '.join(holders)} at a time")
 
-    def _left_over(self, group: str, node: ClusterNode, identity: str) -> bool:
-        """Was a message sent before the LOCAL handler forgot the decision for the queue of this node?"""
+    def _excused(self, group: str, node: ClusterNode, identity: str) -> bool:
+        """Did a message go without a decision, or was it sent before the LOCAL handler forgot the decision for the queue of this node?"""
+        if any(identity in each.undecided for each in self.nodes):
+            return True
         forgotten = self.nodes[0].forgotten.get((f"{group}.{TEAMS}", f"{TEAMS}{node.node_id}"), 0.0)
         return self.ledger.sent[identity].asked <= forgotten
 
