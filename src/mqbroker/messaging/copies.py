@@ -29,9 +29,9 @@ class Copy:
     def replace_in(self, message: Message) -> None:
         """Give ``message`` itself this content."""
         if self.large is not None:
-            changed = Message(encode_headers(self.content), 0, large=self.large)
+            changed = Message.read(encode_headers(self.content), 0, large=self.large)
         else:
-            changed = Message(encode_message(self.content), 4 + len(self.content.body))
+            changed = Message.read(encode_message(self.content), 4 + len(self.content.body))
         message.take_content(changed)
 
 

@@ -91,23 +91,40 @@ class Message:
         "store_state",
     )
 
-    def __init__(self, buffer: bytes, headers: int, address: str | None = None, large: LargeBody | None = None) -> None:
-        found = scan_headers(buffer, headers)
-        if address is None:
-            raw = found.address
-            address = "" if raw is None else decode_utf_16(raw[4:])
+    def __init__(
+        self,
+        buffer: bytes,
+        headers: int,
+        address: str,
+        message_id: int,
+        durable: bool,
+        expiration: int,
+        properties_offset: int,
+        large: LargeBody | None = None,
+    ) -> None:
+        """A message of whose headers everything is known already."""
         self.buffer = buffer
         self.headers = headers
         self.address = address
         self.large = large
-        self.durable = found.durable
-        self.expiration = found.expiration
-        self.properties_offset = found.properties
-        self.message_id: int = _I64.unpack_from(buffer, headers)[0]
+        self.durable = durable
+        self.expiration = expiration
+        self.properties_offset = properties_offset
+        self.message_id = message_id
         self.references = 0
         self.account: AddressMemory | None = None
         self.store_state: object = None
         self._properties: dict[str, TypedValue] | None = None
+
+    @classmethod
+    def read(cls, buffer: bytes, headers: int, address: str | None = None, large: LargeBody | None = None) -> Message:
+        """The message that these bytes are.  Raises MalformedPacketError when its headers cannot be decoded."""
+        found = scan_headers(buffer, headers)
+        if address is None:
+            raw = found.address
+            address = "" if raw is None else decode_utf_16(raw[4:])
+        message_id: int = _I64.unpack_from(buffer, headers)[0]
+        return cls(buffer, headers, address, message_id, found.durable, found.expiration, found.properties, large)
 
     @classmethod
     def received(cls, buffer: bytes | memoryview, message_id: int, address: str | None = None) -> Message:
@@ -116,7 +133,7 @@ class Message:
         Raises MalformedPacketError when its headers or its properties cannot be decoded.
         """
         end = body_end(buffer)
-        message = cls(b"".join((buffer[:end], _I64.pack(message_id), buffer[end + 8 :])), end, address)
+        message = cls.read(b"".join((buffer[:end], _I64.pack(message_id), buffer[end + 8 :])), end, address)
         if len(buffer) - message.properties_offset > PROPERTIES_CHECKED_FROM:
             check_properties(message.buffer, message.properties_offset)
         # Whoever decodes them later, here or in a client, could not tell who is to blame.
@@ -124,38 +141,11 @@ class Message:
         return message
 
     @classmethod
-    def plain(
-        cls,
-        buffer: bytes,
-        headers: int,
-        address: str,
-        message_id: int,
-        durable: bool,
-        expiration: int,
-        properties_offset: int,
-    ) -> Message:
-        """A regular message of whose headers everything is known already."""
-        message = cls.__new__(cls)
-        message.buffer = buffer
-        message.headers = headers
-        message.address = address
-        message.large = None
-        message.durable = durable
-        message.expiration = expiration
-        message.properties_offset = properties_offset
-        message.message_id = message_id
-        message.references = 0
-        message.account = None
-        message.store_state = None
-        message._properties = None
-        return message
-
-    @classmethod
     def of(cls, message: CoreMessage, large: LargeBody | None = None) -> Message:
         """A message that the broker makes itself or has changed."""
         if large is not None:
-            return cls(encode_headers(message), 0, large=large)
-        return cls(encode_message(message), 4 + len(message.body))
+            return cls.read(encode_headers(message), 0, large=large)
+        return cls.read(encode_message(message), 4 + len(message.body))
 
     def set_expiration(self, expiration: int) -> None:
         """Change the expiration (ms since the epoch, 0 = never), in the bytes too."""
@@ -184,11 +174,9 @@ class Message:
         """A message of its own that says the same, but for its id; a large body is shared."""
         at = self.headers
         buffer = b"".join((self.buffer[:at], _I64.pack(message_id), self.buffer[at + 8 :]))
-        copy = Message.plain(buffer, at, self.address, message_id, self.durable, self.expiration, self.properties_offset)
         if self.large is not None:
             self.large.hold()
-            copy.large = self.large
-        return copy
+        return Message(buffer, at, self.address, message_id, self.durable, self.expiration, self.properties_offset, self.large)
 
     def renumber(self, message_id: int) -> None:
         """Change the id of a message that no store knows yet."""
@@ -211,7 +199,7 @@ class Message:
         count = _I32.unpack_from(buffer, start + 1)[0] if buffer[start] else 0
         raw = key.encode("utf-16-le")
         table = (_TABLE.pack(True, count + 1), buffer[start + _TABLE.size :] if count else b"", _I32.pack(len(raw)), raw, _TRUE)
-        return Message(b"".join((buffer[:start], *table)), self.headers, self.address, self.large)
+        return Message.read(b"".join((buffer[:start], *table)), self.headers, self.address, self.large)
 
     @property
     def memory(self) -> int:

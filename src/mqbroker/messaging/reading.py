@@ -87,7 +87,7 @@ class Rows:
         """The message of one row, for a filter."""
         body = self.bodies.get(row)
         buffer = self.buffers[row]
-        return Message(buffer, body_end(buffer) if body is None else 0, large=body)
+        return Message.read(buffer, body_end(buffer) if body is None else 0, large=body)
 
     def sizes(self) -> list[int]:
         """Encoded bytes of each, with large bodies."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.references import Reference
 from mqbroker.server.consumers import ServerConsumer
@@ -132,14 +132,16 @@ class SessionAcknowledgements:
         else:
             session.connection.report(str(error))
 
-    def _expired(self, packet: wire.Expired) -> None:
+    def expired(self, packet: wire.Expired) -> None:
+        """A SESS_EXPIRED packet: the message was too late when the client came to it."""
         consumer = self._session.consumers.by_id.get(packet.consumer_id)
         reference = None if consumer is None else consumer.unacknowledged.pop(packet.message_id, None)
         if consumer is not None and reference is not None:
             consumer.bytes_in_transit -= reference.message.memory
             self._settlement.expire(reference)
 
-    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
-        wire.Expired.TYPE: _expired,
-    }
-    """What handles each packet, called with this object and the packet: one table for all sessions."""
+
+HANDLERS: Mapping[int, Callable[[Any, Any], object]] = {
+    wire.Expired.TYPE: SessionAcknowledgements.expired,
+}
+"""What handles each packet, called with the object of a session and the packet: one table for all sessions."""

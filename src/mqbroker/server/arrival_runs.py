@@ -246,7 +246,7 @@ class ArrivalRuns:
                 parts.append(data[properties + first : properties + last])
             buffer = b"".join(parts)
             flag, correlation_id = _unpack_trailer(data, end)
-            message = Message.plain(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
+            message = Message(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
             if pages is None:
                 memory.hold(message, copies)
             encoded += len(buffer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.duplicates import remembered
-from mqbroker.server.property_looks import NO_ID
 
 if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
@@ -32,13 +31,13 @@ class RunIds:
     def __bool__(self) -> bool:
         return bool(self._ids)
 
-    def fits(self, data: bytes, start: int, id_at: tuple[int, int], begun: bool) -> bool:
+    def fits(self, data: bytes, start: int, id_at: tuple[int, int] | None, begun: bool) -> bool:
         """May a message be the next of the run, which has ``begun`` if it is not the first?
 
-        ``id_at``: where its id is in the block of properties, which is at ``start`` of ``data``.
+        ``id_at``: where its id is in the block of properties, which is at ``start`` of ``data``; None when it has none.
         """
         self._next = None
-        if id_at is NO_ID:
+        if id_at is None:
             return not self._ids
         cache = self._cache
         if cache is None:

@@ -20,7 +20,7 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqbroker.server.arrival_runs import ArrivalRuns
 from mqbroker.server.plain_addresses import plain_address
-from mqbroker.server.property_looks import DUPLICATE_ID, INTERNAL, NO_ID, id_behind, look_through
+from mqbroker.server.property_looks import DUPLICATE_ID, INTERNAL, id_behind, look_through
 from mqbroker.server.run_ids import RunIds
 from mqclient.errors import MalformedPacketError, MQError
 from mqclient.wire.frames import HEADER_SIZE
@@ -96,7 +96,8 @@ class _Plain:
         self.left = 0
         self.size = self.seen = -1
         self.fixed: list[tuple[int, bytes]] = []
-        self.id_at = self.found_id = NO_ID
+        self.id_at: tuple[int, int] | None = None
+        self.found_id: tuple[int, int] | None = None
         self.rotation: _Turns | None = None
 
     def differs(self, data: bytes, start: int) -> bool:
@@ -109,7 +110,7 @@ class _Plain:
     def look(self, data: bytes, start: int, end: int) -> bool:
         """Look through the property block: is it one of a plain message, and can all of it be decoded?"""
         routed = self.routed
-        place = NO_ID
+        place: tuple[int, int] | None = None
         if not data.startswith(routed, start) or data.find(INTERNAL, start + len(routed), end) >= 0:
             behind = id_behind(data, start + len(routed), end) if data.startswith(routed, start) else None
             if behind is not None:
@@ -130,7 +131,7 @@ class _Plain:
         if self.seen == end - start:
             self._learn(data, start, end)
         self.seen = end - start
-        self.found_id = NO_ID if place is NO_ID else (place[0] - start, place[1] - start)
+        self.found_id = None if place is None else (place[0] - start, place[1] - start)
         return True
 
     def _learn(self, data: bytes, start: int, end: int) -> None:
@@ -138,7 +139,7 @@ class _Plain:
         pieces = []
         position = start
         own = start + len(self.routed)
-        self.id_at = NO_ID
+        self.id_at = None
         for key_start, key_end, kind, value_start, value_end in walk(data, start, end):
             if value_end > own:
                 if data[key_start:key_end] == DUPLICATE_ID:
@@ -242,14 +243,14 @@ class SendRuns:
             if (
                 end - properties != block_size
                 or not data.startswith(known, properties)
-                or (id_at is NO_ID and data.find(INTERNAL, properties + known_size, end) >= 0)
+                or (id_at is None and data.find(INTERNAL, properties + known_size, end) >= 0)
                 or (fixed_bytes and plain.differs(data, properties))
             ):
                 if not plain.look(data, properties, end):
                     break  # the other way says what is wrong with it, if anything is
                 known, known_size, block_size, fixed_bytes = plain.known, len(plain.known), plain.size, plain.fixed
                 layout_id, id_at = plain.id_at, plain.found_id
-            has_id = id_at is not NO_ID
+            has_id = id_at is not None
             if (has_id or with_ids) and (turns is not None or not ids.fits(data, properties, id_at, bool(messages))):
                 break
             if durable != run_durable:
@@ -277,7 +278,7 @@ class SendRuns:
                 if entry is not None:
                     buffer = with_property(buffer, properties - HEADER_SIZE, entry)
                     grown += len(buffer) - end + HEADER_SIZE
-            message = Message.plain(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
+            message = Message(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
             if pages is None:
                 memory.hold(message, copies)
             messages.append(message)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.grouping import Undecided
 from mqbroker.messaging.transaction import Transaction
+from mqbroker.server import acknowledgements
 from mqbroker.server.acknowledgements import SessionAcknowledgements
 from mqbroker.server.control import SessionControl
 from mqbroker.server.limits import check_control_size
@@ -54,7 +55,7 @@ _HANDLERS: _Table = {
     for part, table in (
         ("sends", SessionSends.HANDLERS),
         ("consumers", SessionConsumers.HANDLERS),
-        ("acknowledgements", SessionAcknowledgements.HANDLERS),
+        ("acknowledgements", acknowledgements.HANDLERS),
         ("administration", SessionAdministration.HANDLERS),
         ("branches", SessionBranches.HANDLERS),
         ("readers", SessionReaders.HANDLERS),

@@ -140,7 +140,7 @@ class PageFiles:
             body = kept.body
         if len(self._addresses) > 10_000:
             self._addresses.clear()
-        message = Message(record.buffer, record.headers, address_of(record, self._addresses), body)
+        message = Message.read(record.buffer, record.headers, address_of(record, self._addresses), body)
         if page.recovered and not message.durable:
             return None
         message.store_state = PagePlace(page, index)
@@ -217,7 +217,7 @@ class FilePageReader:
         kept = page.bodies.get(index)
         if at in piece.large and kept is None:
             return None
-        message = Message(piece.buffers[at], piece.headers[at], large=None if kept is None else kept.body)
+        message = Message.read(piece.buffers[at], piece.headers[at], large=None if kept is None else kept.body)
         message.store_state = PagePlace(page, index)
         count, time_ms = queue.details.get(index, (0, -1))
         return PagedMessage(message, count, None if time_ms < 0 else time_ms)

@@ -90,7 +90,7 @@ def _scan(piece: ScannedPiece, data: bytes, index: int) -> int:
                     at += 8
             buffer = data[at : at + length]
             at += length
-            if buffer.find(_SCHEDULED, header) >= 0 and scheduled_time_of(Message(buffer, header)):
+            if buffer.find(_SCHEDULED, header) >= 0 and scheduled_time_of(Message.read(buffer, header)):
                 piece.scheduled.append(len(ids))
             ids.append(_unpack_i64(buffer, header)[0])
             indexes.append(index)

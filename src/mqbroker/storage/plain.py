@@ -85,7 +85,7 @@ class PlainMessages:
                 if message_id in others or (message_id in messages and not flags):
                     break
                 _, durable, expiration = _unpack_fixed(buffer, fixed)
-                message = Message.plain(buffer, headers, address, message_id, durable != 0, expiration, fixed + _FIXED_SIZE)
+                message = Message(buffer, headers, address, message_id, durable != 0, expiration, fixed + _FIXED_SIZE)
                 place = places.get(queue_id)
                 if place is None:
                     place = places[queue_id] = (sequence, queue_id)

@@ -87,7 +87,7 @@ def _messages(state: State, bodies: LargeBodies, placed: Placed | None, made: di
     for message_id in sorted(state.messages):
         stored = state.messages.pop(message_id)
         body = _body(stored, bodies, shared, made)
-        message = Message(stored.record.buffer, stored.record.headers, address_of(stored.record, addresses), body)
+        message = Message.read(stored.record.buffer, stored.record.headers, address_of(stored.record, addresses), body)
         references = stored.references
         if isinstance(references, int):
             listed = [RecoveredReference(references)]

@@ -109,7 +109,7 @@ class Link:
             message = reference.message
             if message.large is not None:
                 message.large.hold()
-                received = Message(self.encoded(message), message.headers, large=message.large)
+                received = Message.read(self.encoded(message), message.headers, large=message.large)
                 received = received.duplicate(self.target.store.next_id())
                 message.large.release()
             else:

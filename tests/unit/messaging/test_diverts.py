@@ -184,7 +184,7 @@ class DivertTests(DivertCase):
             self.divert(exclusive=exclusive)
             self.divert("lost", "nowhere")
             body = self.node.store.create_large_body(77)
-            self.node.send_message(Message(encode_headers(CoreMessage(message_id=77, address="q", durable=True)), 0, large=body))
+            self.node.send_message(Message.read(encode_headers(CoreMessage(message_id=77, address="q", durable=True)), 0, large=body))
             self.assertEqual(body.holders, holders)
             for queue in (self.source, self.target):
                 self.node.messaging.removal.purge(queue)

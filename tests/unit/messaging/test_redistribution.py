@@ -201,7 +201,7 @@ class RedistributionTests(SharedQueue):
         self.share()
         body = self.a.store.create_large_body(77)
         body.append(b"x" * 10)
-        self.a.send_message(Message(encode_headers(CoreMessage(message_id=77, address="q", durable=True)), 0, large=body))
+        self.a.send_message(Message.read(encode_headers(CoreMessage(message_id=77, address="q", durable=True)), 0, large=body))
         self.a.appear(self.at_b)
         (reference,) = self.to_b.queue.references
         self.assertIs(reference.message.large, body)

@@ -216,7 +216,7 @@ class ForwardedTests(TwoNodes):
         body = self.a.store.create_large_body(77)
         body.append(b"x" * 10)
         content = CoreMessage(message_id=77, address="t", durable=True)
-        self.a.send_message(Message(encode_headers(content), 0, large=body))
+        self.a.send_message(Message.read(encode_headers(content), 0, large=body))
         self.assertEqual(body.holders, 2)
         self.a.messaging.removal.purge(near)
         self.a.messaging.removal.purge(self.link.queue)

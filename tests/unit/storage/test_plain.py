@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.messaging.message import Message
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.plain import PlainMessages, place_of
 from mqclient.storageformat.frames import (
@@ -122,7 +123,7 @@ class PlainReplayTest(SynchronousTestCase):
             sequence, queue_id = place_of(message)
             found[number] = (sequence, message.headers, message.buffer, {queue_id: (0, 0)}, 0, None)
             # All that was read in the short way is what the long one reads.
-            again = type(message)(message.buffer, message.headers)
+            again = Message.read(message.buffer, message.headers)
             names = ("address", "durable", "expiration", "timestamp", "priority", "properties_offset", "memory", "message_id")
             for name in names:
                 self.assertEqual(getattr(message, name), getattr(again, name), name)

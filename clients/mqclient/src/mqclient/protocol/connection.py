@@ -6,6 +6,7 @@ Source: ``protocol-spec/``, chapters "Transport" and "Keep-alive".  Times are se
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from mqclient.errors import ConnectionTimedOutError, MalformedPacketError, MQError, ProtocolError
 from mqclient.wire.frames import (
@@ -215,7 +216,7 @@ class CoreConnection:
             return []
         self._whole = None
         _, packet_type, channel = HEADER.unpack_from(received)
-        return [FrameReceived(packet_type, channel, received)]
+        return [FrameReceived(packet_type, channel, cast(bytes, received))]
 
     def next_timer(self) -> float | None:
         """When :meth:`timer_due` wants to be called; None: not at all."""

@@ -11,7 +11,7 @@ Wire layout (``protocol-spec/``, chapter "Transport")::
 from __future__ import annotations
 
 import struct
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from mqclient.errors import FrameTooLargeError, MalformedPacketError
 
@@ -49,7 +49,7 @@ class FrameSink(Protocol):
 
     def append(self, data: bytes) -> None: ...
 
-    def take(self) -> bytes:
+    def take(self) -> bytes | bytearray:
         """All of it; nothing follows."""
 
 
@@ -75,9 +75,9 @@ class WholeFrame:
         self.room[: len(data)] = data
         self._filled += len(data)
 
-    def take(self) -> bytes:
-        """The frame; a bytearray stands in for the bytes."""
-        return cast(bytes, self._data)
+    def take(self) -> bytearray:
+        """The frame."""
+        return self._data
 
 
 class FrameSplitter:
@@ -123,7 +123,7 @@ class FrameSplitter:
         self._sunk = len(data)
         sink.append(data)
 
-    def fill(self, size: int) -> bytes | None:
+    def fill(self, size: int) -> bytearray | None:
         """So many bytes have come into the :class:`WholeFrame` in which the frame goes on; the frame when it is complete."""
         sink = self._sink
         assert isinstance(sink, WholeFrame)
@@ -136,7 +136,10 @@ class FrameSplitter:
         return sink.take()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The complete frames (with their length fields) that ``data`` finishes, in order."""
+        """The complete frames (with their length fields) that ``data`` finishes, in order.
+
+        A bytearray stands in for the bytes of one that went on in a :class:`WholeFrame`.
+        """
         frames: list[bytes] = []
         if self.error is not None:
             return frames
@@ -146,7 +149,7 @@ class FrameSplitter:
             if len(data) < missing:
                 self._sunk += len(data)
                 return frames
-            frames.append(self._sink.take())
+            frames.append(cast(Any, self._sink.take()))
             self._sink = None
             self._sunk = 0
             data = data[missing:]
