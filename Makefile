@@ -1,5 +1,6 @@
 # make run    a broker on tcp://127.0.0.1:61616, from a fresh clone; CONFIG=config/cluster-symmetric: three of them
 # make test   everything that CI runs
+# make compiled   a copy of the checkout in .compiled/ with the compiled form of the broker; test-compiled: the suites on it
 # make spark-example   orders that Spark turns into totals, with a broker of its own; needs Java 17
 # make bench | docs | fuzz MINUTES=n | hostile | interop-cluster SCENARIOS='a b' | simulate SEEDS=n | simulate-cluster SEEDS=n | soak MINUTES=n ROUNDS=n SPARK_ROUNDS=n | clean
 
@@ -16,10 +17,10 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 SOURCES := $(shell find src clients/mqclient/src plugins -name '*.py' 2>/dev/null)
 SPARK_SOURCES := $(shell find clients/mqspark/src -name '*.py' 2>/dev/null)
-PACKAGING := setup.cfg pyproject.toml $(wildcard clients/*/setup.cfg clients/*/setup.py clients/*/pyproject.toml)
+PACKAGING := setup.cfg setup.py pyproject.toml $(wildcard clients/*/setup.cfg clients/*/setup.py clients/*/pyproject.toml)
 FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/clients/mqspark/src:$(CURDIR)/plugins
 
-.PHONY: run test bench docs fuzz hostile interop-cluster simulate simulate-cluster soak spark-example install clean
+.PHONY: run test bench compiled test-compiled docs fuzz hostile interop-cluster simulate simulate-cluster soak spark-example install clean
 
 run: $(VENV)/.installed
 	@if [ -d $(CONFIG) ]; then exec $(PY) config/run_cluster.py $(CONFIG); \
@@ -32,6 +33,12 @@ test: $(VENV)/.test-extras
 
 bench: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.bench
+
+compiled: $(VENV)/.test-extras
+	@$(PY) -m tests.compiled
+
+test-compiled: $(VENV)/.test-extras
+	@$(PY) -m tests.compiled unit integration simulation
 
 docs: $(VENV)/.docs-extras
 	@$(FROM_SOURCE) $(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
@@ -59,7 +66,7 @@ spark-example: $(VENV)/.spark-extras
 	@exec $(PY) examples/spark/orders.py
 
 clean:
-	rm -rf $(VENV) build dist clients/*/build clients/*/dist docs/_build _trial_temp* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .compiled build dist clients/*/build clients/*/dist docs/_build _trial_temp* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src clients -name '*.egg-info' -prune -exec rm -rf {} +
 	find . -name __pycache__ -prune -exec rm -rf {} +
 

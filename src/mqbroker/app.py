@@ -18,6 +18,7 @@ from mqbroker.checks import idle_parts
 from mqbroker.clocks import ReactorClock
 from mqbroker.config.cluster import ScaleDownConfiguration
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
+from mqbroker.forms import running_form
 from mqbroker.garbage import collection_paused
 from mqbroker.listening import Listeners
 from mqbroker.listening import StartError as StartError
@@ -135,8 +136,9 @@ class Broker:
         self._running = True
         log.info("AMQ221007: Server is now active")
         log.info(
-            "AMQ221001: Apache ActiveMQ Artemis compatible message broker mqbroker version {version} [{name}, nodeID={node}]",
+            "AMQ221001: Apache ActiveMQ Artemis compatible message broker mqbroker version {version} ({form}) [{name}, nodeID={node}]",
             version=product_version(),
+            form=running_form(),
             name=configuration.name,
             node=self.node_id,
         )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from tests import compiled
 from tests.bench import brokers, report, spark
 from tests.bench.amounts import Sizes
 from tests.bench.plots import write_pictures
@@ -36,6 +37,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=4, help="seconds of the same load before it is measured (default %(default)s)")
     parser.add_argument("--warm-broker", type=int, default=30, help="seconds of load for each fresh broker (default %(default)s)")
     parser.add_argument("--broker", action="append", choices=brokers.NAMES, help="only this broker (may be repeated)")
+    parser.add_argument("--compiled", action="store_true", help="measure the compiled form of mqbroker, too: half as long again")
     parser.add_argument(
         "--ten-million",
         action="store_true",
@@ -60,7 +62,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def plan_of(options: argparse.Namespace) -> Plan:
-    names = options.broker or list(brokers.NAMES)
+    names = [*(options.broker or brokers.NAMES), *([brokers.COMPILED] if options.compiled else ())]
     flows, wanted = chosen(options.rows)
     if options.quick:
         if options.rows is None:
@@ -124,6 +126,8 @@ def main(arguments: Sequence[str]) -> int:
             results.save(options.results)
     else:
         distribution()
+        if options.compiled:
+            compiled.build()
         plan = plan_of(options)
         print(f"{len(plan.rows) + len(plan.amounts)} rows, about {clock(plan.estimate())} minutes", file=sys.stderr, flush=True)
         partial = options.quick or options.rows or options.broker

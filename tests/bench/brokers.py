@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from tests import compiled
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.instance import Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.peers import Peer
 
 NAMES = ("mqbroker", "artemis")
+COMPILED = "mqbroker-compiled"
+"""mqbroker with its compiled form (tests/compiled.py)."""
 ANSWER_SECONDS = 60.0
 # the preamble and one PING with a time to live of 60 s; a broker that is ready echoes the PING
 PREAMBLE_AND_PING = b"ARTEMIS" + bytes.fromhex("000000110a0000000000000000000000000000ea60")
@@ -112,8 +115,10 @@ def new_broker(name: str, folder: Path, additions: Additions = AS_CREATED, port:
     """
     if name == "artemis":
         return ArtemisBroker(folder, as_created=True)
-    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled")}
-    return MqbrokerProcess(folder, additions, port, environment=compiled)
+    environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled")}
+    if name == COMPILED:
+        environment["PYTHONPATH"] = compiled.python_path()
+    return MqbrokerProcess(folder, additions, port, environment=environment)
 
 
 def start(name: str, folder: Path) -> Started:

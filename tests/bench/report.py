@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import rows
+from tests.bench.brokers import COMPILED
 from tests.bench.results import Results, Run
 from tests.bench.rows import FLOWS, TEN_MILLION, Row
 from tests.bench.spark_rows import spark_table
 
+PURE = "mqbroker"
+TITLES = {PURE: "mqbroker", COMPILED: "mqbroker (compiled)", "artemis": "artemis", "disk": "bare loop"}
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 TEN_MILLION_MIB_MAX = 300.0
 SPARK_NOTE = (
@@ -76,9 +79,14 @@ def figures(runs: Sequence[Run], row: str, broker: str, name: str) -> dict[int, 
     return {run.round: run.figures[name] for run in runs if run.row == row and run.broker == broker and name in run.figures}
 
 
-def ratios(runs: Sequence[Run], row: str, name: str) -> list[float]:
+def forms(runs: Sequence[Run]) -> list[str]:
+    """mqbroker as it is, and its compiled form if that was measured, too."""
+    return [PURE, COMPILED] if any(run.broker == COMPILED for run in runs) else [PURE]
+
+
+def ratios(runs: Sequence[Run], row: str, name: str, form: str = PURE) -> list[float]:
     """mqbroker divided by Artemis, round by round."""
-    mine, others = figures(runs, row, "mqbroker", name), figures(runs, row, "artemis", name)
+    mine, others = figures(runs, row, form, name), figures(runs, row, "artemis", name)
     return [mine[turn] / others[turn] for turn in sorted(mine.keys() & others.keys()) if others[turn]]
 
 
@@ -89,16 +97,16 @@ def judged(values: Sequence[float], *, least: float | None = None, most: float |
     return Judged(values, (least is None or middle >= least) and (most is None or middle <= most))
 
 
-def bare_loop_share(runs: Sequence[Run], row: Row) -> float | None:
+def bare_loop_share(runs: Sequence[Run], row: Row, form: str = PURE) -> float | None:
     """Median of what mqbroker reaches of the bare loop of write and fdatasync beside it, or None."""
-    mine, disk = figures(runs, row.name, "mqbroker", "per_second"), figures(runs, row.name, "disk", "per_second")
+    mine, disk = figures(runs, row.name, form, "per_second"), figures(runs, row.name, "disk", "per_second")
     shares = [mine[turn] / disk[turn] for turn in mine.keys() & disk.keys()]
     return statistics.median(shares) if shares else None
 
 
-def throughput(runs: Sequence[Run], row: Row) -> Judged:
-    found = judged(ratios(runs, row.name, "per_second"), least=row.throughput_target)
-    share = bare_loop_share(runs, row) if row.beside_bare_loop else None
+def throughput(runs: Sequence[Run], row: Row, form: str = PURE) -> Judged:
+    found = judged(ratios(runs, row.name, "per_second", form), least=row.throughput_target)
+    share = bare_loop_share(runs, row, form) if row.beside_bare_loop else None
     if share is not None and share >= rows.BARE_LOOP_SHARE:
         return Judged(found.values, True)
     return found
@@ -109,19 +117,19 @@ def target_table(runs: Sequence[Run]) -> list[str]:
         "| row | throughput | target | per CPU s | target | p99 (at most 1) | memory (at most 1/4) |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in present(runs):
+    for row, form in ((row, form) for row in present(runs) for form in forms(runs)):
         target = f"≥ {row.throughput_target}"
         if row.beside_bare_loop:
-            share = bare_loop_share(runs, row)
+            share = bare_loop_share(runs, row, form)
             target += f", or ≥ {rows.BARE_LOOP_SHARE:.0%} of the bare loop" + (f" (has {share:.0%})" if share is not None else "")
         cells = [
-            row.title,
-            throughput(runs, row).text(),
+            row.title if form == PURE else f"{row.title}: compiled",
+            throughput(runs, row, form).text(),
             target,
-            judged(ratios(runs, row.name, "per_cpu_second"), least=row.cpu_target).text(),
+            judged(ratios(runs, row.name, "per_cpu_second", form), least=row.cpu_target).text(),
             f"≥ {row.cpu_target}",
-            judged(ratios(runs, row.name, "p99_ms"), most=rows.P99_RATIO_MAX).text(),
-            judged(ratios(runs, row.name, "resident_mib"), most=rows.MEMORY_RATIO_MAX).text(),
+            judged(ratios(runs, row.name, "p99_ms", form), most=rows.P99_RATIO_MAX).text(),
+            judged(ratios(runs, row.name, "resident_mib", form), most=rows.MEMORY_RATIO_MAX).text(),
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
@@ -135,25 +143,28 @@ def figure_table(runs: Sequence[Run]) -> list[str]:
     lines = ["| row | | msg/s | per CPU s | p50 ms | p99 ms | p99.9 ms | resident MiB |", "|---|---|---|---|---|---|---|---|"]
     columns = (("per_second", 0), ("per_cpu_second", 0), ("p50_ms", 2), ("p99_ms", 2), ("p999_ms", 2), ("resident_mib", 0))
     for row in present(runs):
-        for broker in ("mqbroker", "artemis", "disk"):
+        for broker in (*forms(runs), "artemis", "disk"):
             cells = [
                 spread(list(values.values()), digits) if (values := figures(runs, row.name, broker, name)) else ""
                 for name, digits in columns
             ]
             if any(cells):
-                lines.append(f"| {row.title} | {'bare loop' if broker == 'disk' else broker} | " + " | ".join(cells) + " |")
+                lines.append(f"| {row.title} | {TITLES[broker]} | " + " | ".join(cells) + " |")
     return lines
 
 
 def amount_table(runs: Sequence[Run]) -> list[str]:
-    lines = ["| measurement | mqbroker | artemis | ratio | target |", "|---|---|---|---|---|"]
+    brokers = [*forms(runs), "artemis"]
+    kinds = ["ratio"] if COMPILED not in brokers else ["ratio", "ratio (compiled)"]
+    heads = ["measurement", *(TITLES[broker] for broker in brokers), *kinds, "target"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for amount in AMOUNTS:
-        values = [list(figures(runs, amount.row, broker, amount.figure).values()) for broker in ("mqbroker", "artemis")]
+        values = [list(figures(runs, amount.row, broker, amount.figure).values()) for broker in brokers]
         if not any(values):
             continue
         target = f"≤ {amount.most}" if amount.most is not None else f"≥ {amount.least}" if amount.least is not None else ""
-        ratio = judged(ratios(runs, amount.row, amount.figure), least=amount.least, most=amount.most)
-        cells = [amount.title, *(spread(each, amount.digits) if each else "" for each in values), ratio.text(), target]
+        found = [judged(ratios(runs, amount.row, amount.figure, form), least=amount.least, most=amount.most) for form in forms(runs)]
+        cells = [amount.title, *(spread(each, amount.digits) if each else "" for each in values), *(each.text() for each in found), target]
         lines.append("| " + " | ".join(cells) + " |")
     return lines if len(lines) > 2 else []
 
@@ -183,7 +194,7 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
         [f"Machine: {results.machine}. Command: `{results.command}`."],
         [
             f"Median [least–greatest] of {settings['rounds']} interleaved rounds of {settings['seconds']} s, "
-            f"each after {settings['warm_load']} s of the same load; both brokers had {settings['warm_broker']} s of load before."
+            f"each after {settings['warm_load']} s of the same load; the brokers had {settings['warm_broker']} s of load before."
         ]
         if settings["rounds"]
         else [],

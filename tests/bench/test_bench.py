@@ -16,6 +16,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.packets.connection import TransportConfiguration
 from tests.bench import amounts, clusters, plots, report, restart, runner, scaling
+from tests.bench.__main__ import parsed, plan_of
 from tests.bench.load_client import parse_report
 from tests.bench.load_program import load_of
 from tests.bench.results import Load, LoadFailed, Results, Run, load_results
@@ -85,6 +86,27 @@ def test_one_broker_alone_has_figures_and_no_verdict() -> None:
     text = rendered(run("mqbroker", 50))
     assert "reached" not in text
     assert "| 50 | 50 | 1.00 | 2.00 | 3.00 | 10 |" in text
+
+
+def test_the_compiled_form_has_lines_of_its_own_and_leaves_the_others_alone() -> None:
+    starts = [
+        Run(broker, "start", 0, {"start_s": seconds})
+        for broker, seconds in (("mqbroker", 0.4), ("mqbroker-compiled", 1.0), ("artemis", 4.0))
+    ]
+    pure = [run("mqbroker", 50), run("artemis", 100), starts[0], starts[2]]
+    text = rendered(*pure, run("mqbroker-compiled", 120), starts[1])
+    alone = rendered(*pure)
+    assert "compiled" not in alone
+    assert {line for line in alone.splitlines() if line.startswith(f"| {ROW.title} |")} <= set(text.splitlines())
+    assert "| 1.20 reached |" in line_of(text, f"{ROW.title}: compiled")
+    assert "| 120 | 120 |" in line_of(text, ROW.title, "| mqbroker (compiled) |")
+    assert "| 0.40 | 1.00 | 4.00 | 0.10 reached | 0.25 **not reached** | ≤ 0.2 |" in text
+
+
+def test_the_compiled_form_is_measured_when_it_is_asked_for() -> None:
+    usual = ["--rows", "start", "--from", "results.json"]
+    assert plan_of(parsed(usual)).brokers == ["mqbroker", "artemis"]
+    assert plan_of(parsed([*usual, "--compiled"])).brokers == ["mqbroker", "artemis", "mqbroker-compiled"]
 
 
 def test_the_bare_loop_may_replace_the_ratio() -> None:

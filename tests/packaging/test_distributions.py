@@ -19,7 +19,7 @@ from typing import ClassVar
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "twisted/plugins/mqbroker_plugin.py"
 SECONDS = 400
-_COPIED = ("src", "plugins", "setup.cfg", "pyproject.toml", "README.md")
+_COPIED = ("src", "plugins", "setup.cfg", "setup.py", "pyproject.toml", "README.md")
 
 
 def run(command: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -74,6 +74,13 @@ class DistributionTests(unittest.TestCase):
         self.assertIn("mqbroker/py.typed", names)
         for name in ("mqclient", "mqspark"):
             self.assertIn(f"{name}/py.typed", zipfile.ZipFile(self.wheels[name]).namelist())
+
+    def test_the_wheels_are_pure(self) -> None:
+        """Nothing is compiled unless it is asked for."""
+        for name, wheel in self.wheels.items():
+            self.assertTrue(wheel.name.endswith("-py3-none-any.whl"), wheel.name)
+            unexpected = [each for each in zipfile.ZipFile(wheel).namelist() if Path(each).suffix not in ("", ".py", ".typed", ".txt")]
+            self.assertEqual(unexpected, [], name)
 
     def test_every_module_is_in_its_wheel(self) -> None:
         for name, folder in (

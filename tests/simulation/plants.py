@@ -127,6 +127,11 @@ def put(name: str) -> Callable[[], object]:
     return lambda: setattr(owner, attribute, function)
 
 
+def is_compiled(plant: Plant) -> bool:
+    """Is the function native code, so that there is no source to change?"""
+    return not inspect.isfunction(_find(plant.function)[2])
+
+
 def _find(name: str) -> tuple[Any, str, Any]:
     module, _, path = name.partition(":")
     *outer, attribute = path.split(".")

@@ -144,15 +144,17 @@ def data() -> None:
 
 @click.command(name="version", epilog="Example: mqbroker version")
 def version() -> None:
-    """Print the version."""
+    """Print the version, and whether the broker is pure Python or compiled."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
+
+    from mqbroker.forms import running_form
 
     try:
         number = installed("mqbroker")
     except PackageNotFoundError:
         number = "(not installed: running from the sources)"
-    click.echo(f"mqbroker {number}")
+    click.echo(f"mqbroker {number}, {running_form()}")
     click.echo(f"Python {sys.version.split()[0]}: {sys.executable}")
 
 

@@ -52,7 +52,8 @@ class SessionAcknowledgements:
             data = frames[at]
             if len(data) < _FRAME_SIZE or not data.startswith(begin, 4):
                 break
-            message_id, requires_response = _unpack_rest(data, 21)
+            rest: tuple[int, int] = _unpack_rest(data, 21)
+            message_id, requires_response = rest
             if requires_response or message_id not in waiting:
                 break
             sizes.append(len(data))

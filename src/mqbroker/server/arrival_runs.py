@@ -208,7 +208,8 @@ class ArrivalRuns:
             if fixed + 37 > end:
                 break
             fixed += 17 if data[fixed] == 1 else 1
-            _, durable, expiration, _, _ = _unpack_fixed(data, fixed)
+            values: tuple[int, int, int, int, int] = _unpack_fixed(data, fixed)
+            _, durable, expiration, _, _ = values
             properties = fixed + 19
             if shape is None or not shape.matches(data, properties, end):
                 found = _Shape.of(data, properties, end)
@@ -245,7 +246,8 @@ class ArrivalRuns:
             for first, last in shape.kept:
                 parts.append(data[properties + first : properties + last])
             buffer = b"".join(parts)
-            flag, correlation_id = _unpack_trailer(data, end)
+            told: tuple[int, int] = _unpack_trailer(data, end)
+            flag, correlation_id = told
             message = Message(buffer, headers - HEADER_SIZE, name, message_id, durable != 0, expiration, properties - HEADER_SIZE)
             if pages is None:
                 memory.hold(message, copies)

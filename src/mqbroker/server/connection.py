@@ -188,7 +188,8 @@ class ServerConnection:
         index = 0
         while index < len(frames):
             data = frames[index]
-            packet_type, channel = _TYPE_CHANNEL.unpack_from(data, 4)
+            head: tuple[int, int] = _TYPE_CHANNEL.unpack_from(data, 4)
+            packet_type, channel = head
             try:
                 session = sessions.get(channel)
                 if session is not None:

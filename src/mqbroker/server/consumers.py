@@ -238,8 +238,11 @@ class ServerConsumer:
         if not self.closed:
             self.session.server.turn.run(self.answer_forced)
 
+    def _may_answer(self) -> bool:
+        return self.large is None and self.session.connection.writable
+
     def answer_forced(self) -> None:
-        if not self.session.connection.writable or self.large is not None:
+        if not self._may_answer():
             return
         if self._forcing:
             return
@@ -248,7 +251,7 @@ class ServerConsumer:
             self._deliver_now()
         finally:
             self._forcing = False
-        if self.large is not None or not self.session.connection.writable:
+        if not self._may_answer():
             return
         if self.searching:
             if not self._search_due:

@@ -235,7 +235,8 @@ class SendRuns:
             if headers < HEADER_SIZE + 4 or fixed + 37 > end or not data.startswith(raw, headers + 8):
                 break
             fixed += 17 if data[fixed] == 1 else 1
-            _, durable, expiration, _, _ = _unpack_fixed(data, fixed)
+            values: tuple[int, int, int, int, int] = _unpack_fixed(data, fixed)
+            _, durable, expiration, _, _ = values
             properties = fixed + 19
             if end - properties > PROPERTIES_CHECKED_FROM:
                 break
@@ -268,7 +269,8 @@ class SendRuns:
             if has_id:
                 ids.take()
                 with_ids = True
-            flag, correlation_id = _unpack_trailer(data, end)
+            told: tuple[int, int] = _unpack_trailer(data, end)
+            flag, correlation_id = told
             buffer = b"".join((data[HEADER_SIZE:headers], _pack_i64(message_id), data[headers + 8 : end]))
             if forwards:
                 if turns is not None:

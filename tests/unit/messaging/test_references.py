@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from hypothesis import settings
@@ -10,29 +11,32 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging import references
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Cursor, Reference, ReferenceList
+from tests.unit.messaging.support import Bench
 
-QUEUE: Any = object()
+
+@functools.cache
+def _queue() -> Queue:
+    return Bench().queue("q")
 
 
-class _Message:
-    def __init__(self, priority: int, number: int) -> None:
-        self.buffer = bytes((priority,))
-        self.properties_offset = 1
-        self.number = self.message_id = number
-        self.expiration = 0
+def _message(priority: int, number: int) -> Message:
+    return Message(bytes(8) + number.to_bytes(4) + bytes((priority,)), 0, "q", number, durable=False, expiration=0, properties_offset=13)
 
-    @property
-    def priority(self) -> int:
-        return self.buffer[0]
+
+def _number(message: Message) -> int:
+    """That of the model, which the id does not tell where ids come late."""
+    return int.from_bytes(message.buffer[8:12])
 
 
 def _reference(priority: int, number: int) -> Reference:
-    return Reference(_Message(priority, number), None)  # type: ignore[arg-type]
+    return Reference(_message(priority, number), _queue())
 
 
 def _numbers(references: Any) -> list[int]:
-    return [reference.message.number for reference in references]
+    return [reference.message.message_id for reference in references]
 
 
 class ReferenceListTests(SynchronousTestCase):
@@ -73,8 +77,8 @@ class ReferenceListTests(SynchronousTestCase):
         waiting.insert(references[1])
         while (reference := waiting.search(cursor, lambda reference: True)) is not None:
             seen.append(reference)
-        self.assertEqual([entry.message.number for entry in seen if entry is not None][:2], [0, 1])
-        self.assertIn(3, [entry.message.number for entry in seen if entry is not None])
+        self.assertEqual([entry.message.message_id for entry in seen if entry is not None][:2], [0, 1])
+        self.assertIn(3, [entry.message.message_id for entry in seen if entry is not None])
 
 
 class _Model(RuleBasedStateMachine):
@@ -127,7 +131,7 @@ class _Model(RuleBasedStateMachine):
         """Whoever matches and was not taken is found: a cursor never hides a reference from its consumer."""
 
         def accept(reference: Reference) -> bool:
-            return reference.message.number % 3 == 0
+            return reference.message.message_id % 3 == 0
 
         found = self.waiting.search(self.cursor, accept)
         matching = [reference for reference in self._sorted() if accept(reference)]
@@ -174,7 +178,7 @@ class _LongModel(RuleBasedStateMachine):
         references.REFERENCES_AHEAD, references.MADE_TOGETHER = self.sizes
 
     def _new(self, priority: int, message_id: int) -> Any:
-        message = _Message(priority, self.count)
+        message = _message(priority, self.count)
         message.message_id = message_id
         self.messages[self.count] = message
         return message
@@ -182,11 +186,11 @@ class _LongModel(RuleBasedStateMachine):
     def _came(self, message: Any) -> None:
         order = max(message.message_id, self.next_order)
         self.next_order = order + 1
-        self.model.append((-message.priority, order, message.number))
+        self.model.append((-message.priority, order, _number(message)))
         self.model.sort()
 
     def _left(self, reference: Reference) -> None:
-        self.model = [entry for entry in self.model if entry[2] != reference.message.number]  # type: ignore[attr-defined]
+        self.model = [entry for entry in self.model if entry[2] != _number(reference.message)]
         self.gone.append(reference)
         if reference in self.held:
             self.held.remove(reference)
@@ -198,14 +202,14 @@ class _LongModel(RuleBasedStateMachine):
             self.count += 1
             came.append(self._new(priority, self.count // 2 if late else 10 * self.count))
             self._came(came[-1])
-        self.waiting.append_messages(came, QUEUE)
+        self.waiting.append_messages(came, _queue())
 
     @rule(priority=st.sampled_from((0, 4, 9)))
     def append(self, priority: int) -> None:
         self.count += 1
         message = self._new(priority, 10 * self.count)
         self._came(message)
-        self.held.append(Reference(message, None))  # type: ignore[arg-type]
+        self.held.append(Reference(message, _queue()))
         self.waiting.append(self.held[-1])
 
     @rule(priority=st.sampled_from((0, 4, 9)))
@@ -215,14 +219,14 @@ class _LongModel(RuleBasedStateMachine):
         self.model.sort()
         self.first_order -= 1
         self.put_in.add(self.count)
-        self.waiting.prepend(Reference(self._new(priority, 10 * self.count), None))  # type: ignore[arg-type]
+        self.waiting.prepend(Reference(self._new(priority, 10 * self.count), _queue()))
 
     @rule(times=st.integers(1, 4))
     def take_heads(self, times: int) -> None:
         for _ in range(times):
             expected = self.model[0][2] if self.model else None
             reference = self.waiting.take_head()
-            assert (None if reference is None else reference.message.number) == expected  # type: ignore[attr-defined]
+            assert (None if reference is None else _number(reference.message)) == expected
             if reference is not None:
                 self._left(reference)
 
@@ -231,7 +235,7 @@ class _LongModel(RuleBasedStateMachine):
     def remove(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(self.model))[2]
         cursor = Cursor(restarts=False)
-        found = self.waiting.search(cursor, lambda reference: reference.message.number == number)  # type: ignore[attr-defined]
+        found = self.waiting.search(cursor, lambda reference: _number(reference.message) == number)
         cursor.close()
         assert found is not None and found.listed
         self.waiting.remove(found)
@@ -251,15 +255,16 @@ class _LongModel(RuleBasedStateMachine):
         reference = data.draw(st.sampled_from(self.gone))
         self.gone.remove(reference)
         self.waiting.insert(reference)
-        self.put_in.add(reference.message.number)  # type: ignore[attr-defined]
-        self.model.append((-reference.priority, reference.order, reference.message.number))  # type: ignore[attr-defined]
+        self.put_in.add(_number(reference.message))
+        self.model.append((-reference.priority, reference.order, _number(reference.message)))
         self.model.sort()
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), priority=st.sampled_from((0, 4, 9)))
     def change_elsewhere(self, data: st.DataObject, priority: int) -> None:
         """The priority of a message is changed for another queue."""
-        self.messages[data.draw(st.sampled_from(self.model))[2]].buffer = bytes((priority,))
+        message = self.messages[data.draw(st.sampled_from(self.model))[2]]
+        message.buffer = message.buffer[:-1] + bytes((priority,))
 
     @rule(times=st.integers(1, 5))
     def browse(self, times: int) -> None:
@@ -269,17 +274,17 @@ class _LongModel(RuleBasedStateMachine):
                 missed = {entry[2] for entry in self.model} - set(self.browsed)
                 assert missed <= self.put_in, missed
                 return
-            self.browsed.append(reference.message.number)  # type: ignore[attr-defined]
+            self.browsed.append(_number(reference.message))
 
     @rule()
     def look_at_all(self) -> None:
-        assert _numbers(self.waiting) == [entry[2] for entry in self.model]
+        assert [_number(reference.message) for reference in self.waiting] == [entry[2] for entry in self.model]
 
     @invariant()
     def same_head_and_count(self) -> None:
         assert self.waiting.count == len(self.model)
         head = self.waiting.head()
-        assert (None if head is None else head.message.number) == (self.model[0][2] if self.model else None)  # type: ignore[attr-defined]
+        assert (None if head is None else _number(head.message)) == (self.model[0][2] if self.model else None)
 
 
 LongReferenceListModel = _LongModel.TestCase

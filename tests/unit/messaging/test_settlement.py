@@ -13,6 +13,7 @@ from mqbroker.messaging.transaction import Transaction
 from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError
 from mqclient.wire.message import KEY_DUPLICATE_ID
 from mqclient.wire.properties import LONG, STRING, TypedValue
+from tests.forms import pure_only
 from tests.unit.messaging.support import START_MS, Bench, Collector
 
 
@@ -111,6 +112,7 @@ class RedeliveryTests(SynchronousTestCase):
         bench.turn()
         self.assertEqual(again.bodies, [b"1", b"2", b"3"])
 
+    @pure_only
     def test_putting_messages_back_does_not_walk_past_everything_that_waits(self) -> None:
         """A consumer with a selector returns 200 messages from behind 5000 that it did not want."""
         looked_at = [0]
@@ -156,6 +158,7 @@ class ExpiryTests(SynchronousTestCase):
         reader = Collector(bench, expired)
         self.assertEqual(reader.bodies, [b"x"])
 
+    @pure_only
     def test_the_scan_of_one_long_queue_lets_others_run(self) -> None:
         bench = Bench()
         queue = bench.queue("q")

@@ -156,7 +156,6 @@ class FrameSplitter:
         buffer = self._buffer
         size = len(data)
         offset = 0
-        append = frames.append
         if buffer:
             missing = self._need - len(buffer)
             if size < missing:
@@ -164,7 +163,7 @@ class FrameSplitter:
                 return frames
             if len(buffer) >= 4:
                 # Only the frame that was waited for is put together: of a large message each is longer than what is read at a time.
-                append(b"".join((buffer, memoryview(data)[:missing])))
+                frames.append(b"".join((buffer, memoryview(data)[:missing])))
                 offset = missing
             else:
                 data = bytes(buffer) + data
@@ -173,14 +172,15 @@ class FrameSplitter:
         unpack = _LENGTH.unpack_from
         need = 4
         while size - offset >= 4:
-            need = unpack(data, offset)[0] + 4
+            length: int = unpack(data, offset)[0]
+            need = length + 4
             if need < FRAME_SIZE_MIN or need > self.limit:
                 self._refuse(need)
                 return frames
             end = offset + need
             if end > size:
                 break
-            append(data[offset:end])
+            frames.append(data[offset:end])
             offset = end
             need = 4
         if offset < size:

@@ -115,7 +115,7 @@ def walk(data: bytes, start: int, end: int, packet: str = "message", field: str 
     position, count = _open(data, start, end, packet, field)
     try:
         for _ in range(count):
-            size = unpack(data, position)[0]
+            size: int = unpack(data, position)[0]
             if size & _ODD_OR_NEGATIVE:
                 raise MalformedPacketError(packet, field, f"key of {size} bytes")
             key_start = position + 4
@@ -145,7 +145,7 @@ def check_entries(data: bytes, position: int, end: int, count: int, packet: str 
     sizes = _SIZES
     try:
         for _ in range(count):
-            size = unpack(data, position)[0]
+            size: int = unpack(data, position)[0]
             if size & _ODD_OR_NEGATIVE:
                 raise MalformedPacketError(packet, field, f"key of {size} bytes")
             value_start = position + size + 5
@@ -178,7 +178,7 @@ def find_property(data: bytes, start: int, end: int, key: bytes, packet: str = "
                 candidate = data.find(key, here, end)
                 if candidate < 0:
                     return None
-            size = unpack(data, position)[0]
+            size: int = unpack(data, position)[0]
             if size & _ODD_OR_NEGATIVE:
                 raise MalformedPacketError(packet, "properties", f"key of {size} bytes")
             start = here + size + 1
@@ -240,7 +240,7 @@ def find_prefix(data: bytes, start: int, end: int, prefix: bytes, packet: str = 
                 candidate = data.find(prefix, here, end)
                 if candidate < 0:
                     break
-            size = unpack(data, position)[0]
+            size: int = unpack(data, position)[0]
             if size & _ODD_OR_NEGATIVE:
                 raise MalformedPacketError(packet, "properties", f"key of {size} bytes")
             key_end = here + size
