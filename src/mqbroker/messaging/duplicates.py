@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from mqbroker.messaging.ports import Store, StoreBatch
 
 ID_LENGTH_MAX = 128
 """Bytes of a duplicate id that is remembered as it is; of a longer one, which a client may choose at will, its SHA-256 digest."""
+
+
+BATCH_MARK = "batch!".encode("utf-16-le")
+"""How the duplicate id of a message begins that belongs to a batch, whose name goes up to the next ``!``."""
+
+_BATCH_END = "!".encode("utf-16-le")
+
+
+def batch_of(duplicate_id: bytes) -> bytes | None:
+    """What all duplicate ids of the same batch begin with; None when the id belongs to none."""
+    if not duplicate_id.startswith(BATCH_MARK):
+        return None
+    end = duplicate_id.find(_BATCH_END, len(BATCH_MARK))
+    while end > 0 and end % 2:  # half of one character and half of another
+        end = duplicate_id.find(_BATCH_END, end + 1)
+    return None if end < 0 else duplicate_id[: end + 2]
 
 
 def remembered(duplicate_id: bytes) -> bytes:
@@ -45,6 +62,17 @@ class DuplicateIdCache:
     def ids(self) -> list[bytes]:
         """All ids, oldest first."""
         return list(self._ids)
+
+    def loses_its_batch(self, duplicate_id: bytes) -> bool:
+        """Would a new id push out one of its own batch?  A repetition of the batch would double messages: this one has to be refused."""
+        if len(self._ids) < self.size or not duplicate_id.startswith(BATCH_MARK):
+            return False
+        batch = batch_of(duplicate_id)
+        return batch is not None and next(iter(self._ids)).startswith(batch)
+
+    def oldest(self, start: int) -> Iterator[bytes]:
+        """The ids from the place ``start`` on, oldest first; good as long as nothing is added."""
+        return islice(self._ids, start, None)
 
     def restore(self, duplicate_id: bytes, record_id: int) -> None:
         """An id that the store has kept; called oldest first, and with the same record in a row for those of one record."""

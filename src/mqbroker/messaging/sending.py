@@ -18,7 +18,7 @@ from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.transaction import Transaction
-from mqclient.errors import AddressFullError
+from mqclient.errors import AddressFullError, IllegalStateError
 from mqclient.wire.message import KEY_DUPLICATE_ID
 
 _DUPLICATE_KEY = KEY_DUPLICATE_ID.encode("utf-16-le")
@@ -58,7 +58,8 @@ class Sending:
         Returns the ticket after which the sender may be told of success; the message reaches its queues then, in the order of ``context``.
         In a transaction nothing is visible before its commit.  A message that no queue takes is dropped, one with a known duplicate id too.
         ``may`` is asked where a divert needs an address that is not there.  Raises AddressFullError where the policy of the full address
-        is FAIL, and with ``may_wait`` Undecided: the message is to be sent again, made anew, when a decision about its group is there.
+        is FAIL, IllegalStateError for a batch with more duplicate ids than are kept, and with ``may_wait`` Undecided: the message is to be
+        sent again, made anew, when a decision about its group is there.
         """
         core = self._core
         address = core.addresses.get(address_name)
@@ -73,6 +74,11 @@ class Sending:
             cache = core.duplicate_ids(cache_name)
             if cache is not None and duplicate_id in cache:
                 return self._known_duplicate(message, address_name, transaction, arrival)
+            if cache is not None and transaction is None and cache.loses_its_batch(duplicate_id):
+                raise IllegalStateError(
+                    f"AMQ229909: the address {cache.name} keeps {cache.size} duplicate ids (id-cache-size), and the batch of this message "
+                    "has more: make batches smaller, or the cache greater"
+                )
         full = address is None or address.memory.full or address.memory.paging is not None
         if full and address is not None and not self._may_store(address, message):
             return core.store.ticket() if transaction is None else 0

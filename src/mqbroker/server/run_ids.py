@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mqbroker.messaging.duplicates import remembered
+from mqbroker.messaging.duplicates import BATCH_MARK, batch_of, remembered
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.duplicates import DuplicateIdCache
     from mqbroker.messaging.ports import StoreBatch
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 class RunIds:
     """``name``: the address of the run.  ``transacted``: the ids are remembered when its transaction is committed."""
 
-    __slots__ = ("_cache", "_core", "_ids", "_name", "_next", "_record_id", "_size", "_transacted")
+    __slots__ = ("_batch", "_cache", "_core", "_ids", "_name", "_next", "_oldest", "_oldest_at", "_record_id", "_size", "_transacted")
 
     def __init__(self, core: MessagingCore, name: str, transacted: bool) -> None:
         self._core = core
@@ -27,6 +29,10 @@ class RunIds:
         self._size = 0
         self._next: bytes | None = None
         self._record_id = 0
+        self._batch: bytes | None = None
+        self._oldest: Iterator[bytes] = iter(())
+        """The ids that the run pushes out, from the place ``_oldest_at`` on."""
+        self._oldest_at = -1
 
     def __bool__(self) -> bool:
         return bool(self._ids)
@@ -47,8 +53,24 @@ class RunIds:
         found = remembered(data[start + id_at[0] : start + id_at[1]])
         if (begun and (not self._ids or len(found) != self._size)) or found in cache or found in self._ids:
             return False  # the answer to a known one waits for the one that came first
+        if not self._transacted and found.startswith(BATCH_MARK) and self._loses_its_batch(cache, found):
+            return False
         self._next = found
         return True
+
+    def _loses_its_batch(self, cache: DuplicateIdCache, found: bytes) -> bool:
+        """As :meth:`DuplicateIdCache.loses_its_batch`, behind the ids of the run."""
+        place = len(cache) + len(self._ids) - cache.size
+        if place < 0:
+            return False
+        if place != self._oldest_at:
+            self._oldest = cache.oldest(place)
+        self._oldest_at = place + 1
+        batch = self._batch
+        if batch is None or not found.startswith(batch):
+            batch = self._batch = batch_of(found)
+        oldest = next(self._oldest, None)
+        return batch is not None and (oldest is None or oldest.startswith(batch))
 
     def reserve(self) -> None:
         """Get a number for the record of the ids.  Raises MQError when there are no more."""

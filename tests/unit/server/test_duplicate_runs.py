@@ -25,6 +25,7 @@ kinds = st.sampled_from(
     (
         *("behind", "behind", "behind", "bytes", "last", "before", "untyped", "none", "none", "long", "longer", "empty", "odd", "cut"),
         *("number", "twice", "in a value", "in a text", "scheduled", "with CID", "both", "small"),
+        *("batch a", "batch a", "batch b"),
     )
 )
 sends = st.tuples(kinds, st.integers(0, 12), st.booleans(), st.booleans(), st.integers(1, 4))
@@ -47,6 +48,8 @@ def table(kind: str, number: int) -> list[tuple[str, TypedValue]]:
         "in a value": [TYPE, ("raw", (BYTES, INNER)), other],
         "in a text": [TYPE, own, ("text", (STRING, "an _AMQ_ text"))],
         "scheduled": [TYPE, own, (KEY_SCHEDULED_DELIVERY, (LONG, 1_700_000_005_000))],
+        "batch a": [TYPE, (KEY_DUPLICATE_ID, (STRING, f"batch!a!{number}")), other],
+        "batch b": [TYPE, (KEY_DUPLICATE_ID, (STRING, f"batch!b!{number}")), other],
         "with CID": [(KEY_CID, (STRING, "5e860d7f")), TYPE, own],
     }
     return found.get(kind, [TYPE, own, other])
@@ -119,6 +122,28 @@ class DuplicateRunTests(SynchronousTestCase):
         session.peer.feed(b"".join(send_frame(number, "behind", number, True, True) for number in range(1, 9)))
         (batch,) = world.store.log[before:]
         self.assertEqual([entry[0] for entry in batch], ["message"] * 8 + ["duplicate"] * 8)
+
+    def test_a_batch_pushes_out_ids_of_others_and_not_its_own(self) -> None:
+        for together in (False, True):
+            world, session = make(5)
+            frames = [
+                *(send_frame(number, "batch a", number, True, True) for number in range(3)),
+                *(send_frame(number, "batch b", number, True, True) for number in range(7)),
+            ]
+            session.peer.feed(send_frame(0, "none", 0, True, True))
+            session.take()
+            for chunk in [b"".join(frames)] if together else frames:
+                session.peer.feed(chunk)
+            world.clock.advance(0)
+            answers = session.take()
+            refused = [answer.message for answer in answers if isinstance(answer, wire.ExceptionResponse)]
+            self.assertEqual((len(answers), len(refused)), (10, 2))
+            self.assertIn("AMQ229909: the address one keeps 5 duplicate ids", refused[0] or "")
+            self.assertEqual(world.queue("one").message_count, 9)
+            # What it had got of the batch it knows still.
+            session.peer.feed(b"".join(send_frame(number, "batch b", number, True, True) for number in range(5)))
+            world.clock.advance(0)
+            self.assertEqual(world.queue("one").message_count, 9)
 
     def test_what_comes_again_is_answered_after_the_first_is_durable(self) -> None:
         world, session = make(100)
