@@ -189,13 +189,13 @@ class Queue:
 
     # --- messages in
 
-    def add(self, reference: Reference) -> None:
-        """A message has come (and is stored, if it has to be)."""
+    def add(self, reference: Reference, later: bool = False) -> None:
+        """A message has come (and is stored, if it has to be).  ``later``: a scheduled one is due after this turn at the earliest."""
         self.messages_added += 1
         if not self.deleted:
-            self.add_read(reference)
+            self.add_read(reference, later)
 
-    def add_read(self, reference: Reference) -> None:
+    def add_read(self, reference: Reference, later: bool = False) -> None:
         """As :meth:`add`, for a message that was counted when it went to a page."""
         message = reference.message
         if message.durable:
@@ -204,7 +204,7 @@ class Queue:
         else:
             self._transient_bytes += message.stored_size
         if reference.scheduled:
-            if reference.scheduled > self.clock.wall_ms():
+            if later or reference.scheduled > self.clock.wall_ms():
                 self.scheduled.add(reference)
                 return
             reference.scheduled = 0

@@ -85,7 +85,8 @@ def _add(core: MessagingCore, queue: Queue, message: Message, entry: RecoveredRe
     core.hold(reference, core.addresses.get(message.address, queue.address).memory)
     if has_group(message):
         queue.keep_groups()
-    queue.add(reference)
+    # Who reads by id must not find it below what was handed out: when it is due, it gets another id.
+    queue.add(reference, later=True)
     return reference
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest import TestCase
+from unittest import TestCase, mock
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.transaction import Transaction
@@ -11,6 +11,7 @@ from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, CoreMessage
 from mqclient.wire.properties import INT, LONG
 from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, numbered
 from tests.unit.readers.stored import StoredBroker, xid
+from tests.unit.storage.support import ManualClock
 
 MIXED = {"#": {**ALWAYS, "max_size_messages": 20, "max_size_bytes": -1}}
 """The first twenty messages stay in memory."""
@@ -222,6 +223,27 @@ class LateTests(TestCase):
                 self.assertEqual(broker.bodies(0, first.until), numbered(40), (settings, restart))
                 broker.advance(6)
                 self.check(broker, 40, [b"late"])
+
+    def test_scheduled_messages_that_become_due_while_the_broker_is_away(self) -> None:
+        """They are not settled with what was handed out before."""
+        real = ManualClock.wall_ms
+        for settings in (None, MIXED, {}):
+            for restart in (StoredBroker.restart, StoredBroker.crash):
+                broker = StoredBroker(settings)
+                broker.make_queue("q")
+                due = broker.rig.clock.wall_ms() + 5000
+                broker.send(b"late", properties={KEY_SCHEDULED_DELIVERY: (LONG, due)})
+                for body in numbered(40):
+                    broker.send(body)
+                reader = broker.open()
+                first = broker.reserve(reader, 0)
+                self.assertEqual(broker.bodies(0, first.until), numbered(40))
+                broker.settle_reader(reader, first.until)
+                with mock.patch.object(ManualClock, "wall_ms", lambda clock: real(clock) + 60_000):
+                    restart(broker)
+                    broker.advance(6)
+                    following = broker.reserve(broker.open(), first.until)
+                    self.assertEqual(broker.bodies(first.until, following.until), [b"late"], (settings, restart))
 
     def test_pages_ascend_without_readers_too(self) -> None:
         """So that a reader that comes later finds them in order."""
