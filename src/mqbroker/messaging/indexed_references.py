@@ -3,23 +3,35 @@
 A queue gets this list in the place of its ordinary one when somebody reads it so, and gives it back afterwards: other queues pay nothing
 for readers.  The index is a sorted array of ids with the references beside it.  What leaves at the front moves its beginning; what leaves
 elsewhere leaves a gap, until there are too many of them.
+
+A long list is indexed in pieces, over several turns: what comes meanwhile is put aside, and entered at the end.
 """
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.references import Reference, ReferenceList
+from mqbroker.messaging.references import Cursor, Reference, ReferenceList
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queue import Queue
+    from mqbroker.messaging.steps import Steps
 
 GAPS_KEPT = 4096
 """Entries at the front that are done with, or gaps, which the index keeps before it is made anew."""
+
+
+INDEXED_AT_ONCE = 1000
+"""References that are entered into the index together, while it is built."""
+
+RUNS_MERGED = 64
+"""Ascending runs of ids that are merged in pieces; of more the whole is sorted at once."""
 
 
 class IndexedReferences(ReferenceList):
@@ -30,22 +42,73 @@ class IndexedReferences(ReferenceList):
     ``floor`` is the greatest id that has left.
     """
 
-    __slots__ = ("_first", "_gaps", "_ids", "_references", "bound", "floor", "on_late")
+    __slots__ = ("_first", "_gaps", "_ids", "_meanwhile", "_references", "bound", "floor", "on_late")
 
     def __init__(self, other: ReferenceList) -> None:
+        """Nothing can be found by id before :meth:`build` has ended."""
         super().__init__()
         self.take_over(other)
-        references = sorted(self, key=_message_id)
-        self._ids = array("q", [reference.message.message_id for reference in references])
-        self._references: list[Reference | None] = [*references]
+        self._ids = array("q")
+        self._references: list[Reference | None] = []
+        self._meanwhile: dict[Reference, None] | None = {}
+        """What came while the index is built; None when it is there."""
         self._first = 0
         self._gaps = 0
         self.bound = 0
         self.floor = 0
         self.on_late: Callable[[Reference], object] | None = None
 
+    @property
+    def building(self) -> bool:
+        """Is the index not there yet?"""
+        return self._meanwhile is not None
+
+    def build(self) -> Steps[None]:
+        """Enter what is here."""
+        runs: list[list[Reference]] = []
+        for some in self._walked():
+            for reference in some:
+                if not runs or runs[-1][-1].message.message_id > reference.message.message_id:
+                    runs.append([])
+                runs[-1].append(reference)
+            yield len(some)
+        ordered: Iterable[Reference]
+        if len(runs) > RUNS_MERGED:
+            ordered = sorted((reference for run in runs for reference in run), key=_message_id)
+        else:
+            ordered = runs[0] if len(runs) == 1 else heapq.merge(*runs, key=_message_id)
+        following = iter(ordered)
+        while (meanwhile := self._meanwhile) is not None and (some := list(islice(following, INDEXED_AT_ONCE))):
+            kept = [reference for reference in some if reference.listed and reference not in meanwhile]
+            self._ids.extend([reference.message.message_id for reference in kept])
+            self._references += kept
+            yield len(some)
+        if meanwhile is not None:
+            self._meanwhile = None
+            for reference in meanwhile:
+                self._enter(reference, reference.message.message_id)
+
+    def _walked(self) -> Iterator[list[Reference]]:
+        """All references, some at a time; ends when the list is given up."""
+        cursor = Cursor(restarts=False)
+        found: list[Reference] = []
+
+        def take(reference: Reference) -> bool:
+            found.append(reference)
+            return len(found) >= INDEXED_AT_ONCE
+
+        try:
+            while self._meanwhile is not None and self.search(cursor, take) is not None:
+                yield found
+                found = []
+            if self._meanwhile is not None:
+                yield found
+        finally:
+            cursor.close()
+
     def plain(self) -> ReferenceList:
         """The ordinary list that goes on with what is here."""
+        self._meanwhile = None
         other = ReferenceList()
         other.take_over(self)
         return other
@@ -133,6 +196,9 @@ class IndexedReferences(ReferenceList):
         self._leave(reference)
 
     def _enter(self, reference: Reference, message_id: int) -> None:
+        if self._meanwhile is not None:
+            self._meanwhile[reference] = None
+            return
         ids = self._ids
         if not ids or message_id > ids[-1]:
             ids.append(message_id)
@@ -148,6 +214,11 @@ class IndexedReferences(ReferenceList):
         if message_id > self.floor:
             self.floor = message_id
         at = bisect_left(ids, message_id, self._first)
+        if self._meanwhile is not None:
+            self._meanwhile.pop(reference, None)
+            at = next((place for place in range(at, bisect_right(ids, message_id, at)) if references[place] is reference), -1)
+            if at < 0:
+                return  # not entered yet
         while references[at] is not reference:
             at += 1
         references[at] = None

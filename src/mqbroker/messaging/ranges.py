@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from mqbroker.messaging.reading import PIECES_AT_ONCE, Place, QueueLog, Rows
+from mqbroker.messaging.places import Place
+from mqbroker.messaging.reading import PIECES_AT_ONCE, QueueLog
+from mqbroker.messaging.rows import Rows
 
 if TYPE_CHECKING:
     from mqbroker.messaging.steps import Steps

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.core import is_stored
+from mqbroker.messaging.places import KeptPlaces, Place
 from mqbroker.messaging.ranges import Range, measure
-from mqbroker.messaging.reading import Block, Place, QueueLog
+from mqbroker.messaging.reading import Block, QueueLog
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.scheduled import SCHEDULED_KEY, scheduled_time_of
 from mqclient.errors import IllegalStateError, InvalidQueueConfigurationError, MaxConsumerLimitExceededError, MQError
@@ -76,8 +77,8 @@ class Reader:
 class ReaderLog(QueueLog):
     """A queue with its readers by name; without any it is merely looked at."""
 
-    def __init__(self, core: MessagingCore, queue: Queue) -> None:
-        super().__init__(core, queue)
+    def __init__(self, core: MessagingCore, queue: Queue, places: KeptPlaces) -> None:
+        super().__init__(core, queue, places)
         self.readers: dict[str, Reader] = {}
         self.removing = False
 
@@ -101,6 +102,7 @@ class Readers:
         self._context = OperationContext(core.store)
         self._idle: dict[Queue, ReaderLog] = {}
         """Logs without readers."""
+        self._places = KeptPlaces()
         self._timer: Cancellable | None = None
         self._forgotten: list[str] = []
         """Readers of queues that are gone, as the store has them."""
@@ -325,6 +327,9 @@ class Readers:
     def find_body(self, queue: Queue, message_id: int, done: Callable[[LargeBody | None], object]) -> None:
         """``done`` gets the body of a large message of the queue, None when there is none."""
         log = self._log(queue)
+        if log.index.building:
+            log.when_built(lambda: self.find_body(queue, message_id, done))
+            return
         known = log.known_body(message_id)
         if known is not None or queue.pages is None:
             done(known)
@@ -367,7 +372,8 @@ class Readers:
             done(self._core.store.ticket())
 
         settled = log.settled
-        if settled <= log.index.floor and not log.removing and not log.index.count_until(settled):
+        idle = not log.removing and not log.index.building
+        if settled <= log.index.floor and idle and not log.index.count_until(settled):
             done(self._core.store.ticket())
             return
         self._core.steps.start(self._removal(log), removed)
@@ -435,7 +441,7 @@ class Readers:
         """The log of a queue, which is made for somebody who reads without being a reader."""
         log = queue.log
         if log is None:
-            log = queue.log = self._idle[queue] = ReaderLog(self._core, queue)
+            log = queue.log = self._idle[queue] = ReaderLog(self._core, queue, self._places)
             log.index.bound = self._core.store.next_id()
             self._watch()
         log.used = self._core.clock.monotonic()
@@ -483,7 +489,7 @@ class Readers:
 
         def stable() -> None:
             log.index.bound = max(log.index.bound, barrier)
-            function(*args)
+            log.when_built(lambda: function(*args))
 
         store.when_synced(store.ticket(), stable)
 

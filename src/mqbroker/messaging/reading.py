@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.indexed_references import IndexedReferences
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import PagedMessage, PagedRows, PageScan
+from mqbroker.messaging.places import KeptPlaces, Place, Source
+from mqbroker.messaging.ports import PagedMessage, PagedRows
+from mqbroker.messaging.rows import NO_ROWS, Rows, merged
 from mqbroker.messaging.scheduled import scheduled_time_of
-from mqclient.wire.message import body_end
+from mqbroker.messaging.steps import run_to_end
 
 if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.filter import Filter
     from mqbroker.messaging.ports import LargeBody
     from mqbroker.messaging.queue import Queue
+    from mqbroker.messaging.steps import Steps
 
 ROWS_AT_ONCE = 8192
 """Messages in memory that are looked at together; an answer with as many has no more."""
+
+BUILT_AT_ONCE = 10_000
+"""Messages in memory that are indexed in one turn when a queue is first read by id; of more, in several."""
 
 PIECES_AT_ONCE = 16
 """Pieces of pages that one answer may look through: some milliseconds.  An answer may be empty for that reason."""
@@ -28,131 +33,8 @@ PIECES_AT_ONCE = 16
 MATCHED_AT_ONCE = 5000
 """Messages that the filter of one answer is tried on."""
 
-PLACES_KEPT_MAX = 256
-"""Places in the pages of one queue where somebody may go on reading."""
-
 BODIES_KEPT_MAX = 256
 """Large messages of one queue whose bodies are found without a search, because they were read a short time ago."""
-
-
-class Rows:
-    """Messages in columns.  ``counts`` (deliveries) and ``bodies`` (of large messages) are by the row.
-
-    ``keys`` ascend; they are the ids, but for a message in a page that stands behind one with a greater id.
-    """
-
-    __slots__ = ("bodies", "buffers", "counts", "ids", "keys")
-
-    def __init__(self, keys: list[int], ids: list[int], buffers: list[bytes], counts: dict[int, int], bodies: dict[int, LargeBody]) -> None:
-        self.keys = keys
-        self.ids = ids
-        self.buffers = buffers
-        self.counts = counts
-        self.bodies = bodies
-
-    def part(self, start: int, end: int) -> Rows:
-        """The rows from ``start`` to before ``end``."""
-        if not start and end >= len(self.keys):
-            return self
-        counts = {row - start: count for row, count in self.counts.items() if start <= row < end}
-        bodies = {row - start: body for row, body in self.bodies.items() if start <= row < end}
-        return Rows(self.keys[start:end], self.ids[start:end], self.buffers[start:end], counts, bodies)
-
-    def chosen(self, rows: list[int]) -> Rows:
-        """These rows, which ascend."""
-        return self if len(rows) == len(self.keys) else self.rearranged(rows)
-
-    def rearranged(self, rows: list[int]) -> Rows:
-        """These rows, in this order."""
-        counts = {at: self.counts[row] for at, row in enumerate(rows) if row in self.counts} if self.counts else {}
-        bodies = {at: self.bodies[row] for at, row in enumerate(rows) if row in self.bodies} if self.bodies else {}
-        return Rows([self.keys[row] for row in rows], [self.ids[row] for row in rows], [self.buffers[row] for row in rows], counts, bodies)
-
-    def and_then(self, other: Rows) -> Rows:
-        """These rows, and those of ``other`` behind them."""
-        if not self.keys:
-            return other
-        if not other.keys:
-            return self
-        size = len(self.keys)
-        counts = {**self.counts, **{row + size: count for row, count in other.counts.items()}}
-        bodies = {**self.bodies, **{row + size: body for row, body in other.bodies.items()}}
-        return Rows(self.keys + other.keys, self.ids + other.ids, self.buffers + other.buffers, counts, bodies)
-
-    def in_order(self) -> Rows:
-        """The same rows, by their keys."""
-        return self.rearranged(sorted(range(len(self.keys)), key=self.keys.__getitem__))
-
-    def message(self, row: int) -> Message:
-        """The message of one row, for a filter."""
-        body = self.bodies.get(row)
-        buffer = self.buffers[row]
-        return Message.read(buffer, body_end(buffer) if body is None else 0, large=body)
-
-    def sizes(self) -> list[int]:
-        """Encoded bytes of each, with large bodies."""
-        sizes = [*map(len, self.buffers)]
-        for row, body in self.bodies.items():
-            sizes[row] += body.size
-        return sizes
-
-
-NO_ROWS = Rows([], [], [], {}, {})
-
-
-def _merged(parts: list[Rows]) -> Rows:
-    """Rows of several places, each in order, in the order of their keys."""
-    parts = [part for part in parts if part.keys]
-    if not parts:
-        return NO_ROWS
-    parts.sort(key=lambda part: part.keys[0])
-    whole = parts[0]
-    ordered = True
-    for part in parts[1:]:
-        ordered = ordered and whole.keys[-1] < part.keys[0]
-        whole = whole.and_then(part)
-    return whole if ordered else whole.in_order()
-
-
-class _Source:
-    """One address whose pages are looked through: ``waiting`` was read from them and not given yet."""
-
-    __slots__ = ("ended", "scan", "waiting")
-
-    def __init__(self, scan: PageScan) -> None:
-        self.scan = scan
-        self.waiting = NO_ROWS
-        self.ended = False
-
-
-class Place:
-    """Where somebody reads in the pages of a queue: everything up to ``position`` was given."""
-
-    __slots__ = ("position", "sources")
-
-    def __init__(self, position: int) -> None:
-        self.position = position
-        self.sources: dict[str, _Source] = {}
-
-    def moved(self, position: int) -> Place:
-        """Another one, further on."""
-        other = self.copy()
-        other.move(position)
-        return other
-
-    def move(self, position: int) -> None:
-        """Leave out what is up to ``position``."""
-        self.position = position
-        for source in self.sources.values():
-            rows = source.waiting
-            source.waiting = rows.part(bisect_right(rows.keys, position), len(rows.keys))
-
-    def copy(self) -> Place:
-        other = Place(self.position)
-        for name, source in self.sources.items():
-            twin = other.sources[name] = _Source(source.scan.copy())
-            twin.waiting, twin.ended = source.waiting, source.ended
-        return other
 
 
 class Block:
@@ -170,18 +52,35 @@ class Block:
 class QueueLog:
     """A queue that is read by message id.  While it is there, the queue's references are an :class:`IndexedReferences`."""
 
-    def __init__(self, core: MessagingCore, queue: Queue) -> None:
+    def __init__(self, core: MessagingCore, queue: Queue, places: KeptPlaces) -> None:
         self._core = core
         self.queue = queue
         self.index = IndexedReferences(queue.references)
         queue.references = self.index
-        self._places: OrderedDict[int, Place] = OrderedDict()
-        """By position."""
+        self._places = places
         self._bodies: OrderedDict[int, LargeBody] = OrderedDict()
         self.used = core.clock.monotonic()
+        if queue.references.count <= BUILT_AT_ONCE:
+            run_to_end(self.index.build())
+        else:
+            core.steps.start(self.index.build(), _built)
+
+    def when_built(self, function: Callable[[], object]) -> None:
+        """Call ``function`` when messages can be found by id: now, or in a later turn."""
+        if not self.index.building:
+            function()
+            return
+
+        def done(result: None, failure: Exception | None) -> None:
+            if failure is not None:
+                raise failure
+            function()
+
+        self._core.steps.start(_no_steps(), done)
 
     def close(self) -> None:
         """The queue is read no more."""
+        self._places.forget(self)
         if self.queue.references is self.index:
             self.queue.references = self.index.plain()
 
@@ -196,24 +95,15 @@ class QueueLog:
 
     def place(self, after: int) -> Place:
         """Where what follows ``after`` begins, as near as is known."""
-        known = self._places.pop(after, None)
-        if known is not None:
-            return known
-        before = [position for position in self._places if position < after]
-        return self._places[max(before)].moved(after) if before else Place(after)
+        return self._places.take(self, after)
 
     def keep(self, place: Place) -> None:
         """Somebody may go on here."""
-        if place.sources:
-            self._places[place.position] = place
-            self._places.move_to_end(place.position)
-            if len(self._places) > PLACES_KEPT_MAX:
-                self._places.popitem(last=False)
+        self._places.keep(self, place)
 
     def forget_until(self, position: int) -> None:
         """Everything up to ``position`` is settled."""
-        for known in [known for known in self._places if known < position]:
-            del self._places[known]
+        self._places.forget(self, position)
 
     # --- reading
 
@@ -229,7 +119,7 @@ class QueueLog:
             for name, reader in pages.readers():
                 source = place.sources.get(name)
                 if source is None:
-                    source = place.sources[name] = _Source(reader.scan())
+                    source = place.sources[name] = Source(reader.scan())
                 limit, budget = self._fill(name, source, after, budget)
                 if limit is not None:
                     horizon = min(horizon, limit)
@@ -251,9 +141,9 @@ class QueueLog:
                 source.waiting = rows.part(end, len(rows.keys))
         horizon = max(horizon, after)
         place.position = horizon
-        return _merged(parts), horizon, budget
+        return merged(parts), horizon, budget
 
-    def _fill(self, name: str, source: _Source, after: int, budget: int) -> tuple[int | None, int]:
+    def _fill(self, name: str, source: Source, after: int, budget: int) -> tuple[int | None, int]:
         """Read on until it is known what comes next from there: (up to which key that is, None = there is no more, budget)."""
         source.ended = False
         while True:
@@ -301,6 +191,8 @@ class QueueLog:
         """Messages of (after, until] with at most ``max_bytes`` (one comes however great it is), in one bounded turn."""
         self.used = self._core.clock.monotonic()
         lost = after < self.index.floor
+        if self.index.building:
+            return Block(NO_ROWS, after, False, lost)
         place = self.place(after)
         found = NO_ROWS
         room, budget, tries = max_bytes, PIECES_AT_ONCE, MATCHED_AT_ONCE
@@ -378,6 +270,16 @@ class QueueLog:
             if budget > 0 and not rows.keys:
                 return
             yield None
+
+
+def _built(result: None, failure: Exception | None) -> None:
+    if failure is not None:
+        raise failure
+
+
+def _no_steps() -> Steps[None]:
+    """Work that is done when its turn has come: behind all that was begun before."""
+    yield from ()
 
 
 def _end_of_key(keys: list[int], end: int) -> int:

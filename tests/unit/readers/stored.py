@@ -9,7 +9,7 @@ from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.ranges import Range
 from mqbroker.messaging.readers import Reader
-from mqbroker.messaging.reading import Rows
+from mqbroker.messaging.rows import Rows
 from mqclient.errors import MQError
 from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import Xid

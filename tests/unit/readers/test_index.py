@@ -1,0 +1,166 @@
+"""The index of a queue that is read by message id, built in pieces, and the places that are kept for readers."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import TestCase, mock
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mqbroker.messaging import indexed_references, places, reading, steps
+from mqbroker.messaging.indexed_references import IndexedReferences
+from mqbroker.messaging.places import KeptPlaces, Place
+from mqbroker.messaging.references import Reference, ReferenceList
+from tests.unit.messaging.test_references import _reference
+from tests.unit.paging.support import ALWAYS, numbered
+from tests.unit.readers.stored import StoredBroker
+from tests.unit.readers.test_pages import filled
+
+actions = st.sampled_from(("step", "step", "step", "append", "remove", "take", "return"))
+
+
+def ids(references: list[Reference]) -> list[int]:
+    return [reference.message.message_id for reference in references]
+
+
+class BuildTests(TestCase):
+    @given(
+        st.lists(st.sampled_from((4, 4, 4, 4, 9, 0)), max_size=40),
+        st.lists(st.tuples(actions, st.integers(0, 50)), max_size=60),
+        st.booleans(),
+    )
+    @settings(max_examples=300, deadline=None)
+    def test_it_ends_as_if_nothing_had_happened_meanwhile(self, given: list[int], happening: list[tuple[str, int]], odd: bool) -> None:
+        plain = ReferenceList()
+        number = 0
+        out: list[Reference] = []
+        for priority in given:
+            number += 1
+            plain.append(_reference(priority, number))
+        index = IndexedReferences(plain)
+        with (
+            mock.patch.object(indexed_references, "INDEXED_AT_ONCE", 3),
+            mock.patch.object(indexed_references, "RUNS_MERGED", 1 if odd else 64),
+        ):
+            building = index.build()
+            for action, choice in happening:
+                there = list(index)
+                if action == "step":
+                    next(building, None)
+                elif action == "append":
+                    number += 1
+                    index.append(_reference(choice % 10, number))
+                elif action == "remove" and there:
+                    out.append(there[choice % len(there)])
+                    index.remove(out[-1])
+                elif action == "take" and (taken := index.take_head()) is not None:
+                    out.append(taken)
+                elif action == "return" and out:
+                    index.insert(out.pop(choice % len(out)))
+            for _ in building:
+                pass
+        self.assertFalse(index.building)
+        expected = sorted(ids(list(index)))
+        self.assertEqual(ids(index.between(0, number, 1000)), expected)
+        self.assertEqual((index.first_id, index.last_id), (expected[0], expected[-1]) if expected else (0, 0))
+        for reference in list(index):
+            self.assertIs(index.find(reference.message.message_id), reference)
+            index.remove(reference)
+        self.assertEqual(index.between(0, number, 1000), [])
+
+    def test_a_queue_that_is_left_while_its_index_is_built(self) -> None:
+        plain = ReferenceList()
+        for number in range(20):
+            plain.append(_reference(4, number))
+        with mock.patch.object(indexed_references, "INDEXED_AT_ONCE", 3):
+            for steps_done in range(12):
+                index = IndexedReferences(plain)
+                building = index.build()
+                for _ in range(steps_done):
+                    next(building, None)
+                plain = index.plain()
+                self.assertEqual(list(building), [])
+        self.assertEqual(ids(list(plain)), list(range(20)))
+
+
+class TurnTests(TestCase):
+    def setUp(self) -> None:
+        for module, name, value in (
+            (reading, "BUILT_AT_ONCE", 10),
+            (indexed_references, "INDEXED_AT_ONCE", 10),
+            (steps, "SCANNED_MAX", 10),
+        ):
+            patch = mock.patch.object(module, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def deep(self) -> StoredBroker:
+        return filled(200, {})
+
+    def test_who_opens_a_reader_waits(self) -> None:
+        broker = self.deep()
+        opened: list[Any] = []
+        turns = mock.Mock(wraps=broker.rig.clock.call_later)
+        broker.rig.clock.call_later = turns  # type: ignore[method-assign]
+        broker.messaging.readers.open(broker.q, "r", -1, lambda *found: opened.append(found), print)
+        self.assertTrue(broker.q.log is not None and broker.q.log.index.building)
+        broker.settle()
+        self.assertGreater(turns.call_count, 20)
+        reader = opened[0][0]
+        found = broker.reserve(reader, 0)
+        self.assertEqual(broker.bodies(0, found.until), numbered(200))
+
+    def test_who_reads_without_asking_first_goes_on_from_nothing(self) -> None:
+        broker = self.deep()
+        last = broker.rig.store.next_id()
+        block = broker.messaging.readers.read(broker.q, 0, last, 1 << 20, None)
+        self.assertEqual((block.rows.ids, block.position, block.end), ([], 0, False))
+        broker.settle()
+        self.assertEqual(broker.bodies(0, last), numbered(200))
+
+    def test_a_survey_and_a_settlement_wait(self) -> None:
+        broker = self.deep()
+        reader = broker.open()
+        found = broker.reserve(reader, 0, messages=50)
+        broker.crash()
+        done: list[int] = []
+        self.assertTrue(broker.q.log is not None)
+        reader = broker.open()
+        broker.messaging.readers.settle(broker.q, "r", reader.epoch, found.until, done.append)
+        broker.settle()
+        self.assertEqual((len(done), broker.q.message_count), (1, 150))
+        self.assertEqual(broker.reserve(None, 0).messages, 150)
+
+
+class PlacesTests(TestCase):
+    def place(self, position: int) -> Place:
+        place = Place(position)
+        place.sources["q"] = mock.Mock()
+        return place
+
+    def test_those_used_longest_ago_go_first(self) -> None:
+        kept = KeptPlaces()
+        with mock.patch.object(places, "PLACES_KEPT_MAX", 3), mock.patch.object(places, "PLACES_IN_ALL_MAX", 5):
+            for owner in ("a", "b"):
+                for position in range(1, 5):
+                    kept.keep(owner, self.place(position))
+            self.assertEqual(len(kept), 5)
+            self.assertEqual([bool(kept.take("a", position).sources) for position in (1, 2, 3, 4)], [False, False, True, True])
+            self.assertEqual(len(kept), 3)
+            kept.forget("b", 3)
+            self.assertEqual(len(kept), 2)
+            kept.forget("b")
+            kept.forget("b")
+            self.assertEqual(len(kept), 0)
+
+    def test_what_reads_at_random_keeps_no_more(self) -> None:
+        """A hostile client that begins to read at ever new places."""
+        with mock.patch.object(places, "PLACES_KEPT_MAX", 4):
+            broker = filled(300, {"#": ALWAYS})
+            last = broker.rig.store.next_id()
+            for after in range(0, last, 3):
+                broker.messaging.readers.read(broker.q, after, last, 1, None)
+            log = broker.q.log
+            assert log is not None
+            self.assertLessEqual(len(log._places), 4)
