@@ -10,6 +10,7 @@ from mqclient.core.session import Session
 from mqclient.errors import MQError
 from mqclient.xa import XAER_NOTA, XAER_PROTO, XAError, Xid
 from tests.simulation.model import Outcome, Sent, Unit
+from tests.simulation.policies import ARCHIVE
 from tests.simulation.receivers import read
 from tests.simulation.settings import QUEUES
 from tests.simulation.workload import COLOR, IDENTITY, Actor, body_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.run import Simulation
 
 FORMAT = 4711
-SOURCE, TARGETS = "shipped", ("orders", "jobs", "news")
+SOURCE, TARGETS = "shipped", ("orders", "jobs", "news", ARCHIVE)
 
 
 class BranchWorker(Actor):

@@ -16,6 +16,8 @@ from tests.simulation.diverting import AUDIT, GOODS, queues_for
 DIVERT = "auditing"
 """The divert that clusters may have."""
 DEAD_LETTERS, EXPIRED = "dead.letters", "expired"
+ARCHIVE = "archive"
+"""The address and the queue that have readers, and no consumers before the end."""
 PERISHABLES, SORTED, PARCELS = "perishables", "sorted", "auto.parcels"
 SORTED_QUEUE = "sorted.red"
 OWN_QUEUES = ("EXP.perishables", "DLQ.perishables", PARCELS)
@@ -74,7 +76,7 @@ class Plan:
 
     def pages(self, address: str) -> bool:
         """May messages of the address go to pages?"""
-        return self.full_policy == "PAGE" if address == "stock" else self.paging >= 0 and address in ("jobs", "news", AUDIT)
+        return self.full_policy == "PAGE" if address == "stock" else self.paging >= 0 and address in ("jobs", "news", ARCHIVE, AUDIT)
 
     def may_block(self, address: str) -> bool:
         """May a sender have to wait for receivers?"""

@@ -12,6 +12,7 @@ from mqclient.wire.message import KEY_ORIGINAL_QUEUE
 from tests.simulation import diverting
 from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent, Unit
 from tests.simulation.policies import DIVERT, OWN_QUEUES, PERISHABLES
+from tests.simulation.reading import remove_readers
 from tests.simulation.settings import QUEUES
 from tests.simulation.workload import COLOR, IDENTITY, Actor, Sender, body_of
 
@@ -308,6 +309,7 @@ class Drain(Actor):
 
     async def work(self) -> None:
         await self._end_branches()
+        await remove_readers(self, self.simulation.reading)
         session = await self.session()
         for queue in self.left:
             await self._take(session, queue)

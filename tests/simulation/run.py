@@ -24,7 +24,8 @@ from tests.simulation.diverting import AUDIT, GOODS, RED
 from tests.simulation.model import Ledger
 from tests.simulation.network import Network
 from tests.simulation.others import Manager, Subscriber, TemporaryUser
-from tests.simulation.policies import PARCELS, PERISHABLES, SORTED, SORTED_QUEUE
+from tests.simulation.policies import ARCHIVE, PARCELS, PERISHABLES, SORTED, SORTED_QUEUE
+from tests.simulation.reading import ReaderUser, ReadingLedger
 from tests.simulation.receivers import AcknowledgingReceiver, Drain, Receiver, TransactedReceiver
 from tests.simulation.selecting import FilterUser
 from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender, Sender, TransactedSender
@@ -103,6 +104,7 @@ class Simulation:
         self.broker = BrokerNode(self.world, self.network, self.ledger, store_class)
         self.schedule = faults.draw(self.world.generator("faults"))
         self.actors: list[Actor] = []
+        self.reading = ReadingLedger(self)
         self.decisions: dict[Xid, bool] = {}
         """What transaction managers have decided: True to commit."""
 
@@ -216,6 +218,13 @@ class Simulation:
             self.actors.append(FilterUser(self, "filters"))
         if rng.random() < 0.25:
             self.actors.append(Administrator(self, "administrator"))
+        if rng.random() < 0.35:
+            names = rng.choice((("first",), ("first", "first"), ("first", "second")))
+            for number, name in enumerate(names):
+                self.actors.append(ReaderUser(self, f"reader{number}", name, names.count(name) == 1))
+            for number in range(rng.choice((1, 2))):
+                kind = rng.choice(senders)
+                self.actors.append(kind(self, f"{_word(kind)}-archive{number}", ARCHIVE))
 
     def _receiver(self, kind: int, name: str, queue: str, alone: bool) -> Receiver:
         if kind == 0:

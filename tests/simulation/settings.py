@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqbroker.storage.settings import StoreSettings
 from tests.simulation.diverting import ALL_GOODS, AUDIT, DIVERTS
-from tests.simulation.policies import DEAD_LETTERS, EXPIRED, PERISHABLES, SORTED, SORTED_QUEUE, Plan
+from tests.simulation.policies import ARCHIVE, DEAD_LETTERS, EXPIRED, PERISHABLES, SORTED, SORTED_QUEUE, Plan
 
 ANYCAST, MULTICAST = 1, 0
 QUEUES: dict[str, tuple[str, ...]] = {
@@ -13,6 +13,7 @@ QUEUES: dict[str, tuple[str, ...]] = {
     "jobs": ("jobs",),
     "shipped": ("shipped",),
     "stock": ("stock",),
+    ARCHIVE: (ARCHIVE,),
     "news": ("news.archive", "news.mail"),
     PERISHABLES: (PERISHABLES,),
     SORTED: (SORTED_QUEUE,),
@@ -69,6 +70,7 @@ def configuration(plan: Plan) -> Configuration:
                 "max_size_bytes": plan.paging,
                 "page_size_bytes": 1000,
             },
+            ARCHIVE: {"address_full_policy": "PAGE", "max_size_bytes": plan.paging, "page_size_bytes": 1200},
             AUDIT: {"address_full_policy": "PAGE", "max_size_bytes": plan.paging, "page_size_bytes": 1000},
             "news": {"address_full_policy": "PAGE", "max_size_bytes": plan.paging, "page_size_bytes": 1000},
             **plan.settings(),

@@ -29,7 +29,7 @@ from mqclient.wire.properties import BYTE, LONG
 from tests.simulation.client import CONNECTOR, SimulatedRuntime
 from tests.simulation.model import Outcome, Sent, Unit
 from tests.simulation.network import Network
-from tests.simulation.policies import PARCELS, PERISHABLES, queues_of
+from tests.simulation.policies import ARCHIVE, PARCELS, PERISHABLES, queues_of
 from tests.simulation.settings import ANYCAST, QUEUES
 from tests.simulation.world import Process
 
@@ -225,7 +225,7 @@ class Sender(Actor):
             message.put(KEY_DUPLICATE_ID, identity)
         if self.address == "jobs" and rng.random() < 0.3:
             message.put(KEY_GROUP_ID, f"group {rng.randrange(3)}")
-        late = self.address in ("orders", "jobs", "stock") and rng.random() < 0.05
+        late = self.address in ("orders", "jobs", "stock", ARCHIVE) and rng.random() < 0.05
         if late:
             message.put(KEY_SCHEDULED_DELIVERY, self.runtime.wall_clock_ms() + rng.randrange(50, 2000), LONG)
         if self.address in ("orders", "jobs") and rng.random() < 0.07:
