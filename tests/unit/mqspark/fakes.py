@@ -137,6 +137,9 @@ class FakeBroker:
         left = sum(each > state.settled for each in ids)
         return ReaderState(self.node_id, state.epoch, state.settled, state.reserved, newest, left, queue)
 
+    def remove_reader(self, queue: str, reader: str) -> None:
+        del self._queue(queue).readers[reader]
+
     def survey(
         self, queue: str, after: int, *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1
     ) -> ReaderRange:

@@ -69,9 +69,12 @@ class CheckpointTests(SettlingTestCase):
 
     def test_a_reader_that_was_removed_is_not_made_again(self) -> None:
         del self.queue.readers["r"]
-        (outcome,) = self.settle(self.checkpoint({0: [self.at(3)]}, [0]))
-        self.assertIn("has no reader r: it was removed", outcome.problem or "")
-        self.assertEqual((len(self.queue.messages), self.queue.readers), (5, {}))
+        path = self.checkpoint({0: [self.at(3)]}, [0])
+        for managed in (True, False):
+            self.cluster.managed = managed
+            (outcome,) = self.settle(path)
+            self.assertIn("has no reader r: it was removed", outcome.problem or "")
+            self.assertEqual((len(self.queue.messages), self.queue.readers), (5, {}))
 
     def test_other_sources_and_other_forms_are_passed_over(self) -> None:
         path = self.checkpoint({0: ["-", {"topic": {"0": 5}}, "17", {"0": json.dumps(self.at(2))}]}, [0])

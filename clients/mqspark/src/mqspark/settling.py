@@ -114,6 +114,10 @@ def _state(broker: Reading, queue: str, reader: str, position: int) -> tuple[int
         except PermissionDeniedError as error:
             log.info("%s; opening the reader instead", error)
     state = broker.open_reader(queue, reader, position)
+    if state.epoch == 1 and not isinstance(broker, PlainBroker):
+        # Nobody has opened it before: a reader that was removed is not to come back and hold messages for ever.
+        broker.remove_reader(queue, reader)
+        raise ReaderMissingError(f"queue {queue} has no reader {reader}: it was removed")
     return state.epoch, state.settled, state.reserved
 
 
