@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from mqspark.branches import Batch, Branch, BranchTask, NodeBranches, finish, new_xid, undo
+from mqspark.branches import BranchTask, NodeBranches, finish, undo
 from mqspark.broker import Broker, connect
+from mqspark.decisions import Batch, Branch, new_xid
 from mqspark.options import Options, Use
 from mqspark.rows import RowEncoder, RowSettings
 from mqspark.sending import Sender

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
-from mqspark.branches import NodeBranches
+from mqspark.branches import BranchTask, NodeBranches
 from mqspark.broker import connect, nodes
+from mqspark.decisions import Batch, Branch, new_xid
+from mqspark.jobs.transactions import end_transactions
 from mqspark.options import Options, Use
+from mqspark.rows import RowEncoder, RowSettings
+from mqspark.sending import Sender
 from tests.spark.failing_sink import DRIVER_POINTS, TASK_POINTS, TRANSACTION_POINTS, FailingDataSource
 from tests.spark.support import (
     POWERLESS_PASSWORD,
@@ -23,6 +30,7 @@ from tests.spark.support import (
     login,
     message_count,
     new_broker,
+    new_cluster,
     received_numbers,
 )
 
@@ -67,6 +75,13 @@ def in_doubt(url: str) -> int:
     """How many branches of the sink are prepared and not decided."""
     with connect(sink_options(url)) as broker:
         return len(NodeBranches(broker).in_doubt())
+
+
+def wait_for_members(url: str, count: int) -> None:
+    """Until the cluster has so many members, as this one knows them."""
+    deadline = time.monotonic() + 60
+    while len(nodes(sink_options(url))) != count and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 class Files:
@@ -227,9 +242,7 @@ def test_a_broker_that_is_killed(session: SparkSession, mortal_broker: MqbrokerP
 def test_a_cluster(session: SparkSession, cluster: list[MqbrokerProcess], mode: str) -> None:
     """Tasks take the nodes in turn, and what fails is done again on the same one."""
     url, queue = cluster[0].url, f"sink.cluster.{mode}"
-    deadline = time.monotonic() + 60
-    while len(nodes(sink_options(url))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for_members(url, 2)
     write(numbers(session, 40, 4), url, queue=queue, exactlyOnce=mode, unknownColumns="properties")
     found = [sorted(received_numbers(each.url, queue, 21, 500)) for each in cluster]
     halves = [[*range(10), *range(20, 30)], [*range(10, 20), *range(30, 40)]]
@@ -250,6 +263,88 @@ def test_a_driver_that_fails_with_a_cluster(session: SparkSession, cluster: list
     found = [number for each in cluster for number in received_numbers(each.url, queue, count + 1, 500)]
     assert sorted(found) == list(range(count))
     assert [in_doubt(each.url) for each in cluster] == [0, 0]
+
+
+@pytest.fixture
+def mortal_cluster() -> Iterator[list[MqbrokerProcess]]:
+    with tempfile.TemporaryDirectory(prefix="mqbroker-sink-") as folder:
+        own = new_cluster(Path(folder))
+        try:
+            for each in own:
+                each.start()
+            wait_for_members(own[0].url, 2)
+            yield own
+        finally:
+            for each in own:
+                each.stop()
+
+
+def test_a_batch_that_is_repeated_while_a_node_is_away(
+    session: SparkSession, mortal_cluster: list[MqbrokerProcess], tmp_path: Path
+) -> None:
+    """Its rows wait for the node that they went to at first; what comes later goes there, too."""
+    staying, leaving = mortal_cluster
+    files = Files(session, tmp_path)
+    count = files.add(1)
+    queue = "sink.away"
+    urls = {"queue": queue, "reconnectTimeout": 1500}
+
+    def run(**options: object) -> None:
+        start(files.stream(), staying.url, tmp_path / "checkpoint", "mqbroker-failing", **urls, **options).awaitTermination()
+
+    failing = {"failAt": "driver", "failFolder": tmp_path}
+    with pytest.raises(Exception, match="PlannedFailure: before the commit"):
+        run(**failing)
+    assert [message_count(each.url, queue) for each in mortal_cluster] == [ROWS, ROWS]
+    leaving.stop()
+    wait_for_members(staying.url, 1)
+    with pytest.raises(Exception, match="which is away"):
+        run(**failing)
+    assert message_count(staying.url, queue) == ROWS
+    leaving.start()
+    wait_for_members(staying.url, 2)
+    count = files.add(1)
+    with pytest.raises(Exception, match="PlannedFailure: after the commit"):
+        run(**failing)
+    run(**failing)
+    found = [received_numbers(each.url, queue, count + 1, 500) for each in mortal_cluster]
+    assert [len(numbers) for numbers in found] == [2 * ROWS, 2 * ROWS]
+    assert sorted(number for numbers in found for number in numbers) == list(range(count))
+
+
+def test_a_write_job_whose_driver_dies_after_the_decision(session: SparkSession, broker: MqbrokerProcess) -> None:
+    """The next batch of anybody commits what was decided, and the job transactions ends the rest."""
+    options = sink_options(broker.url)
+
+    def leave(queue: str, decided: int) -> str:
+        """A job of two tasks, of which it has decided for so many."""
+        batch = Batch(str(uuid.uuid4()), 0, job=True)
+        with connect(options) as opened:
+            opened.create_queue(queue)
+            nodes_of = NodeBranches(opened)
+            left = []
+            for partition in range(2):
+                task = BranchTask(opened, new_xid(batch, opened.node_id, partition, 0, os.urandom(8)), 60)
+                rows = pa.record_batch({"number": [partition]})
+                settings = RowSettings(address=queue, routing_type=1, extra_properties=True)
+                sender = Sender(opened.runtime, lambda task=task: task.session, in_transaction=True)
+                sender.send(RowEncoder(rows.schema, settings).encode(rows, 0, 0).messages, queue)
+                sender.flush()
+                assert task.prepare()
+                left.append(Branch(opened.node_id, task.xid))
+            if decided:
+                nodes_of.decide(batch, left[:decided], int(time.time() * 1000))
+        return batch.query
+
+    leave("sink.decided", 2)
+    write(numbers(session, 1, 1), broker.url, queue="sink.healing", exactlyOnce="transactions", unknownColumns="properties")
+    assert sorted(received_numbers(broker.url, "sink.decided", 3, 500)) == [0, 1]
+    leave("sink.half", 1)
+    undecided = leave("sink.undecided", 0)
+    assert {doubt.outcome for doubt in end_transactions(options)} == {"committed", "rolled back", "undecided"}
+    assert received_numbers(broker.url, "sink.half", 2, 500) == [0]
+    assert [doubt.query for doubt in end_transactions(options, [undecided])] == [undecided] * 2
+    assert (received_numbers(broker.url, "sink.undecided", 1, 100), end_transactions(options)) == ([], [])
 
 
 def test_what_was_read_can_be_written(session: SparkSession, broker: MqbrokerProcess) -> None:
@@ -300,6 +395,10 @@ def test_bad_input(session: SparkSession, broker: MqbrokerProcess, tmp_path: Pat
     refused(rows.selectExpr("text", "42 AS priority"), {"url": url, **queue}, "SchemaError", "priority holds 42")
     refused(rows, {"url": url, "queue": "tiny.cache"}, "DuplicateCacheError", "keeps 10 duplicate ids", "id-cache-size")
     refused(numbers(session, 3000, 1).select("text"), {"url": url, "queue": "small.cache"}, "DuplicateCacheError", "more than 2000 rows")
+    refused(
+        numbers(session, 3000, 4).select("text"), {"url": url, "queue": "small.spread"}, "DuplicateCacheError", "keeps 2000 duplicate ids"
+    )
+    assert message_count(url, "small.spread") == 2000
     refused(rows, {"url": url, "nodes": "nobody", **queue}, "the option nodes: nobody is not in the cluster")
     with pytest.raises(Exception, match="a queue cannot be overwritten"):
         rows.write.format("mqbroker").options(**login(url), **queue).mode("overwrite").save()

@@ -15,8 +15,10 @@ from mqclient.xa import Xid
 try:
     import pyspark
 
-    from mqspark.branches import Batch, Branch, decode_decision, encode_decision, finish, new_xid, parts_of, sixteen, undo
+    from mqspark.branches import finish, undo
+    from mqspark.decisions import Batch, Branch, decode_decision, encode_decision, new_xid, parts_of, sixteen
     from mqspark.errors import BrokerUnreachableError, MqsparkError
+    from mqspark.healing import heal, heal_others
 except ImportError:
     pyspark = None
 
@@ -34,7 +36,7 @@ class FakeNode:
     def __init__(self, step: Callable[[], None] = lambda: None) -> None:
         self.prepared: set[Xid] = set()
         self.committed: list[Xid] = []
-        self.decisions: dict[tuple[str, int], str] = {}
+        self.decided: dict[tuple[str, int], str] = {}
         self.heard: set[tuple[str, int]] = set()
         self.step = step
 
@@ -54,22 +56,25 @@ class FakeNode:
         self.step()
 
     def decision(self, batch: Batch) -> list[Branch] | None:
-        text = self.decisions.get((batch.query, batch.number))
+        text = self.decided.get((batch.query, batch.number))
         return None if text is None else decode_decision(text)
+
+    def decisions(self) -> dict[Batch, list[Branch]]:
+        return {Batch(query, number): decode_decision(text) for (query, number), text in self.decided.items()}
 
     def decide(self, batch: Batch, branches: Sequence[Branch], now: int) -> None:
         self.step()
         key = batch.query, batch.number
         if key not in self.heard:  # the duplicate id
             self.heard.add(key)
-            self.decisions[key] = encode_decision(branches)
+            self.decided[key] = encode_decision(branches)
         self.step()
 
     def forget(self, batch: Batch) -> None:
         self.step()
-        for query, number in list(self.decisions):
+        for query, number in list(self.decided):
             if query == batch.query and (number < batch.number or (batch.job and number == batch.number)):
-                del self.decisions[query, number]
+                del self.decided[query, number]
         self.step()
 
 
@@ -194,15 +199,15 @@ class FinishTests(BranchesTestCase):
         nodes = {"a": FakeNode()}
         for number in range(3):
             self.finish(Batch(QUERY, number), self.prepare(nodes, Batch(QUERY, number), number), nodes)
-        self.assertEqual(list(nodes["a"].decisions), [(QUERY, 2)])
+        self.assertEqual(list(nodes["a"].decided), [(QUERY, 2)])
         job = Batch(OTHER, 0, job=True)
         self.finish(job, self.prepare(nodes, job, 9), nodes)
-        self.assertEqual(list(nodes["a"].decisions), [(QUERY, 2)])
+        self.assertEqual(list(nodes["a"].decided), [(QUERY, 2)])
 
     def test_nothing_to_do(self) -> None:
         nodes = {"a": FakeNode()}
         self.assertTrue(self.finish(Batch(QUERY, 0), [], nodes))
-        self.assertEqual(nodes["a"].decisions, {})
+        self.assertEqual(nodes["a"].decided, {})
 
     def test_the_home_of_an_earlier_run_is_away(self) -> None:
         """Then nobody knows whether it was decided for."""
@@ -243,10 +248,87 @@ class FinishTests(BranchesTestCase):
         nodes["b"].prepared.remove(mine[1].xid)
         error = self.assertRaises(MqsparkError, self.finish, batch, mine, nodes)
         self.assertIn("is not prepared any more on node b", str(error))
-        self.assertEqual((nodes["a"].decisions, nodes["a"].committed, nodes["b"].committed), ({}, [], []))
+        self.assertEqual((nodes["a"].decided, nodes["a"].committed, nodes["b"].committed), ({}, [], []))
         again = self.prepare(nodes, batch, 1)
         self.assertTrue(self.finish(batch, again, nodes))
         self.assertEqual(self.outcome(nodes), ({branch.xid for branch in again}, set()))
+
+
+class HealTests(BranchesTestCase):
+    """What drivers leave that never come back."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.nodes = {"a": FakeNode(), "b": FakeNode()}
+        self.job = Batch(OTHER, 0, job=True)
+
+    def crashed_commit(self, batch: Batch) -> tuple[list[Branch], list[Branch]]:
+        """A driver that dies after its decision and its first commit; what was decided for, and an attempt that was lost."""
+        lost = self.prepare(self.nodes, batch, 8)
+        mine = self.prepare(self.nodes, batch, 9)
+        self.nodes["a"].decide(batch, mine, 0)
+        self.nodes["a"].commit(mine[0].xid)
+        return mine, lost
+
+    def outcomes(self, **arguments: Any) -> list[tuple[str, str]]:
+        return sorted({(doubt.outcome, doubt.query) for doubt in heal(self.nodes, 0, **arguments)})
+
+    def test_the_next_batch_of_anybody_ends_what_was_decided(self) -> None:
+        mine, _ = self.crashed_commit(self.job)
+        batch = Batch(QUERY, 5)
+        own = self.prepare(self.nodes, batch, 1)
+        self.assertTrue(finish(batch, own, self.nodes, "a", 0, lambda: heal_others(batch, self.nodes, 0)))
+        committed = {branch.xid for branch in (*mine, *own)}
+        self.assertEqual(self.outcome(self.nodes), (committed, set()))
+
+    def test_the_job_ends_what_was_decided(self) -> None:
+        mine, _ = self.crashed_commit(self.job)
+        self.assertEqual(self.outcomes(dry_run=True), [("committed", OTHER), ("rolled back", OTHER)])
+        self.assertEqual(len(self.outcome(self.nodes)[1]), 7)
+        self.assertEqual(self.outcomes(), [("committed", OTHER), ("rolled back", OTHER)])
+        self.assertEqual(self.outcome(self.nodes), ({branch.xid for branch in mine}, set()))
+        self.assertEqual(self.outcomes(), [])
+
+    def test_an_attempt_that_prepares_after_its_batch_was_finished(self) -> None:
+        batch = Batch(QUERY, 5)
+        mine = self.prepare(self.nodes, batch, 1)
+        self.finish(batch, mine, self.nodes)
+        self.prepare(self.nodes, batch, 2)
+        self.prepare(self.nodes, Batch(QUERY, 4), 3)
+        self.assertEqual(self.outcomes(), [("rolled back", QUERY)])
+        self.assertEqual(self.outcome(self.nodes), ({branch.xid for branch in mine}, set()))
+
+    def test_such_an_attempt_of_a_query_that_goes_on(self) -> None:
+        first, second = Batch(QUERY, 5), Batch(QUERY, 6)
+        mine = self.prepare(self.nodes, first, 1)
+        self.finish(first, mine, self.nodes)
+        self.prepare(self.nodes, first, 2)
+        own = self.prepare(self.nodes, second, 3)
+        self.finish(second, own, self.nodes)
+        self.assertEqual(self.outcome(self.nodes), ({branch.xid for branch in (*mine, *own)}, set()))
+
+    def test_what_is_not_decided_stays_until_it_is_given_up(self) -> None:
+        self.prepare(self.nodes, self.job, 1)
+        running = {branch.xid for branch in self.prepare(self.nodes, Batch(QUERY, 5), 2)}
+        self.assertEqual(self.outcomes(), [("undecided", OTHER), ("undecided", QUERY)])
+        self.assertEqual(self.outcomes(given_up=[OTHER]), [("rolled back", OTHER), ("undecided", QUERY)])
+        self.assertEqual(self.outcome(self.nodes), (set(), running))
+
+    def test_whose_home_is_away_is_left_alone(self) -> None:
+        self.prepare(self.nodes, self.job, 1)
+        doubts = heal({"b": self.nodes["b"]}, 0, given_up=[OTHER])
+        self.assertEqual({doubt.outcome for doubt in doubts}, {"undecided"})
+        self.assertIn("is away", doubts[0].why)
+
+    def test_that_others_cannot_be_helped_is_no_harm(self) -> None:
+        class Broken(FakeNode):
+            def decisions(self) -> dict[Batch, list[Branch]]:
+                raise MqsparkError("broken")
+
+        self.nodes["a"] = Broken()
+        self.prepare(self.nodes, self.job, 1)
+        heal_others(Batch(QUERY, 5), self.nodes, 0)
+        self.assertEqual(len(self.outcome(self.nodes)[1]), 4)
 
 
 class UndoTests(BranchesTestCase):

@@ -63,7 +63,7 @@ class Connection:
     @property
     def node_id(self) -> str:
         """Raises :class:`MqsparkError` when the broker does not say which member of its cluster it is."""
-        if self._node is not None:
+        if self._node is not None and self._node.node_id:
             return self._node.node_id
         found = self._own_id()
         if found is None:
@@ -95,7 +95,7 @@ class Connection:
             announced = [each for each in (member.primary, member.backup) if each is not None]
             connectors = distinct([*first, *(with_tls_of(self._factory.connector, each) for each in announced)])
             if connectors:
-                found.append(Node(member.node_id, connectors))
+                found.append(Node(member.node_id, connectors, alone=not announced))
         if not found:
             raise BrokerUnreachableError(f"the broker at {self.place} does not say who belongs to its cluster; is it active?")
         self._seen = tuple(connector for node in found for connector in node.connectors)
@@ -182,7 +182,7 @@ class Connection:
             except OF_THE_CONNECTION as error:
                 if self._runtime.now() + pause >= deadline:
                     text = f"no broker can be reached at {self._places} within {limit} ms"
-                    if self._node is not None:
+                    if self._node is not None and self._node.node_id:
                         text = f"node {self._node.node_id} cannot be reached at {self._places} within {limit} ms"
                     raise BrokerUnreachableError(f"{text}: {error}") from error
             except MQError as error:
@@ -204,7 +204,7 @@ class Connection:
         self._locator = Locator(self._runtime, brokers, settings)
         self._factory = self._runtime.run(self._locator.create_session_factory(), timeout=seconds)
         found = self._own_id()
-        if self._node is not None and found not in (None, self._node.node_id):
+        if self._node is not None and self._node.node_id and found not in (None, self._node.node_id):
             raise NotConnectedError(f"another node answers there: {found}")
         return self._runtime.run(self._factory.create_session(), timeout=seconds)
 

@@ -22,6 +22,7 @@ from mqclient.errors import (
 )
 from mqspark.errors import (
     BadOptionError,
+    DuplicateCacheError,
     FencedError,
     LoginError,
     MessageFormatError,
@@ -44,14 +45,15 @@ OF_THE_CONNECTION = (
 )
 """Nothing was wrong with the request: the connection is gone or does not come into being; another one may help."""
 
-OF_READERS: Final[dict[str, type[MqsparkError]]] = {
+OF_CODES: Final[dict[str, type[MqsparkError]]] = {
     "AMQ229901": ReaderMissingError,
     "AMQ229902": FencedError,
     "AMQ229903": BadOptionError,
     "AMQ229904": ReaderRefusedError,
     "AMQ229905": ReaderRefusedError,
+    "AMQ229909": DuplicateCacheError,
 }
-"""What the broker says of readers, by the code that its sentence begins with (``docs/operations.md``)."""
+"""What the broker says of readers and duplicate ids, by the code that its sentence begins with (``docs/operations.md``)."""
 
 
 def failure(error: MQError, doing: str) -> MqsparkError:
@@ -61,7 +63,7 @@ def failure(error: MQError, doing: str) -> MqsparkError:
     if isinstance(error, SecurityError):
         kind: type[MqsparkError] = LoginError if code == "AMQ229031" else PermissionDeniedError
     else:
-        kind = OF_READERS.get(code) or next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), MqsparkError)
+        kind = OF_CODES.get(code) or next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), MqsparkError)
     return kind(f"{doing}: {text}")
 
 

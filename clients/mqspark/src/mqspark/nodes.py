@@ -21,7 +21,10 @@ class Node:
     """One member of a cluster, or the only broker there is: its node id, and where it or its backup is reached, in that order."""
 
     node_id: str
+    """Empty: whoever answers there."""
     connectors: tuple[TransportConfiguration, ...]
+    alone: bool = False
+    """It says of itself that it belongs to no cluster."""
 
     def __repr__(self) -> str:
         # Parameters of TLS have passwords.

@@ -4,7 +4,8 @@ Spark makes a writer on the driver for every batch, sends a copy of it to each t
 commit or abort.  What the tasks have to agree on is found out once, when the first is made: the :class:`Plan`.
 
 A task sends to one node, that at the place ``partition modulo nodes`` of the plan's list: so a repeated task of the same batch sends to the
-same one, which is the one that knows its duplicate ids.
+same one, which is the one that knows its duplicate ids.  So that a repeated batch does, too, the tasks of a stream go by a list that the
+nodes keep for its query (:mod:`mqspark.plans`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from mqspark import branches
-from mqspark.branches import Batch, Branch, BranchTask, NodeBranches
+from mqspark.branches import BranchTask, NodeBranches
 from mqspark.broker import Broker, Node, connect, nodes
+from mqspark.decisions import Batch, Branch, new_xid
 from mqspark.errors import BadOptionError, BrokerUnreachableError, MqsparkError, SchemaError
+from mqspark.healing import heal_others
 from mqspark.options import Options
+from mqspark.plans import NodePlans, agree, check_all_there, node_is_away
 from mqspark.rows import EncodedRows, RowEncoder, RowSettings, check_schema
 from mqspark.sending import Sender
 from mqspark.targets import Budget, Target, id_cache_size, resolve
@@ -92,13 +96,6 @@ class _Writer:
         members = nodes(options)
         if options.nodes:
             members = _chosen(options.nodes, members)
-        elif len(members) > 1 and options.exactly_once != "none":
-            _log.warning(
-                "the cluster has %d nodes: a batch that is repeated after a restart, while one of them is away, may send messages twice; "
-                "the option nodes=%s makes it wait for all of them",
-                len(members),
-                ",".join(member.node_id for member in members),
-            )
         with connect(options, members[0]) as broker:
             target = resolve(options, broker)
             if target is not None and options.exactly_once == DUPLICATE_IDS:
@@ -121,7 +118,8 @@ class _Writer:
             needed = {planned[0].node_id, *(branch.node_id for branch in mine)}
             known = {node.node_id: node for node in (*nodes(self._options, patient=True), *planned)}
             reached = self._branches(stack, known.values(), needed)
-            if not branches.finish(batch, mine, reached, planned[0].node_id, _now()):
+            now = _now()
+            if not branches.finish(batch, mine, reached, planned[0].node_id, now, lambda: heal_others(batch, reached, now)):
                 _log.warning("%s had been decided before: its messages were taken from the earlier run", batch)
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -154,25 +152,56 @@ class _Writer:
     # --- in a task
 
     def _write(self, batches: Iterator[Any], batch: Batch, prefix: str) -> Written:
-        """``prefix``: what duplicate ids of the batch begin with."""
+        """``prefix``: the name of the batch in duplicate ids; a broker does not forget ids in favour of others of the same batch."""
         context, plan = TaskContext.get(), self._plan
         assert context is not None and plan is not None
         partition = context.partitionId()
-        node = plan.nodes[partition % len(plan.nodes)]
-        slices = self._slices(batches, plan, f"{prefix}/{partition}/")
+        slices = self._slices(batches, plan, f"batch!{prefix}!{partition}/")
         first = next(slices, None)
         if first is None:
             return Written(batch, plan.nodes, None, {}, {}, None)
-        with connect(self._options, node, producer_window_size=CREDITS) as broker:
+        with ExitStack() as stack:
+            node, broker = self._node_of(stack, batch, partition)
             task = _Task(self._options, broker, plan.target)
             if self._options.exactly_once == TRANSACTIONS:
-                xid = branches.new_xid(batch, plan.home, partition, context.attemptNumber(), os.urandom(8))
+                xid = new_xid(batch, plan.home, partition, context.attemptNumber(), os.urandom(8))
                 task.begin(xid)
             task.send(first)
             for encoded in slices:
                 task.send(encoded)
             branch = task.end(node.node_id)
             return Written(batch, plan.nodes, node.node_id, task.budget.sent, task.budget.sizes, branch)
+
+    def _node_of(self, stack: ExitStack, batch: Batch, partition: int) -> tuple[Node, Broker]:
+        """To whom the task sends."""
+        options, plan = self._options, self._plan
+        assert plan is not None
+        known = {node.node_id: node for node in plan.nodes}
+
+        def reach(node_id: str) -> Broker:
+            return stack.enter_context(connect(options, known[node_id], producer_window_size=CREDITS))
+
+        node = plan.nodes[partition % len(plan.nodes)]
+        broker = reach(node.node_id)
+        if batch.job or options.exactly_once != DUPLICATE_IDS or options.nodes or node.alone:
+            return node, broker
+        record = NodePlans(broker).look(batch.query)
+        if record is not None and record.confirmed:
+            agreed = record.nodes
+        else:
+            agreed = agree(
+                batch.query,
+                [each.node_id for each in plan.nodes],
+                lambda node_id: NodePlans(broker if node_id == node.node_id else reach(node_id)),
+                lambda: check_all_there(options, plan.nodes),
+                _now(),
+            )
+        chosen = agreed[partition % len(agreed)]
+        if chosen == node.node_id:
+            return node, broker
+        if chosen not in known:
+            raise node_is_away(batch.query, chosen)
+        return known[chosen], reach(chosen)
 
     def _slices(self, batches: Iterator[Any], plan: Plan, prefix: str) -> Iterator[EncodedRows]:
         """The rows of the task, encoded, some at a time."""

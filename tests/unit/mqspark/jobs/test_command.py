@@ -20,7 +20,7 @@ from mqspark.jobs.report import cell_text, print_report, size_text
 from mqspark.jobs.session import parse_conf
 from mqspark.jobs.status import sentence_of, status_of
 
-JOBS = ("archive", "replay", "audit", "stats", "deadletters", "settle")
+JOBS = ("archive", "replay", "audit", "stats", "deadletters", "settle", "transactions")
 UNREACHABLE = ("--url", "tcp://127.0.0.1:1", "--option", "connectTimeout=100")
 """A place where nobody listens."""
 

@@ -187,6 +187,7 @@ class JobGroup(click.Group):
         "stats": "Throughput, latency and sizes of an archive, as tables and as an HTML report.",
         "deadletters": "Group dead letters by their reason, and retry them.",
         "settle": "Settle on the broker what a stopped stream has committed.",
+        "transactions": "End prepared transactions of drivers that are gone.",
     },
 )
 def root() -> None:

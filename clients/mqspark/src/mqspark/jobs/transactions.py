@@ -1,0 +1,59 @@
+"""End what drivers that are gone have left on the brokers: prepared transactions of ``exactlyOnce=transactions``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import click
+
+from mqspark.branches import NodeBranches
+from mqspark.broker import connect, nodes
+from mqspark.healing import UNDECIDED, Doubt, heal
+from mqspark.jobs import status
+from mqspark.jobs.command import Run, job_command
+from mqspark.jobs.report import Report
+from mqspark.options import Options, Use
+
+
+@job_command("transactions", epilog="Example: python -m mqspark transactions --url tcp://host:61616 --dry-run")
+@click.option(
+    "--give-up",
+    "given_up",
+    multiple=True,
+    metavar="ID",
+    help="Roll back what this query or write job has prepared and not decided. It must not run. May be given several times.",
+)
+def command(run: Run, given_up: tuple[str, ...]) -> Report:
+    """End prepared transactions of drivers that are gone.
+
+    What was decided is done: transactions of a batch that was committed are committed, those that it has left out are rolled back. What was
+    not decided is shown, and stays: the next run of its query finds it. Give up what will never run again.
+    """
+    run.progress.step("Looking for transactions")
+    return doubts_report(end_transactions(Options.parse(run.broker, Use.JOB), given_up, run.dry_run), run.dry_run)
+
+
+def end_transactions(options: Options, given_up: Sequence[str] = (), dry_run: bool = False) -> list[Doubt]:
+    """What is prepared on all nodes of the cluster, and what became of it.  Raises MqsparkError, also when a node cannot be reached."""
+    with ExitStack() as stack:
+        found = {node.node_id: NodeBranches(stack.enter_context(connect(options, node))) for node in nodes(options)}
+        return heal(found, time.time_ns() // 1_000_000, given_up=given_up, dry_run=dry_run)
+
+
+def doubts_report(doubts: Sequence[Doubt], dry_run: bool = False) -> Report:
+    """A table of the transactions; the job has failed when some are undecided."""
+    answer = Report()
+    if not doubts:
+        answer.notes.append("No transaction of the sink is prepared.")
+        return answer
+    table = answer.table(
+        "To be ended" if dry_run else "Prepared transactions", "node", "query or job", "batch", "partition", "outcome", "why"
+    )
+    for doubt in doubts:
+        table.add(doubt.node_id, doubt.query, doubt.batch, doubt.partition, doubt.outcome, doubt.why)
+    if any(doubt.outcome == UNDECIDED for doubt in doubts):
+        answer.notes.append("Undecided ones stay. Those of a query or job that will never run again: --give-up ID.")
+        answer.status = status.FAILED
+    return answer
