@@ -34,6 +34,7 @@ from mqbroker.securing import security_of
 from mqbroker.server.acceptor import Acceptor
 from mqbroker.server.audit import AuditLog
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
+from mqbroker.server.kept_settings import restore_address_settings, restore_security_settings
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.server import Server
 from mqbroker.settings import BrokerSettings as BrokerSettings
@@ -201,6 +202,7 @@ class Broker:
     def _assemble(self, recovered: Recovered) -> None:
         configuration = self.configuration
         repository = configuration.address_settings_repository()
+        restore_address_settings(recovered.settings, repository, lambda text: log.warn("{text}", text=text))
         self.messaging = Messaging(
             self.store,
             self.clock,
@@ -229,6 +231,7 @@ class Broker:
             raise StartError(str(error)) from error
         audit = AuditLog()
         security = security_of(self.settings, recovered, self.store, self._persistence, self.clock, self._defer_to_thread, audit)
+        restore_security_settings(recovered.settings, security.repository, lambda text: log.warn("{text}", text=text))
         self.server = Server(configuration, self.store, self.clock, self.messaging, security, lambda: uuid.uuid4().hex[:8])
         default = (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD)
         if default and not configuration.cluster_connections:

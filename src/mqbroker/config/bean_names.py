@@ -14,6 +14,10 @@ from mqclient.text import nearest_name
 _FOLDED_ALIASES = {
     "addressfullmessagepolicy": "addressfullpolicy",
     "redeliverymultiplier": "redeliverydelaymultiplier",
+    "pagefullmessagepolicy": "pagefullpolicy",
+    "pagecachemaxsize": "pagemaxcachesize",
+    "enabledasyncconnectionexecution": "asyncconnectionexecutionenabled",
+    "networchecknic": "networkchecknic",
     "journalbuffertimeoutaio": "journalbuffertimeout",
     "journalbuffertimeoutnio": "journalbuffertimeout",
     "journalbuffersizeaio": "journalbuffersize",
@@ -35,6 +39,20 @@ def camel(name: str) -> str:
     """An element's name in the spelling of Java beans."""
     first, *rest = name.split("-")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+_BEAN_NAMES = {
+    "address-full-policy": "addressFullMessagePolicy",
+    "page-full-policy": "pageFullMessagePolicy",
+    "page-max-cache-size": "pageCacheMaxSize",
+    "redelivery-delay-multiplier": "redeliveryMultiplier",
+    "send-to-dla-on-no-route": "sendToDLAOnNoRoute",
+}
+
+
+def bean_name(name: str) -> str:
+    """The name of the Java bean's property that stands for the element ``name`` of an address-setting."""
+    return _BEAN_NAMES.get(name) or camel(name)
 
 
 class BeanReader:

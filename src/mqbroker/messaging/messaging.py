@@ -14,6 +14,7 @@ from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES, QueueDefinition, 
 from mqbroker.messaging.disk_guard import DiskGuard, DiskSpace
 from mqbroker.messaging.diverts import Diverts
 from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.pauses import Pauses
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.readers import Readers
@@ -50,6 +51,7 @@ class Messaging:
         self.administration = Administration(self.core, self.removal, self.settlement.expire)
         self.settlement.administration = self.sending.distribution.administration = self.administration
         self.diverts = Diverts(self.core)
+        self.pauses = Pauses(self.core)
         self.redistribution = Redistribution(self.core, self.sending)
         self.core.on_consumer = self.redistribution.consumer_changed
         self.core.on_settings = self.redistribution.settings_changed
@@ -92,6 +94,7 @@ class Messaging:
         self.branches.restore(recovered, queues, held)
         self.readers.restore(recovered.settings, queues)
         self.diverts.restore(recovered.settings)
+        self.pauses.restore(recovered.settings)
         return count
 
     def deploy(self, addresses: Iterable[AddressConfiguration], tell: Callable[[str], object] = lambda text: None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import tempfile
 import threading
@@ -69,6 +70,35 @@ class EmbeddedBrokerTests(SynchronousTestCase):
             with EmbeddedBroker(data=folder) as broker, ConnectionFactory(broker.url).create_context() as context:
                 message = context.create_consumer(context.create_queue("kept")).receive(5000)
                 self.assertEqual(message.text, "still here")  # type: ignore[union-attr]
+
+    def test_settings_that_management_made_hold_after_a_restart(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            with EmbeddedBroker(data=folder) as broker, ConnectionFactory(broker.url).create_connection() as connection:
+                session = connection.create_session()
+                replies = session.create_temporary_queue()
+                consumer = session.create_consumer(replies)
+                producer = session.create_producer("queue://activemq.management")
+                connection.start()
+                for operation, *parameters in (
+                    ("addAddressSettings", "kept.#", '{"maxDeliveryAttempts": 3}'),
+                    ("addAddressSettings", "gone.#", '{"maxDeliveryAttempts": 3}'),
+                    ("removeAddressSettings", "gone.#"),
+                    ("addSecuritySettings", "kept.#", *["one"] * 8),
+                ):
+                    request = session.create_text_message(json.dumps(parameters))
+                    request.set_string_property("_AMQ_ResourceName", "broker")
+                    request.set_string_property("_AMQ_OperationName", operation)
+                    request.reply_to = replies
+                    producer.send(request)
+                    reply = consumer.receive(5000)
+                    assert reply is not None
+                    self.assertTrue(reply.get_boolean_property("_AMQ_OperationSucceeded"), reply.body)
+            with EmbeddedBroker(data=folder) as broker:
+                settings = broker.broker.messaging.core.settings
+                self.assertEqual(
+                    (settings.lookup("kept.a").max_delivery_attempts, settings.lookup("gone.a").max_delivery_attempts), (3, 10)
+                )
+                self.assertEqual(broker.broker.server.security.permissions_of("kept.a")["send"], {"one"})
 
     def test_tls_on_the_reactor_of_the_daemon_thread(self) -> None:
         authority = trustme.CA()

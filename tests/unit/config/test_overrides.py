@@ -34,6 +34,7 @@ class OverrideTests(SynchronousTestCase):
         return [str(problem) for problem in error.problems]
 
     def test_plain_elements(self) -> None:
+        self.configured("enabledAsyncConnectionExecution=true", "networCheckNIC=lo")
         found = self.configured("globalMaxMessages=5", "journalFileSize = 1M", "IDCacheSize=7", "networkCheckPeriod=9", "clusterPassword=p")
         self.assertEqual(
             (found.global_max_messages, found.journal_file_size, found.id_cache_size, found.network_check_period, found.cluster_password),
@@ -49,9 +50,11 @@ class OverrideTests(SynchronousTestCase):
             'addressSettings."a.b".maxDeliveryAttempts=3',
             'addressSettings."a.b".addressFullMessagePolicy=FAIL',
             "addressSettings.#.redeliveryMultiplier=2",
+            "addressSettings.#.pageFullMessagePolicy=FAIL",
+            "addressSettings.#.pageCacheMaxSize=7",
         )
         expected = {
-            "#": {"no_expiry": True, "redelivery_delay_multiplier": 2.0},
+            "#": {"no_expiry": True, "redelivery_delay_multiplier": 2.0, "page_full_policy": "FAIL", "page_max_cache_size": 7},
             "a.b": {"max_delivery_attempts": 3, "address_full_policy": "FAIL"},
         }
         self.assertEqual(found.address_settings, expected)

@@ -8,6 +8,9 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.configuration import Configuration
+from mqbroker.server.management.broker_control import BrokerControl
+from mqbroker.server.management.queue_control import QueueControl
+from mqclient.urls import TransportUri
 from mqclient.wire import packets as wire
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import (
@@ -219,10 +222,21 @@ class QueueControlTests(ManagementCase):
         queue = self.world.queue("q")
         (waiting,) = queue.scheduled
         self.assertEqual(self.attribute("queue.q", "ScheduledCount"), 1)
+        self.assertEqual(json.loads(self.call("queue.q", "peekFirstScheduledMessageAsJSON"))["messageID"], waiting.message.message_id)
         self.call("queue.q", "changeMessagePriority", waiting.message.message_id, 7)
         self.assertEqual(self.left(), [b"now"])
         self.call("queue.q", "deliverScheduledMessage", waiting.message.message_id)
         self.assertEqual((self.left(), queue.scheduled.count), ([b"later", b"now"], 0))
+        self.assertIsNone(self.call("queue.q", "peekFirstScheduledMessageAsJSON"))
+
+    def test_scheduled_messages_that_a_filter_matches(self) -> None:
+        for number in range(3):
+            properties = {KEY_SCHEDULED_DELIVERY: (LONG, self.world.clock.wall_ms() + 60_000), "n": (INT, number)}
+            self.session.publish(b"%d" % number, properties=properties)
+        self.call("queue.q", "deliverScheduledMessages", "n = 1")
+        self.assertEqual((self.left(), self.world.queue("q").scheduled.count), ([b"1"], 2))
+        self.call("queue.q", "deliverScheduledMessages", None)
+        self.assertEqual(self.left(), [b"1", b"0", b"2"])
         self.assertEqual(self.world.store.entries("schedule")[-1][-1], 0)
 
     def test_pause(self) -> None:
@@ -231,6 +245,9 @@ class QueueControlTests(ManagementCase):
         self.fill()
         self.assertEqual(self.session.bodies(), [])
         self.assertTrue(self.call("queue.q", "isPaused"))
+        self.assertFalse(self.call("queue.q", "isPersistedPause"))
+        self.call("queue.q", "pause", True)
+        self.assertTrue(self.call("queue.q", "isPersistedPause"))
         self.request({"_AMQ_ResourceName": "queue.q", "_AMQ_OperationName": "resume"}, b"", reply_to=None)
         self.assertEqual(self.session.bodies(), [b"0", b"1", b"2"])
 
@@ -242,9 +259,52 @@ class QueueControlTests(ManagementCase):
         self.assertEqual(len(entry["elements"]), 3)
         self.assertEqual(self.call("queue.q", "removeAllMessages"), 0)
         self.assertEqual(self.world.queue("q").message_count, 3)
+        (rows,) = self.call("queue.q", "listDeliveringMessages").values()
+        self.assertEqual([row["n"] for row in rows], [0, 1, 2])
+        self.assertEqual(self.call("queue.q", "countDeliveringMessages", None), 3)
+        self.assertEqual(self.call("queue.q", "countDeliveringMessages", "n > 0"), 2)
+        self.assertEqual(json.loads(self.call("queue.q", "countDeliveringMessages", "n > 0", "n")), {"1": 1, "2": 1})
+        self.assertEqual(self.attribute("queue.q", "DurableDeliveringCount"), 3)
+        size = self.attribute("queue.q", "DeliveringSize")
+        self.assertEqual((size, self.attribute("queue.q", "DurableDeliveringSize")), (self.attribute("queue.q", "PersistentSize"), size))
+
+    def test_copies_stay_in_the_first_queue_too(self) -> None:
+        ids = self.fill()
+        self.session.create_queue("other")
+        self.assertTrue(self.call("queue.q", "copyMessage", ids[1], "other"))
+        self.assertFalse(self.call("queue.q", "copyMessage", 12345, "other"))
+        self.assertIn("AMQ229017", self.fails("queue.q", "copyMessage", ids[1], "missing"))
+        (copy,) = self.world.queue("other").references
+        self.assertEqual((copy.message.decoded().body, copy.message.property(KEY_ORIGINAL_QUEUE)), (b"1", "q"))
+        self.assertEqual(self.left(), [b"0", b"1", b"2"])
+
+    def test_a_message_sent_to_a_queue_comes_to_no_other_of_its_address(self) -> None:
+        self.session.create_queue("second", "q")
+        self.call("queue.q", "sendMessage", {"color": "red"}, 3, "text", True, None, None)
+        (reference,) = self.world.queue("q").references
+        self.assertEqual((reference.message.property("color"), decode_text(reference.message.decoded().body)), ("red", "text"))
+        self.assertEqual(self.world.queue("second").message_count, 0)
+        self.assertIn("base64", self.fails("queue.q", "sendMessage", {}, 4, "?", True, None, None))
 
 
 class BrokerControlTests(ManagementCase):
+    def test_every_attribute_can_be_read(self) -> None:
+        for name in BrokerControl.ATTRIBUTES:
+            self.attribute("broker", name)
+        for name in QueueControl.ATTRIBUTES:
+            self.attribute("queue.q", name)
+        self.assertEqual(self.attribute("broker", "ThreadPoolMaxSize"), 30)
+
+    def test_connectors_are_told_without_their_passwords(self) -> None:
+        self.world.configuration.connectors["c"] = TransportUri("tcp", "h", 7, {"keyStorePassword": "p"})
+        found = json.loads(self.attribute("broker", "ConnectorsAsJSON"))
+        self.assertEqual(found, [{"name": "c", "params": {"host": "h", "port": "7"}}])
+
+    def test_clients_are_listed_by_their_address(self) -> None:
+        self.assertEqual(self.call("broker", "listRemoteAddresses"), ["127.0.0.1:5000"])
+        self.assertEqual(self.call("broker", "listRemoteAddresses", "127.0.0.1"), ["127.0.0.1:5000"])
+        self.assertEqual(self.call("broker", "listRemoteAddresses", "10.0.0.1"), [])
+
     def test_queues_are_made_described_and_destroyed(self) -> None:
         text = self.call("broker", "createQueue", json.dumps({"name": "new", "routing-type": "ANYCAST", "max-consumers": 3}))
         self.assertEqual((json.loads(text)["name"], json.loads(text)["max-consumers"]), ("new", 3))

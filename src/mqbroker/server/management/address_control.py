@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.address import Address
-from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
-from mqbroker.messaging.message import Message
 from mqbroker.messaging.steps import Steps
-from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
+from mqbroker.server.management.registry import Operation, Resource, as_bool
+from mqbroker.server.management.sent_messages import send_message
 from mqbroker.server.management.views import limit_percent
-from mqclient.wire.bodies import encode_text
-from mqclient.wire.message import TYPE_BYTES, TYPE_TEXT, CoreMessage
-from mqclient.wire.properties import STRING, TypedValue
 
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
@@ -39,10 +33,15 @@ PERMISSIONS = (
 """Permissions in the order in which the manual's role objects list them."""
 
 
-def roles_as_json(permissions: dict[str, frozenset[str]]) -> str:
+def roles_as_json(permissions: Mapping[str, frozenset[str]]) -> str:
     """A JSON array of roles with a flag per permission."""
+    return json.dumps([dict(zip(("name", *PERMISSIONS), role, strict=True)) for role in roles_as_lists(permissions)])
+
+
+def roles_as_lists(permissions: Mapping[str, frozenset[str]]) -> list[list[Any]]:
+    """For each role its name, and then whether it has each permission."""
     names = sorted({role for roles in permissions.values() for role in roles})
-    return json.dumps([{"name": name, **{kind: name in permissions.get(kind, ()) for kind in PERMISSIONS}} for name in names])
+    return [[name, *(name in permissions.get(kind, ()) for kind in PERMISSIONS)] for name in names]
 
 
 class AddressControl(Resource):
@@ -55,35 +54,15 @@ class AddressControl(Resource):
     def roles(self) -> dict[str, frozenset[str]]:
         return self.server.security.permissions_of(self.address.name)
 
-    def send_message(self, headers: Any, type: Any, body: Any, durable: Any, user: Any, password: Any, create_id: Any = False) -> str:
+    def send_message(self, *parameters: Any) -> str:
         """Send a message to the address; returns its id."""
-        server = self.server
-        kind = as_int(type)
-        if kind == TYPE_TEXT:
-            content = encode_text(None if body is None else str(body))
-        else:
-            try:
-                content = base64.b64decode(str(body or ""), validate=True)
-            except (binascii.Error, ValueError) as error:
-                raise ManagementError(f"the body is not base64: {error}") from error
-        properties: dict[str, TypedValue] = {str(key): (STRING, str(value)) for key, value in (headers or {}).items()}
-        message = CoreMessage(
-            message_id=server.store.next_id(),
-            address=self.address.name,
-            type=kind if kind else TYPE_BYTES,
-            durable=as_bool(durable),
-            timestamp=server.clock.wall_ms(),
-            properties=properties,
-            body=content,
-        )
-        server.messaging.sending.send(Message.of(message), self.address.name, None, None, OperationContext(server.store))
-        return str(message.message_id)
+        return send_message(self.server, self.address.name, None, *parameters)
 
-    def set_paused(self, paused: bool) -> None:
-        self.address.paused = paused
-        if not paused:
-            for queue in self.address.queues:
-                self.server.turn.mark_queue(queue)
+    def pause(self, persist: Any = False) -> None:
+        self.server.messaging.pauses.pause(self.address, as_bool(persist))
+
+    def resume(self) -> None:
+        self.server.messaging.pauses.resume(self.address)
 
     def block(self) -> bool:
         self.address.memory.blocked = True
@@ -104,12 +83,6 @@ class AddressControl(Resource):
         return 0 if cache is None else len(cache)
 
 
-def _pause(control: AddressControl, persist: Any = False) -> None:
-    if as_bool(persist):
-        raise ManagementError("a pause that survives a restart is not supported by this broker; call pause() without it")
-    control.set_paused(True)
-
-
 def _address(getter: Callable[[Address], Any]) -> Callable[[AddressControl], Any]:
     return lambda control: getter(control.address)
 
@@ -123,7 +96,7 @@ AddressControl.ATTRIBUTES = {
     "Address": _address(lambda address: address.name),
     "RoutingTypes": _address(lambda address: [ROUTING_TYPE_NAMES[kind] for kind in sorted(address.routing_types)]),
     "RoutingTypesAsJSON": _address(lambda address: json.dumps([ROUTING_TYPE_NAMES[kind] for kind in sorted(address.routing_types)])),
-    "Roles": lambda control: json.loads(roles_as_json(control.roles())),
+    "Roles": lambda control: roles_as_lists(control.roles()),
     "RolesAsJSON": lambda control: roles_as_json(control.roles()),
     "AddressSize": _address(lambda address: address.memory.size),
     "AddressLimitPercent": _address(limit_percent),
@@ -153,8 +126,8 @@ AddressControl.ATTRIBUTES = {
 
 AddressControl.OPERATIONS = {
     "sendMessage": Operation(AddressControl.send_message, 6, 7),
-    "pause": Operation(_pause, 0, 1),
-    "resume": Operation(lambda control: control.set_paused(False)),
+    "pause": Operation(AddressControl.pause, 0, 1),
+    "resume": Operation(AddressControl.resume),
     "block": Operation(AddressControl.block),
     "unblock": Operation(lambda control: control.address.memory.unblock()),
     "purge": Operation(AddressControl.purge),

@@ -15,9 +15,11 @@ from mqbroker.server.management.address_control import roles_as_json
 from mqbroker.server.management.bridge_control import BRIDGE_OPERATIONS, bridge_names
 from mqbroker.server.management.broker_connections import BrokerConnections
 from mqbroker.server.management.cluster_control import cluster_connection_names
+from mqbroker.server.management.configured_attributes import CONFIGURED_ATTRIBUTES
 from mqbroker.server.management.divert_control import DIVERT_OPERATIONS
 from mqbroker.server.management.readers import READER_OPERATIONS
 from mqbroker.server.management.registry import ManagementError, Operation, as_bool, as_text
+from mqbroker.server.management.settings_control import SETTINGS_OPERATIONS
 from mqbroker.server.management.transactions import TRANSACTION_OPERATIONS
 from mqbroker.server.naming import check_length
 from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError
@@ -237,16 +239,12 @@ def _remember(store: Store, cache: DuplicateIdCache, ids: list[bytes]) -> Steps[
         yield len(some)
 
 
-def _configured(name: str) -> Callable[[BrokerControl], Any]:
-    return lambda control: getattr(control.server.configuration, name)
-
-
 def _paged(rows: Callable[[BrokerControl], Iterable[views.Row]]) -> Operation:
     return Operation(lambda control, options, number, size: views.page(rows(control), options, number, size), 3)
 
 
 BrokerControl.ATTRIBUTES = {
-    "Name": _configured("name"),
+    **CONFIGURED_ATTRIBUTES,
     "Version": lambda control: control.status.version,
     "Active": lambda control: control.server.started,
     "Started": lambda control: control.server.started,
@@ -270,8 +268,6 @@ BrokerControl.ATTRIBUTES = {
     "AddressMemoryUsagePercentage": BrokerControl.memory_percentage,
     "GlobalMaxSize": lambda control: control.server.messaging.core.global_memory.max_bytes,
     "DiskStoreUsage": lambda control: control.status.disk_usage(),
-    "MaxDiskUsage": _configured("max_disk_usage"),
-    "DiskScanPeriod": _configured("disk_scan_period"),
     "Clustered": lambda control: control.server.cluster is not None,
     "Backup": lambda control: False,
     "SharedStore": lambda control: False,
@@ -283,35 +279,10 @@ BrokerControl.ATTRIBUTES = {
     "BroadcastGroupNames": lambda control: list(control.server.broadcast_groups),
     "Acceptors": BrokerControl.acceptor_names,
     "AcceptorsAsJSON": lambda control: json.dumps([{"name": name} for name in control.acceptor_names()]),
-    "SecurityEnabled": _configured("security_enabled"),
     "AuthenticationSuccessCount": lambda control: control.server.security.authentication_successes,
     "AuthenticationFailureCount": lambda control: control.server.security.authentication_failures,
     "AuthorizationSuccessCount": lambda control: control.server.security.authorization_successes,
     "AuthorizationFailureCount": lambda control: control.server.security.authorization_failures,
-    "SecurityInvalidationInterval": _configured("security_invalidation_interval"),
-    "PersistenceEnabled": _configured("persistence_enabled"),
-    "BindingsDirectory": _configured("bindings_directory"),
-    "JournalDirectory": _configured("journal_directory"),
-    "LargeMessagesDirectory": _configured("large_messages_directory"),
-    "PagingDirectory": _configured("paging_directory"),
-    "JournalType": _configured("journal_type"),
-    "JournalSyncTransactional": _configured("journal_sync_transactional"),
-    "JournalSyncNonTransactional": _configured("journal_sync_non_transactional"),
-    "JournalFileSize": _configured("journal_file_size"),
-    "JournalMinFiles": _configured("journal_min_files"),
-    "JournalCompactMinFiles": _configured("journal_compact_min_files"),
-    "JournalCompactPercentage": _configured("journal_compact_percentage"),
-    "CreateBindingsDir": _configured("create_bindings_dir"),
-    "CreateJournalDir": _configured("create_journal_dir"),
-    "PersistDeliveryCountBeforeDelivery": _configured("persist_delivery_count_before_delivery"),
-    "PersistIDCache": _configured("persist_id_cache"),
-    "IDCacheSize": _configured("id_cache_size"),
-    "ConnectionTTLOverride": _configured("connection_ttl_override"),
-    "ManagementAddress": _configured("management_address"),
-    "ManagementNotificationAddress": _configured("management_notification_address"),
-    "MessageExpiryScanPeriod": _configured("message_expiry_scan_period"),
-    "TransactionTimeout": _configured("transaction_timeout"),
-    "TransactionTimeoutScanPeriod": _configured("transaction_timeout_scan_period"),
     "WildcardRoutingEnabled": lambda control: control.server.configuration.wildcards.routing_enabled,
 }
 
@@ -320,6 +291,7 @@ BrokerControl.OPERATIONS = {
     **DIVERT_OPERATIONS,
     **BRIDGE_OPERATIONS,
     **READER_OPERATIONS,
+    **SETTINGS_OPERATIONS,
     "createAddress": Operation(BrokerControl.create_address, 2),
     "updateAddress": Operation(BrokerControl.update_address, 2),
     "deleteAddress": Operation(BrokerControl.delete_address, 1, 2),
@@ -351,7 +323,15 @@ BrokerControl.OPERATIONS = {
     "listConsumers": _paged(lambda control: map(views.consumer_row, control.consumers())),
     "listProducers": _paged(lambda control: control.producer_rows()),
     "listConnectionIDs": Operation(lambda control: list(control.server.connections)),
-    "listRemoteAddresses": Operation(lambda control: [connection.remote for connection in control.server.connections.values()]),
+    "listRemoteAddresses": Operation(
+        lambda control, host=None: [
+            connection.remote
+            for connection in control.server.connections.values()
+            if host is None or connection.remote.startswith(as_text(host))
+        ],
+        0,
+        1,
+    ),
     "listConnectionsAsJSON": Operation(BrokerControl.connections_json),
     "listSessionsAsJSON": Operation(lambda control, connection_id: control.sessions_json(control.sessions_of(connection_id)), 1),
     "listAllSessionsAsJSON": Operation(lambda control: control.sessions_json(control.server.all_sessions())),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mqbroker.messaging.core import is_stored
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
 from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.message import Message
@@ -15,6 +14,7 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.selection import paged, scheduled, waiting
 from mqbroker.messaging.steps import Steps
+from mqbroker.server.management.queue_messages import DELIVERY_ATTRIBUTES, MESSAGE_OPERATIONS
 from mqbroker.server.management.readers import list_readers
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
 from mqbroker.server.management.views import Row, consumer_row, message_map
@@ -65,7 +65,8 @@ class QueueControl(Resource):
         accept = None if filter is None else filter.matches
         return _first(limit, chain(waiting(self.queue, accept), paged(self.queue, accept)))
 
-    def _one(self, message_id: Any) -> Iterator[Reference | None]:
+    def one(self, message_id: Any) -> Iterator[Reference | None]:
+        """The message of this id, to be treated, if it waits or is scheduled."""
         self._check_free()
         wanted = as_int(message_id)
 
@@ -75,9 +76,10 @@ class QueueControl(Resource):
         return _first(1, chain(waiting(self.queue, accept), scheduled(self.queue, accept), paged(self.queue, None, (wanted,))))
 
     def _maps(self, references: Iterable[Reference]) -> list[Row]:
-        return self._rows(reference.message for reference in references)
+        return self.rows(reference.message for reference in references)
 
-    def _rows(self, messages: Iterable[Message]) -> list[Row]:
+    def rows(self, messages: Iterable[Message]) -> list[Row]:
+        """Messages as objects."""
         limit = self.settings.management_message_attribute_size_limit
         return [message_map(message, limit) for message in messages]
 
@@ -85,7 +87,7 @@ class QueueControl(Resource):
         rows: list[Row] = []
         for message in self._seen(filter_text, self.settings.management_browse_page_size):
             if message is not None:
-                rows += self._rows([message])
+                rows += self.rows([message])
             yield 1
         return rows
 
@@ -99,10 +101,11 @@ class QueueControl(Resource):
     def list_delivering(self) -> list[Row]:
         return [
             {"consumerName": str(consumer.sequential_id), "elements": self._maps(consumer.unacknowledged.values())}
-            for consumer in self._consumers()
+            for consumer in self.consumers()
         ]
 
-    def _consumers(self) -> Iterable[Any]:
+    def consumers(self) -> Iterable[Any]:
+        """The consumers of this queue."""
         return (
             consumer
             for session in self.server.all_sessions()
@@ -124,7 +127,7 @@ class QueueControl(Resource):
                     if key.startswith("messages") or key in ("creationTime", "lastDeliveredTime", "lastAcknowledgedTime", "status")
                 },
             }
-            for consumer in self._consumers()
+            for consumer in self.consumers()
         ]
 
     def count_messages(self, filter_text: Any = None, group_by: Any = None) -> Any:
@@ -144,7 +147,7 @@ class QueueControl(Resource):
 
     def first_message(self) -> Any:
         first = next(self._seen(None), None)
-        return None if first is None else json.dumps(self._rows([first]), default=str)
+        return None if first is None else json.dumps(self.rows([first]), default=str)
 
     def first_timestamp(self) -> int | None:
         first = next(self._seen(None), None)
@@ -156,7 +159,7 @@ class QueueControl(Resource):
 
     # --- what is done to them
 
-    def _each(self, references: Selected, action: Callable[[Reference], object]) -> Steps[int]:
+    def each(self, references: Selected, action: Callable[[Reference], object]) -> Steps[int]:
         """Do ``action`` to each reference, unless it says False.  The result says to how many."""
         count = 0
         for reference in references:
@@ -173,7 +176,7 @@ class QueueControl(Resource):
             self.queue.take(reference)
             self.server.messaging.settlement.expire(reference)
 
-        return self._each(references, expire)
+        return self.each(references, expire)
 
     def purge(self) -> Steps[int]:
         self._check_free()
@@ -184,7 +187,7 @@ class QueueControl(Resource):
             self.queue.take(reference)
             self.server.messaging.settlement.kill(reference)
 
-        return self._each(references, kill)
+        return self.each(references, kill)
 
     def move(self, references: Selected, target: Any) -> Steps[int]:
         """Move to the queue ``target``."""
@@ -198,7 +201,7 @@ class QueueControl(Resource):
                 raise ManagementError(f"AMQ229017: Queue {target} does not exist any more")
             self.server.messaging.settlement.move(reference, queue.definition.address, queue.name)
 
-        return self._each(references, move)
+        return self.each(references, move)
 
     def retry(self, references: Selected) -> Steps[int]:
         """Send messages back to where they came from; those that do not say where stay."""
@@ -216,7 +219,7 @@ class QueueControl(Resource):
                 self.server.messaging.settlement.move(reference, address, None)
             return True
 
-        return self._each(references, retry)
+        return self.each(references, retry)
 
     def change_priority(self, references: Selected, priority: Any) -> Steps[int]:
         value = as_int(priority)
@@ -232,30 +235,13 @@ class QueueControl(Resource):
             else:
                 reference.priority = value
 
-        return self._each(references, change)
-
-    def deliver_scheduled(self, message_id: Any) -> Steps[None]:
-        def deliver(reference: Reference) -> None:
-            if reference.scheduled:
-                self.queue.scheduled.remove(reference)
-                reference.scheduled = 0
-                self.queue.references.append(reference)
-                if is_stored(reference):
-                    batch = self.server.store.begin()
-                    batch.schedule(self.queue.queue_id, reference.message, 0)
-                    self.server.store.commit(batch)
-
-        yield from self._each(self._one(message_id), deliver)
-        self.server.turn.mark_queue(self.queue)
+        return self.each(references, change)
 
     def pause(self, persist: Any = False) -> None:
-        if as_bool(persist):
-            raise ManagementError("a pause that survives a restart is not supported by this broker; call pause() without it")
-        self.queue.paused = True
+        self.server.messaging.pauses.pause(self.queue, as_bool(persist))
 
     def resume(self) -> None:
-        self.queue.paused = False
-        self.server.turn.mark_queue(self.queue)
+        self.server.messaging.pauses.resume(self.queue)
 
     def list_groups(self) -> list[Row]:
         groups = self.queue.groups
@@ -299,7 +285,7 @@ def _by_filter(action: Callable[..., Steps[int]]) -> Callable[..., Steps[int]]:
 
 
 def _by_id(action: Callable[..., Steps[int]]) -> Callable[..., Steps[bool]]:
-    return lambda control, message_id, *rest: _any(action(control, control._one(message_id), *rest))
+    return lambda control, message_id, *rest: _any(action(control, control.one(message_id), *rest))
 
 
 def _any(steps: Steps[int]) -> Steps[bool]:
@@ -319,6 +305,7 @@ def _move_some(control: QueueControl, *parameters: Any) -> Steps[int]:
 
 
 QueueControl.ATTRIBUTES = {
+    **DELIVERY_ATTRIBUTES,
     "Name": _queue(lambda queue: queue.name),
     "Address": _queue(lambda queue: queue.definition.address),
     "ID": _queue(lambda queue: queue.queue_id),
@@ -364,7 +351,7 @@ QueueControl.ATTRIBUTES = {
     "DelayBeforeDispatch": _queue(lambda queue: queue.definition.delay_before_dispatch),
     "PreparedTransactionMessageCount": lambda control: control.server.messaging.branches.acknowledged_on(control.queue),
     "Paused": _queue(lambda queue: queue.paused),
-    "PersistedPause": lambda control: False,
+    "PersistedPause": lambda control: control.server.messaging.pauses.is_kept(control.queue),
     "GroupCount": _queue(lambda queue: queue.groups.count if queue.groups is not None else 0),
     "RingSize": lambda control: -1,
     "ReaderCount": _queue(lambda queue: 0 if queue.log is None else len(queue.log.readers)),
@@ -372,6 +359,7 @@ QueueControl.ATTRIBUTES = {
 }
 
 QueueControl.OPERATIONS = {
+    **MESSAGE_OPERATIONS,
     "listMessagesAsJSON": Operation(QueueControl.list_messages_as_json, 0, 1),
     "listMessages": Operation(QueueControl.list_messages, 0, 1),
     "listScheduledMessagesAsJSON": Operation(lambda control: json.dumps(control.list_scheduled(), default=str)),
@@ -388,13 +376,12 @@ QueueControl.OPERATIONS = {
     "expireMessages": Operation(_by_filter(QueueControl.expire), 0, 1),
     "retryMessage": Operation(_by_id(QueueControl.retry), 1),
     "retryMessages": Operation(_by_filter(QueueControl.retry), 0, 1),
-    "moveMessage": Operation(lambda control, message_id, target, reject=False: _any(control.move(control._one(message_id), target)), 2, 3),
+    "moveMessage": Operation(lambda control, message_id, target, reject=False: _any(control.move(control.one(message_id), target)), 2, 3),
     "moveMessages": Operation(_move_some, 2, 5),
     "sendMessageToDeadLetterAddress": Operation(_by_id(QueueControl.dead_letter), 1),
     "sendMessagesToDeadLetterAddress": Operation(_by_filter(QueueControl.dead_letter), 0, 1),
     "changeMessagePriority": Operation(_by_id(QueueControl.change_priority), 2),
     "changeMessagesPriority": Operation(_by_filter(QueueControl.change_priority), 2),
-    "deliverScheduledMessage": Operation(QueueControl.deliver_scheduled, 1),
     "pause": Operation(QueueControl.pause, 0, 1),
     "resume": Operation(QueueControl.resume),
     "enable": Operation(lambda control: control.set_enabled(True)),

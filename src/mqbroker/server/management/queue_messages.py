@@ -1,0 +1,118 @@
+"""What the resource ``queue.NAME`` does with messages in delivery and scheduled ones, copies, and messages sent to the queue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.messaging.context import OperationContext
+from mqbroker.messaging.copies import make_copy
+from mqbroker.messaging.core import is_stored
+from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.references import Reference
+from mqbroker.messaging.selection import scheduled
+from mqbroker.messaging.steps import Steps
+from mqbroker.server.management.registry import ManagementError, Operation
+from mqbroker.server.management.sent_messages import send_message
+from mqbroker.server.management.views import Row
+
+if TYPE_CHECKING:
+    from mqbroker.server.management.queue_control import QueueControl
+
+
+def in_delivery(control: QueueControl) -> Iterator[Message]:
+    """The messages that consumers hold."""
+    for consumer in control.consumers():
+        for reference in consumer.unacknowledged.values():
+            yield reference.message
+
+
+def _of_delivery(figure: Callable[[Message], int]) -> Callable[[QueueControl], int]:
+    return lambda control: sum(map(figure, in_delivery(control)))
+
+
+def _count_delivering(control: QueueControl, filter_text: Any = None, group_by: Any = None) -> Any:
+    if not group_by and not filter_text:
+        return control.queue.delivering
+    filter = parse_filter(filter_text)
+    counts: dict[str, int] = {}
+    for message in in_delivery(control):
+        if filter is None or filter.matches(message):
+            value = message.property(str(group_by)) if group_by else None
+            key = "null" if value is None else str(value)
+            counts[key] = counts.get(key, 0) + 1
+    return json.dumps(counts) if group_by else counts.get("null", 0)
+
+
+def _list_delivering(control: QueueControl) -> dict[str, list[Row]]:
+    return {entry["consumerName"]: entry["elements"] for entry in control.list_delivering()}
+
+
+def _first_scheduled(control: QueueControl) -> str | None:
+    rows = control.rows(reference.message for reference in list(control.queue.scheduled)[:1])
+    return json.dumps(rows[0], default=str) if rows else None
+
+
+def _deliver(control: QueueControl, references: Iterator[Reference | None]) -> Steps[None]:
+    queue, store = control.queue, control.server.store
+
+    def deliver(reference: Reference) -> None:
+        if reference.scheduled:
+            queue.scheduled.remove(reference)
+            reference.scheduled = 0
+            queue.references.append(reference)
+            if is_stored(reference):
+                batch = store.begin()
+                batch.schedule(queue.queue_id, reference.message, 0)
+                store.commit(batch)
+
+    yield from control.each(references, deliver)
+    control.server.turn.mark_queue(queue)
+
+
+def _deliver_scheduled(control: QueueControl, filter_text: Any = None) -> Steps[None]:
+    filter = parse_filter(filter_text)
+    return _deliver(control, scheduled(control.queue, None if filter is None else filter.matches))
+
+
+def _copy_message(control: QueueControl, message_id: Any, target: Any) -> Steps[bool]:
+    server = control.server
+    queue = server.messaging.core.queues.get(str(target))
+    if queue is None:
+        raise ManagementError(f"AMQ229017: Queue {target} does not exist")
+
+    def copy(reference: Reference) -> None:
+        made = make_copy(
+            reference.message,
+            server.store.next_id(),
+            queue.definition.address,
+            original_address=reference.message.address,
+            original_queue=control.queue.name,
+        )
+        server.messaging.sending.send(made.message(), queue.definition.address, queue.name, None, OperationContext(server.store))
+
+    count = yield from control.each(control.one(message_id), copy)
+    return bool(count)
+
+
+def _send_message(control: QueueControl, *parameters: Any) -> str:
+    return send_message(control.server, control.queue.definition.address, control.queue.name, *parameters)
+
+
+DELIVERY_ATTRIBUTES = {
+    "DeliveringSize": _of_delivery(lambda message: message.stored_size),
+    "DurableDeliveringCount": _of_delivery(lambda message: int(message.durable)),
+    "DurableDeliveringSize": _of_delivery(lambda message: message.stored_size if message.durable else 0),
+}
+
+MESSAGE_OPERATIONS = {
+    "countDeliveringMessages": Operation(_count_delivering, 0, 2),
+    "listDeliveringMessages": Operation(_list_delivering),
+    "peekFirstScheduledMessageAsJSON": Operation(_first_scheduled),
+    "deliverScheduledMessage": Operation(lambda control, message_id: _deliver(control, control.one(message_id)), 1),
+    "deliverScheduledMessages": Operation(_deliver_scheduled, 0, 1),
+    "copyMessage": Operation(_copy_message, 2),
+    "sendMessage": Operation(_send_message, 6, 7),
+}

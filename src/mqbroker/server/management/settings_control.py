@@ -1,0 +1,85 @@
+"""What the resource ``broker`` does with address settings and security settings (Artemis manual, "Management")."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.server.kept_settings import (
+    KEPT_ADDRESS_SETTING_KIND,
+    KEPT_SECURITY_SETTING_KIND,
+    address_setting_as_json,
+    parse_address_setting,
+)
+from mqbroker.server.management.address_control import PERMISSIONS, roles_as_lists
+from mqbroker.server.management.registry import ManagementError, Operation, as_text
+from mqbroker.server.naming import check_length
+
+if TYPE_CHECKING:
+    from mqbroker.server.management.broker_control import BrokerControl
+
+
+def _add_address_settings(control: BrokerControl, match: Any, text: Any) -> str:
+    name, core = as_text(match), control.server.messaging.core
+    check_length(name)
+    written = json.dumps(text) if isinstance(text, dict) else as_text(text)
+    try:
+        partial = parse_address_setting(written)
+        core.settings.set(name, partial)
+    except ValueError as error:
+        raise ManagementError(str(error)) from error
+    core.apply_settings()
+    _keep(control, KEPT_ADDRESS_SETTING_KIND, name, written)
+    return address_setting_as_json(partial)
+
+
+def _remove_address_settings(control: BrokerControl, match: Any) -> None:
+    name, core = as_text(match), control.server.messaging.core
+    core.settings.remove(name)
+    core.apply_settings()
+    _forget(control, KEPT_ADDRESS_SETTING_KIND, name)
+
+
+def _add_security_settings(control: BrokerControl, match: Any, *roles: Any) -> None:
+    name = as_text(match)
+    check_length(name)
+    permissions: dict[str, frozenset[str]] = {}
+    for permission, names in zip(PERMISSIONS, roles, strict=False):
+        some = frozenset(each.strip() for each in as_text(names).split(",") if each.strip())
+        if some:
+            permissions[permission] = some
+    try:
+        control.server.security.repository.set(name, permissions)
+    except ValueError as error:
+        raise ManagementError(str(error)) from error
+    _keep(control, KEPT_SECURITY_SETTING_KIND, name, json.dumps({kind: sorted(names) for kind, names in permissions.items()}))
+
+
+def _remove_security_settings(control: BrokerControl, match: Any) -> None:
+    control.server.security.repository.remove(as_text(match))
+    _forget(control, KEPT_SECURITY_SETTING_KIND, as_text(match))
+
+
+def _keep(control: BrokerControl, kind: str, match: str, text: str) -> None:
+    batch = control.server.store.begin()
+    batch.put_setting(kind, match, text)
+    control.server.store.commit(batch)
+
+
+def _forget(control: BrokerControl, kind: str, match: str) -> None:
+    batch = control.server.store.begin()
+    batch.delete_setting(kind, match)
+    control.server.store.commit(batch)
+
+
+SETTINGS_OPERATIONS = {
+    "addAddressSettings": Operation(_add_address_settings, 2),
+    "removeAddressSettings": Operation(_remove_address_settings, 1),
+    "getAddressSettingsAsJSON": Operation(
+        lambda control, address: address_setting_as_json(asdict(control.server.messaging.core.settings.lookup(as_text(address)))), 1
+    ),
+    "addSecuritySettings": Operation(_add_security_settings, 8, 13),
+    "getRoles": Operation(lambda control, match: roles_as_lists(control.server.security.permissions_of(as_text(match))), 1),
+    "removeSecuritySettings": Operation(_remove_security_settings, 1),
+}
