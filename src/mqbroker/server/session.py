@@ -283,8 +283,9 @@ class ServerSession:
             self.connection.send_parts(parts, size)
 
     def _send_reply(self, packet: Packet, counted_size: int) -> None:
-        if counted_size:
-            self._count(counted_size)
+        if counted_size and self.window is not None:
+            refused = packet.__class__ is ExceptionResponse
+            self._confirm(self.window.refused(counted_size) if refused else self.window.processed(counted_size))
         if not self.connection.closed:
             self.send(packet)
 
@@ -305,9 +306,11 @@ class ServerSession:
 
     def _count(self, size: int) -> None:
         if self.window is not None:
-            due = self.window.processed(size)
-            if due is not None:
-                self.connection.send(PacketsConfirmed(due), self.channel)
+            self._confirm(self.window.processed(size))
+
+    def _confirm(self, due: int | None) -> None:
+        if due is not None:
+            self.connection.send(PacketsConfirmed(due), self.channel)
 
     def finish_run(self, answers: list[bytes | None], sizes: list[int]) -> None:
         """A run of requests is done: count their frames, given by their sizes, and send their answers (None where none is wanted)."""
@@ -333,9 +336,7 @@ class ServerSession:
     def flush_confirmations(self) -> None:
         """Confirm what was processed although the window is not full."""
         if self.window is not None:
-            due = self.window.flush()
-            if due is not None:
-                self.connection.send(PacketsConfirmed(due), self.channel)
+            self._confirm(self.window.flush())
 
     def refuse_reattachment(self) -> None:
         """A client wants to go on, but what it may have missed is not kept: it has to begin anew, under the same name if it likes."""

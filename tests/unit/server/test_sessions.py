@@ -208,6 +208,15 @@ class WindowTests(SynchronousTestCase):
         self.session.send(wire.SessionClose())
         self.assertEqual(self.session.take(), [wire.PacketsConfirmed(2), wire.NullResponse(-1)])
 
+    def test_what_was_refused_is_confirmed_with_a_later_frame(self) -> None:
+        session = self.world.peer().open(window_size=1)
+        session.send(wire.DeleteQueue("missing"))
+        session.send(wire.DeleteQueue("missing"))
+        session.publish(reply=True)
+        kinds = [(packet.NAME, getattr(packet, "command_id", None)) for packet in session.take()]
+        refused, confirmed, answered = "EXCEPTION", "PACKETS_CONFIRMED", "NULL_RESPONSE"
+        self.assertEqual(kinds, [(refused, None), (confirmed, 0), (refused, None), (confirmed, 2), (answered, None)])
+
     def test_a_window_of_nothing_confirms_each_packet(self) -> None:
         session = self.world.peer().open(window_size=0)
         for number in range(3):
@@ -219,7 +228,7 @@ class WindowTests(SynchronousTestCase):
         session.send(wire.QueueQuery("q"))
         session.send(wire.DeleteQueue("missing"))
         session.send(wire.QueueQuery("q"))
-        self.assertEqual([packet.command_id for packet in of_kind(session.take(), wire.PacketsConfirmed)], [0, 1, 2])
+        self.assertEqual([packet.command_id for packet in of_kind(session.take(), wire.PacketsConfirmed)], [0, 2])
 
     def test_metadata_is_counted_only_when_it_is_answered(self) -> None:
         session = self.world.peer().open(window_size=0)

@@ -65,6 +65,18 @@ class ConfirmationWindow:
             return self.last_confirmed_command_id
         return None
 
+    def refused(self, frame_size: int) -> int | None:
+        """A counted frame of ``frame_size`` bytes was answered with an error.
+
+        The peer may take a confirmation for success: it is told with a later frame.  Returns the command id to confirm now, if one is due.
+        """
+        due = None
+        if self._received_bytes and self._received_bytes >= self.size:
+            due = self.flush()
+        self.last_confirmed_command_id += 1
+        self._received_bytes += frame_size
+        return due
+
     def flush(self) -> int | None:
         """The command id to confirm although the window is not full; None when nothing new was processed."""
         if not self._received_bytes:
