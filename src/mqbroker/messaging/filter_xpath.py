@@ -41,7 +41,8 @@ class XPathCondition:
         self.text = text
         try:
             etree.XPath(text)
-            self._evaluate = etree.XPath(f"boolean({text})", regexp=False, smart_strings=False)
+            # A path without a slash before it begins at the document; lxml would begin at its root element.
+            self._evaluate = etree.XPath(f"boolean((/)[boolean({text})])", regexp=False, smart_strings=False)
         except etree.XPathSyntaxError as error:
             raise ValueError(str(error)) from error
         self._parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)

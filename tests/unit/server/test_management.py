@@ -21,8 +21,8 @@ from mqclient.wire.message import (
     decode_message,
     encode_message,
 )
-from mqclient.wire.properties import INT, LONG, STRING, TypedValue
-from tests.unit.server.support import PERMISSIONS, Session, World
+from mqclient.wire.properties import BYTES, INT, LONG, STRING, TypedValue
+from tests.unit.server.support import PERMISSIONS, Session, World, message_id
 
 REPLIES = "replies"
 
@@ -175,9 +175,20 @@ class QueueControlTests(ManagementCase):
         self.fill()
         self.assertEqual(self.call("queue.q", "countMessages", "n > 0"), 2)
         self.assertEqual(json.loads(self.call("queue.q", "countMessages", "", "n")), {"0": 1, "1": 1, "2": 1})
+        self.assertEqual(json.loads(self.call("queue.q", "countMessages", None, None)), {"null": 3})
+        self.assertEqual(json.loads(self.call("queue.q", "countMessages", "n > 0", None)), {"null": 2})
+        (first,) = json.loads(self.attribute("queue.q", "FirstMessageAsJSON"))
+        self.assertEqual((first["n"], json.loads(self.call("queue.q", "peekFirstMessageAsJSON"))), (0, first))
         rows = json.loads(self.call("queue.q", "listMessagesAsJSON", "n = 1"))
         self.assertEqual([(row["n"], row["address"], row["durable"]) for row in rows], [(1, "q", True)])
         self.assertIn("filter", self.fails("queue.q", "countMessages", "n ="))
+
+    def test_long_properties_are_cut(self) -> None:
+        properties: dict[str, TypedValue] = {"text": (STRING, "x" * 300), "bytes": (BYTES, b"y" * 300), "short": (BYTES, b"y")}
+        self.session.publish(properties=properties)
+        (row,) = self.call("queue.q", "listMessages", "")
+        self.assertEqual(row["text"], "x" * 256 + ", + 44 more")
+        self.assertEqual((row["bytes"], row["short"]), ([121] * 256, [121]))
 
     def test_remove(self) -> None:
         ids = self.fill()
@@ -193,6 +204,7 @@ class QueueControlTests(ManagementCase):
         self.session.create_queue("other")
         self.assertTrue(self.call("queue.q", "moveMessage", ids[1], "other"))
         self.assertIn("AMQ229017", self.fails("queue.q", "moveMessage", ids[0], "missing"))
+        self.assertIn("onto itself", self.fails("queue.q", "moveMessages", "", "q"))
         (moved,) = self.world.queue("other").references
         self.assertEqual((moved.message.decoded().body, moved.message.property(KEY_ORIGINAL_QUEUE)), (b"1", "q"))
         self.assertEqual(self.call("queue.other", "retryMessages"), 1)
@@ -227,7 +239,7 @@ class QueueControlTests(ManagementCase):
         self.assertEqual(self.left(), [b"now"])
         self.call("queue.q", "deliverScheduledMessage", waiting.message.message_id)
         self.assertEqual((self.left(), queue.scheduled.count), ([b"later", b"now"], 0))
-        self.assertIsNone(self.call("queue.q", "peekFirstScheduledMessageAsJSON"))
+        self.assertEqual(self.call("queue.q", "peekFirstScheduledMessageAsJSON"), "null")
 
     def test_scheduled_messages_that_a_filter_matches(self) -> None:
         for number in range(3):
@@ -262,11 +274,25 @@ class QueueControlTests(ManagementCase):
         (rows,) = self.call("queue.q", "listDeliveringMessages").values()
         self.assertEqual([row["n"] for row in rows], [0, 1, 2])
         self.assertEqual(self.call("queue.q", "countDeliveringMessages", None), 3)
+        self.assertEqual(json.loads(self.call("queue.q", "countDeliveringMessages", None, None)), {"null": 3})
         self.assertEqual(self.call("queue.q", "countDeliveringMessages", "n > 0"), 2)
         self.assertEqual(json.loads(self.call("queue.q", "countDeliveringMessages", "n > 0", "n")), {"1": 1, "2": 1})
         self.assertEqual(self.attribute("queue.q", "DurableDeliveringCount"), 3)
         size = self.attribute("queue.q", "DeliveringSize")
         self.assertEqual((size, self.attribute("queue.q", "DurableDeliveringSize")), (self.attribute("queue.q", "PersistentSize"), size))
+
+    def test_what_a_transaction_has_taken_is_in_delivery(self) -> None:
+        self.assertEqual(self.attribute("queue.q", "FirstMessageAsJSON"), "[{}]")
+        self.assertEqual(self.call("queue.q", "peekFirstMessageAsJSON"), "null")
+        self.fill()
+        taker = self.world.peer().open(username="admin", password="secret", auto_commit_acks=False)
+        taker.consume("q", 7)
+        first = taker.received()[0]
+        taker.send(wire.Acknowledge(7, message_id(first), False))
+        taker.ok(wire.ConsumerClose(7))
+        (entry,) = json.loads(self.call("queue.q", "listDeliveringMessagesAsJSON"))
+        self.assertEqual([row["n"] for row in entry["elements"]], [0])
+        self.assertEqual(self.call("queue.q", "countDeliveringMessages", "n = 0"), 1)
 
     def test_copies_stay_in_the_first_queue_too(self) -> None:
         ids = self.fill()

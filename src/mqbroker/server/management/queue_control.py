@@ -14,7 +14,7 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.selection import paged, scheduled, waiting
 from mqbroker.messaging.steps import Steps
-from mqbroker.server.management.queue_messages import DELIVERY_ATTRIBUTES, MESSAGE_OPERATIONS
+from mqbroker.server.management.queue_messages import DELIVERY_ATTRIBUTES, MESSAGE_OPERATIONS, count_by
 from mqbroker.server.management.readers import list_readers
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
 from mqbroker.server.management.views import Row, consumer_row, message_map
@@ -98,12 +98,6 @@ class QueueControl(Resource):
     def list_scheduled(self) -> list[Row]:
         return self._maps(self.queue.scheduled)
 
-    def list_delivering(self) -> list[Row]:
-        return [
-            {"consumerName": str(consumer.sequential_id), "elements": self._maps(consumer.unacknowledged.values())}
-            for consumer in self.consumers()
-        ]
-
     def consumers(self) -> Iterable[Any]:
         """The consumers of this queue."""
         return (
@@ -130,24 +124,27 @@ class QueueControl(Resource):
             for consumer in self.consumers()
         ]
 
-    def count_messages(self, filter_text: Any = None, group_by: Any = None) -> Any:
-        if not group_by and not filter_text:
-            return self.queue.message_count
-        return self._count(filter_text, group_by)
+    def count_messages(self, filter_text: Any = None, *group_by: Any) -> Any:
+        """With a property to group by, be it null, a JSON object of counts by its values; a number without."""
+        grouped = bool(group_by)
+        name = group_by[0] if grouped else None
+        if not name and not filter_text:
+            count = self.queue.message_count
+            return json.dumps({"null": count}) if grouped else count
+        return self._count(filter_text, name, grouped)
 
-    def _count(self, filter_text: Any, group_by: Any) -> Steps[Any]:
+    def _count(self, filter_text: Any, group_by: Any, grouped: bool) -> Steps[Any]:
         counts: dict[str, int] = {}
         for message in self._seen(filter_text):
             if message is not None:
-                value = message.property(str(group_by)) if group_by else None
-                key = "null" if value is None else str(value)
-                counts[key] = counts.get(key, 0) + 1
+                count_by(counts, message, group_by)
             yield 1
-        return json.dumps(counts) if group_by else counts.get("null", 0)
+        return json.dumps(counts) if grouped else counts.get("null", 0)
 
-    def first_message(self) -> Any:
+    def first_message(self) -> str:
+        """The first waiting message as JSON; null as JSON without one."""
         first = next(self._seen(None), None)
-        return None if first is None else json.dumps(self.rows([first]), default=str)
+        return "null" if first is None else json.dumps(self.rows([first])[0], default=str)
 
     def first_timestamp(self) -> int | None:
         first = next(self._seen(None), None)
@@ -195,6 +192,8 @@ class QueueControl(Resource):
         queue = core.queues.get(str(target))
         if queue is None:
             raise ManagementError(f"AMQ229017: Queue {target} does not exist")
+        if queue is self.queue:
+            raise ManagementError("Cannot move messages onto itself")
 
         def move(reference: Reference) -> None:
             if queue.deleted:
@@ -331,7 +330,7 @@ QueueControl.ATTRIBUTES = {
     "MessagesExpired": _queue(lambda queue: queue.messages_expired),
     "MessagesKilled": _queue(lambda queue: queue.messages_killed),
     "MessagesRedistributed": _queue(lambda queue: queue.messages_redistributed),
-    "FirstMessageAsJSON": lambda control: control.first_message(),
+    "FirstMessageAsJSON": lambda control: "[{}]" if (first := control.first_message()) == "null" else f"[{first}]",
     "FirstMessageTimestamp": lambda control: control.first_timestamp(),
     "FirstMessageAge": lambda control: control.first_age(),
     "ExpiryAddress": lambda control: control.settings.expiry_address,
@@ -364,7 +363,6 @@ QueueControl.OPERATIONS = {
     "listMessages": Operation(QueueControl.list_messages, 0, 1),
     "listScheduledMessagesAsJSON": Operation(lambda control: json.dumps(control.list_scheduled(), default=str)),
     "listScheduledMessages": Operation(lambda control: control.list_scheduled()),
-    "listDeliveringMessagesAsJSON": Operation(lambda control: json.dumps(control.list_delivering(), default=str)),
     "listReaders": Operation(lambda control: list_readers(control.server, control.queue)),
     "listConsumersAsJSON": Operation(lambda control: json.dumps(control.list_consumers())),
     "countMessages": Operation(QueueControl.count_messages, 0, 2),

@@ -22,37 +22,59 @@ if TYPE_CHECKING:
     from mqbroker.server.management.queue_control import QueueControl
 
 
-def in_delivery(control: QueueControl) -> Iterator[Message]:
-    """The messages that consumers hold."""
+def _deliveries(control: QueueControl) -> Iterator[tuple[str, list[Message]]]:
+    """The messages that consumers hold, and those that transactions have taken, by who it is."""
     for consumer in control.consumers():
-        for reference in consumer.unacknowledged.values():
-            yield reference.message
+        if consumer.unacknowledged:
+            yield str(consumer.sequential_id), [reference.message for reference in consumer.unacknowledged.values()]
+    for session in control.server.all_sessions():
+        taken = [reference.message for reference in session.transaction.acknowledged if reference.queue is control.queue]
+        if taken:
+            yield f"transaction of session {session.name}", taken
+
+
+def in_delivery(control: QueueControl) -> Iterator[Message]:
+    """The messages that consumers hold, and those that transactions have taken."""
+    for _, messages in _deliveries(control):
+        yield from messages
+
+
+def count_by(counts: dict[str, int], message: Message, name: Any) -> None:
+    """Count the message under its value of the property ``name``; without a name or a value that is "null"."""
+    value = message.property(str(name)) if name else None
+    key = "null" if value is None else str(value)
+    counts[key] = counts.get(key, 0) + 1
 
 
 def _of_delivery(figure: Callable[[Message], int]) -> Callable[[QueueControl], int]:
     return lambda control: sum(map(figure, in_delivery(control)))
 
 
-def _count_delivering(control: QueueControl, filter_text: Any = None, group_by: Any = None) -> Any:
-    if not group_by and not filter_text:
-        return control.queue.delivering
+def _count_delivering(control: QueueControl, filter_text: Any = None, *group_by: Any) -> Any:
+    grouped = bool(group_by)
+    name = group_by[0] if grouped else None
+    if not name and not filter_text:
+        return json.dumps({"null": control.queue.delivering}) if grouped else control.queue.delivering
     filter = parse_filter(filter_text)
     counts: dict[str, int] = {}
     for message in in_delivery(control):
         if filter is None or filter.matches(message):
-            value = message.property(str(group_by)) if group_by else None
-            key = "null" if value is None else str(value)
-            counts[key] = counts.get(key, 0) + 1
-    return json.dumps(counts) if group_by else counts.get("null", 0)
+            count_by(counts, message, name)
+    return json.dumps(counts) if grouped else counts.get("null", 0)
 
 
 def _list_delivering(control: QueueControl) -> dict[str, list[Row]]:
-    return {entry["consumerName"]: entry["elements"] for entry in control.list_delivering()}
+    return {name: control.rows(messages) for name, messages in _deliveries(control)}
 
 
-def _first_scheduled(control: QueueControl) -> str | None:
+def _list_delivering_as_json(control: QueueControl) -> str:
+    rows = [{"consumerName": name, "elements": control.rows(messages)} for name, messages in _deliveries(control)]
+    return json.dumps(rows, default=str)
+
+
+def _first_scheduled(control: QueueControl) -> str:
     rows = control.rows(reference.message for reference in list(control.queue.scheduled)[:1])
-    return json.dumps(rows[0], default=str) if rows else None
+    return json.dumps(rows[0], default=str) if rows else "null"
 
 
 def _deliver(control: QueueControl, references: Iterator[Reference | None]) -> Steps[None]:
@@ -110,6 +132,7 @@ DELIVERY_ATTRIBUTES = {
 MESSAGE_OPERATIONS = {
     "countDeliveringMessages": Operation(_count_delivering, 0, 2),
     "listDeliveringMessages": Operation(_list_delivering),
+    "listDeliveringMessagesAsJSON": Operation(_list_delivering_as_json),
     "peekFirstScheduledMessageAsJSON": Operation(_first_scheduled),
     "deliverScheduledMessage": Operation(lambda control, message_id: _deliver(control, control.one(message_id)), 1),
     "deliverScheduledMessages": Operation(_deliver_scheduled, 0, 1),

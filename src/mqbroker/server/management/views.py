@@ -181,16 +181,14 @@ def consumer_row(consumer: ServerConsumer) -> Row:
 def message_map(message: Message, size_limit: int) -> Row:
     """A message as an object: its properties, and its headers under their manual names.
 
-    Property values longer than ``size_limit`` characters or bytes (-1 = no limit) are cut.
+    Property values longer than ``size_limit`` characters or bytes (-1 = no limit) are cut; a text then says so.
     """
 
     def shown(value: Any) -> Any:
+        cut = 0 <= size_limit < len(value) if isinstance(value, str | bytes) else False
         if isinstance(value, bytes):
-            value = list(value)
-        if isinstance(value, str | list) and 0 <= size_limit < len(value):
-            more = f", + {len(value) - size_limit} more"
-            return value[:size_limit] + more if isinstance(value, str) else str(value[:size_limit]) + more
-        return value
+            return list(value[:size_limit] if cut else value)
+        return f"{value[:size_limit]}, + {len(value) - size_limit} more" if cut else value
 
     row: Row = {key: shown(value) for key, (_, value) in message.properties.items()}
     content = message.decoded()
