@@ -111,6 +111,10 @@ class Diverts:
     def names(self) -> list[str]:
         return sorted(self._diverts)
 
+    def names_on(self, address: str) -> list[str]:
+        """The names of the diverts of exactly this address."""
+        return [name for name in self.names() if self._diverts[name].address == address]
+
     def find(self, name: str) -> Divert | None:
         return self._diverts.get(name)
 

@@ -28,6 +28,12 @@ def split_qualified(name: str) -> tuple[str, str | None]:
     return (address, queue) if found else (name, None)
 
 
+def queue_part(name: str) -> str:
+    """The name of the queue that ``name``, fully qualified or not, means; empty for ``address::``, which means none."""
+    address, queue = split_qualified(name)
+    return address if queue is None else queue
+
+
 class Naming:
     """The name rules of one acceptor.
 

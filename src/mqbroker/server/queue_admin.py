@@ -9,7 +9,7 @@ from mqbroker.config.configuration import QueueConfiguration
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.queue import Queue
-from mqbroker.server.naming import Naming, split_qualified
+from mqbroker.server.naming import Naming, queue_part, split_qualified
 from mqclient.errors import IllegalStateError, QueueDoesNotExistError
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_NEW_ADDRESSING
@@ -145,8 +145,7 @@ class SessionAdministration:
     def _delete_queue(self, packet: wire.DeleteQueue) -> None:
         session = self._session
         name, _ = session.connection.naming.strip(packet.queue_name)
-        address, qualified = split_qualified(name)
-        queue = self._server.messaging.core.queues.get(qualified or address)
+        queue = self._server.messaging.core.queues.get(queue_part(name))
         if queue is None:
             raise QueueDoesNotExistError(f"AMQ229017: Queue {packet.queue_name} does not exist")
         session.permissions.check(
@@ -165,7 +164,7 @@ class SessionAdministration:
         name, _ = session.connection.naming.strip(packet.queue_name)
         address, qualified = split_qualified(name)
         core = self._server.messaging.core
-        queue = core.queues.get(qualified or address)
+        queue = core.queues.get(queue_part(name))
         if queue is not None:
             description = self.describe_queue(queue)
             if self.wants_old_names:

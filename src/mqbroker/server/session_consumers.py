@@ -9,7 +9,7 @@ from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.references import Reference
 from mqbroker.server.browsing import BrowsingConsumer
 from mqbroker.server.consumers import ServerConsumer, disconnect
-from mqbroker.server.naming import split_qualified
+from mqbroker.server.naming import queue_part
 from mqclient.errors import (
     IllegalStateError,
     InvalidQueueConfigurationError,
@@ -46,8 +46,7 @@ class SessionConsumers:
     def _make(self, packet: wire.CreateConsumer) -> None:
         session = self._session
         name, _ = session.connection.naming.strip(packet.queue_name)
-        address, qualified = split_qualified(name)
-        queue = self._server.messaging.core.queues.get(qualified or address)
+        queue = self._server.messaging.core.queues.get(queue_part(name))
         if queue is None:
             raise QueueDoesNotExistError(f"AMQ229017: Queue {packet.queue_name} does not exist")
         if packet.consumer_id in self.by_id:

@@ -163,6 +163,11 @@ class CreationTests(SynchronousTestCase):
         self.session = self.world.session()
         self.session.create_queue("q", max_consumers=1)
 
+    def test_a_qualified_name_without_a_queue_means_none(self) -> None:
+        for name in ("q::", "::", "q::missing"):
+            self.assertEqual(self.session.error(wire.CreateConsumer(1, name)), 100, name)
+        self.session.consume("::q", 1)
+
     def test_errors(self) -> None:
         self.assertEqual(self.session.error(wire.CreateConsumer(0, "missing")), 100)
         self.assertEqual(self.session.error(wire.CreateConsumer(0, "q", "a = ")), 103)

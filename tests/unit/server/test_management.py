@@ -312,6 +312,18 @@ class QueueControlTests(ManagementCase):
         self.assertEqual(self.world.queue("second").message_count, 0)
         self.assertIn("base64", self.fails("queue.q", "sendMessage", {}, 4, "?", True, None, None))
 
+    def test_a_sent_message_has_a_user_id_where_one_is_wanted(self) -> None:
+        for wanted in (True, True, False):
+            self.call("address.q", "sendMessage", None, 4, "", True, None, None, wanted)
+        first, second, third = (reference.message.decoded().user_id for reference in self.world.queue("q").references)
+        assert first is not None and second is not None
+        self.assertEqual((len(first), len(second), third), (16, 16, None))
+        self.assertNotEqual(first, second)
+
+    def test_bindings_of_an_address(self) -> None:
+        self.call("broker", "createDivert", "d", "d", "q", "elsewhere", False, None, None)
+        self.assertEqual(self.attribute("address.q", "BindingNames"), ["q", "d"])
+
 
 class BrokerControlTests(ManagementCase):
     def test_every_attribute_can_be_read(self) -> None:

@@ -103,7 +103,10 @@ AddressControl.ATTRIBUTES = {
     "QueueNames": _address(_queue_names),
     "AllQueueNames": _address(_queue_names),
     "RemoteQueueNames": lambda control: [],
-    "BindingNames": _address(_queue_names),
+    "BindingNames": lambda control: [
+        *_queue_names(control.address),
+        *control.server.messaging.diverts.names_on(control.address.name),
+    ],
     "QueueCount": _address(lambda address: len(address.queues)),
     "MessageCount": _address(lambda address: sum(queue.message_count for queue in address.queues)),
     "NumberOfMessages": _address(lambda address: sum(queue.message_count for queue in address.queues)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_OID, uuid5
 
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.message import Message
@@ -29,7 +30,10 @@ def send_message(
     password: Any,
     create_id: Any = False,
 ) -> str:
-    """Send a message to an address, or to one queue of it; returns its id.  The body of all types but text is base64."""
+    """Send a message to an address, or to one queue of it; returns its id.  The body of all types but text is base64.
+
+    With ``create_id`` the message also gets the user id that a JMS client would give it.
+    """
     kind = as_int(type)
     if kind == TYPE_TEXT:
         content = encode_text(None if body is None else str(body))
@@ -39,8 +43,12 @@ def send_message(
         except (binascii.Error, ValueError) as error:
             raise ManagementError(f"the body is not base64: {error}") from error
     properties: dict[str, TypedValue] = {str(key): (STRING, str(value)) for key, value in (headers or {}).items()}
+    message_id = server.store.next_id()
+    # Both ids together are unique, as a random one would be.
+    user_id = uuid5(NAMESPACE_OID, f"{server.node_id}/{message_id}").bytes if as_bool(create_id) else None
     message = CoreMessage(
-        message_id=server.store.next_id(),
+        message_id=message_id,
+        user_id=user_id,
         address=address,
         type=kind if kind else TYPE_BYTES,
         durable=as_bool(durable),
