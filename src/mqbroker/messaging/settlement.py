@@ -177,6 +177,10 @@ class Settlement:
                     reference.recorded_counts += 1
                     batch = batch or core.store.begin()
                     batch.delivery_count(queue.queue_id, reference.message, count)
+            elif core.options.persist_delivery_count_before_delivery and not delayed and is_stored(reference):
+                # It was written with this delivery, which does not count.
+                batch = batch or core.store.begin()
+                batch.delivery_count(queue.queue_id, reference.message, count)
             delay = redelivery_delay(settings, count, core.random()) if delayed else 0
             if delay > 0:
                 due = now + delay

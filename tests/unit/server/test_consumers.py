@@ -445,6 +445,15 @@ class RecordedCountTests(SynchronousTestCase):
         session.consume()
         self.assertEqual(len(world.store.entries("count")), 1)
 
+    def test_a_delivery_that_does_not_count_is_taken_back_in_the_store_too(self) -> None:
+        world = World(Configuration(security_enabled=False, persist_delivery_count_before_delivery=True))
+        session = world.session()
+        session.create_queue("q")
+        session.publish()
+        session.consume()
+        session.ok(wire.ConsumerClose(0))
+        self.assertEqual([entry[-1] for entry in world.store.entries("count")], [1, 0])
+
     def test_routing_type_of_sends(self) -> None:
         world = World()
         session = world.session()
