@@ -324,6 +324,20 @@ class SecurityManager:
                 self._allowed[key] = allowed
         return allowed
 
+    @property
+    def authentication_cache_size(self) -> int:
+        """Logins that are remembered."""
+        return len(self._logins)
+
+    @property
+    def authorization_cache_size(self) -> int:
+        """Decisions about permissions that are remembered."""
+        return len(self._allowed)
+
+    def forget_permissions(self) -> None:
+        """Decide about permissions anew."""
+        self._allowed.clear()
+
     def permissions_of(self, address: str) -> dict[str, frozenset[str]]:
         """The roles by permission for ``address`` or ``address::queue``."""
         return self.repository.lookup(address)

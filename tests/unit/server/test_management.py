@@ -161,6 +161,11 @@ class ListTests(ManagementCase):
         self.session.create_queue("empty")
         self.assertEqual(self.listed(1, 50, field="messageCount", operation="GREATER_THAN", value="9")[0], ["q"])
 
+    def test_a_number_is_never_beyond_what_is_no_number(self) -> None:
+        for operation in ("LESS_THAN", "GREATER_THAN"):
+            options = json.dumps({"field": "consumerCount", "operation": operation, "value": "many"})
+            self.assertEqual(json.loads(self.call("broker", "listQueues", options, 1, 10))["count"], 0)
+
     def test_values_are_texts(self) -> None:
         found = json.loads(self.call("broker", "listConsumers", "", 1, 10))
         (row,) = found["data"]
@@ -332,6 +337,19 @@ class BrokerControlTests(ManagementCase):
         for name in QueueControl.ATTRIBUTES:
             self.attribute("queue.q", name)
         self.assertEqual(self.attribute("broker", "ThreadPoolMaxSize"), 30)
+
+    def test_names_of_queues_of_a_routing_type(self) -> None:
+        self.session.create_queue("m", routing_type=0)
+        self.assertEqual(self.call("broker", "getQueueNames"), ["m", "q", REPLIES])
+        self.assertEqual(self.call("broker", "getQueueNames", "multicast"), ["m"])
+        self.assertIn("ANYCAST or MULTICAST", self.fails("broker", "getQueueNames", "none"))
+
+    def test_consumers_and_producers_in_the_older_lists(self) -> None:
+        self.session.send(wire.CreateProducer(0, "q"))
+        (consumer,) = json.loads(self.call("broker", "listAllConsumersAsJSON"))
+        self.assertEqual((consumer["queueName"], consumer["messagesInTransit"], consumer["status"]), (REPLIES, 0, "OK"))
+        (producer,) = json.loads(self.call("broker", "listProducersInfoAsJSON"))
+        self.assertEqual((producer["sessionID"], producer["destination"]), (self.session.name, "q"))
 
     def test_connectors_are_told_without_their_passwords(self) -> None:
         self.world.configuration.connectors["c"] = TransportUri("tcp", "h", 7, {"keyStorePassword": "p"})

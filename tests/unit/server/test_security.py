@@ -371,6 +371,10 @@ class PermissionTests(SecurityTestCase):
                 for number in range(5):
                     self.assertTrue(manager.allows(frozenset({"amq"}), "send", f"a{number}"))
                     self.assertFalse(manager.allows(frozenset({"x"}), "send", f"a{number}"))
+            self.assertLessEqual(manager.authorization_cache_size, size)
+            manager.forget_permissions()
+            self.assertEqual(manager.authorization_cache_size, 0)
+            self.assertTrue(manager.allows(frozenset({"amq"}), "send", "a1"))
 
     def test_denials_are_told(self) -> None:
         told: list[tuple[str, str, str | None]] = []

@@ -102,10 +102,18 @@ class BrokerConnections(Resource):
                 "browseOnly": consumer.browse_only,
                 "creationTime": consumer.created_ms,
                 "deliveringCount": len(consumer.unacknowledged),
+                **views.consumer_figures(consumer),
                 **({"filter": consumer.filter.text} if consumer.filter is not None else {}),
             }
             for consumer in consumers
         ]
+        return json.dumps(rows)
+
+    def producers_json(self) -> str:
+        """As the rows of the consoles, but with the names of the older lists."""
+        rows = self.producer_rows()
+        for row in rows:
+            row["sessionID"], row["destination"] = row.pop("session"), row.pop("address")
         return json.dumps(rows)
 
     def producer_rows(self) -> list[views.Row]:
@@ -114,6 +122,7 @@ class BrokerConnections(Resource):
                 "id": f"{session.name}:{producer_id}",
                 "name": str(producer_id),
                 "session": session.name,
+                "connectionID": session.connection.connection_id,
                 "clientID": session.connection.client_id,
                 "user": session.subject.name,
                 "validatedUser": session.subject.name,

@@ -175,6 +175,12 @@ class BrokerControl(BrokerConnections):
 
     # --- figures
 
+    def queue_names(self, type_name: Any = None) -> list[str]:
+        """The names of all queues, or of those of one routing type."""
+        wanted = definitions.routing_type(type_name) if type_name else None
+        queues = self.server.messaging.core.queues
+        return sorted(name for name, queue in queues.items() if wanted is None or queue.definition.routing_type == wanted)
+
     def acceptor_names(self) -> list[str]:
         return [acceptor.name for acceptor in self.status.acceptors()]
 
@@ -277,8 +283,10 @@ BrokerControl.ATTRIBUTES = {
     "BridgeNames": lambda control: bridge_names(control.server),
     "ClusterConnectionNames": lambda control: cluster_connection_names(control.server),
     "BroadcastGroupNames": lambda control: list(control.server.broadcast_groups),
-    "Acceptors": BrokerControl.acceptor_names,
+    "Acceptors": lambda control: [[name] for name in control.acceptor_names()],
     "AcceptorsAsJSON": lambda control: json.dumps([{"name": name} for name in control.acceptor_names()]),
+    "AuthenticationCacheSize": lambda control: control.server.security.authentication_cache_size,
+    "AuthorizationCacheSize": lambda control: control.server.security.authorization_cache_size,
     "AuthenticationSuccessCount": lambda control: control.server.security.authentication_successes,
     "AuthenticationFailureCount": lambda control: control.server.security.authentication_failures,
     "AuthorizationSuccessCount": lambda control: control.server.security.authorization_successes,
@@ -342,7 +350,7 @@ BrokerControl.OPERATIONS = {
         1,
     ),
     "listAllConsumersAsJSON": Operation(lambda control: control.consumers_json(control.consumers())),
-    "listProducersInfoAsJSON": Operation(lambda control: json.dumps(control.producer_rows())),
+    "listProducersInfoAsJSON": Operation(BrokerControl.producers_json),
     "listNetworkTopology": Operation(BrokerControl.topology),
     "closeConnectionWithID": Operation(BrokerControl.close_connection, 1),
     "closeConnectionsForAddress": Operation(
@@ -367,6 +375,8 @@ BrokerControl.OPERATIONS = {
     "closeSessionWithID": Operation(BrokerControl.close_session, 2, 3),
     "closeConsumerWithID": Operation(BrokerControl.close_consumer, 2),
     "clearAuthenticationCache": Operation(lambda control: control.server.security.forget_logins()),
+    "clearAuthorizationCache": Operation(lambda control: control.server.security.forget_permissions()),
+    "getQueueNames": Operation(BrokerControl.queue_names, 0, 1),
     "getRolesAsJSON": Operation(lambda control, match: roles_as_json(control.server.security.permissions_of(as_text(match))), 1),
     "addUser": Operation(
         lambda control, name, password, roles, plaintext=False: control.users().add(

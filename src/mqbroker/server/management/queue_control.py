@@ -17,7 +17,7 @@ from mqbroker.messaging.steps import Steps
 from mqbroker.server.management.queue_messages import DELIVERY_ATTRIBUTES, MESSAGE_OPERATIONS, count_by
 from mqbroker.server.management.readers import list_readers
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
-from mqbroker.server.management.views import Row, consumer_row, message_map
+from mqbroker.server.management.views import Row, consumer_figures, message_map
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE
 
 if TYPE_CHECKING:
@@ -115,11 +115,8 @@ class QueueControl(Resource):
                 "connectionID": consumer.session.connection.connection_id,
                 "sessionID": consumer.session.name,
                 "browseOnly": consumer.browse_only,
-                **{
-                    key: value
-                    for key, value in consumer_row(consumer).items()
-                    if key.startswith("messages") or key in ("creationTime", "lastDeliveredTime", "lastAcknowledgedTime", "status")
-                },
+                "creationTime": consumer.created_ms,
+                **consumer_figures(consumer),
             }
             for consumer in self.consumers()
         ]

@@ -166,6 +166,14 @@ def consumer_row(consumer: ServerConsumer) -> Row:
         "localAddress": "",
         "remoteAddress": session.connection.remote,
         "creationTime": consumer.created_ms,
+        **consumer_figures(consumer),
+    }
+
+
+def consumer_figures(consumer: ServerConsumer) -> Row:
+    """What a consumer has been given and has done with it."""
+    session, queue = consumer.session, consumer.queue
+    return {
         "messagesInTransit": len(consumer.unacknowledged),
         "messagesInTransitSize": consumer.bytes_in_transit,
         "messagesDelivered": consumer.messages_delivered,
@@ -258,8 +266,8 @@ def _judge(operation: str, value: str) -> Callable[[Any], bool]:
     if operation in ("GREATER_THAN", "LESS_THAN"):
         try:
             limit = float(value)
-        except ValueError as error:
-            raise ManagementError(f"{operation} needs a number, not {value!r}") from error
+        except ValueError:
+            return lambda found: False
         sign = 1 if operation == "GREATER_THAN" else -1
         return lambda found: not isinstance(found, str | None) and (float(found) - limit) * sign > 0
     judges: dict[str, Callable[[Any], bool]] = {
