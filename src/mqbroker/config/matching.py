@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cmp_to_key
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mqbroker.config.address_settings import FIELD_NAMES, AddressSettings, PartialSettings, merge
 
@@ -222,6 +222,14 @@ class AddressSettingsRepository(HierarchicalRepository[PartialSettings]):
             if len(self._resolved) >= CACHED_NAMES_MAX:
                 self._resolved.clear()
             self._resolved[address] = found
+        return found
+
+    def written(self, address: str) -> dict[str, Any]:
+        """What all matches of ``address`` together say, without the defaults."""
+        found: dict[str, Any] = {}
+        for partial in self.candidates(address.partition("::")[0]):
+            for name, value in partial.items():
+                found.setdefault(name, value)
         return found
 
     def changed(self) -> None:

@@ -36,7 +36,7 @@ NOT_PLAYED = {
 
 EXPECTED_DIFFERENCES: dict[str, list[tuple[str, str]]] = {
     "core-broker-made-large": [("recorded .*SESS_RECEIVE_(LARGE_MSG|CONTINUATION)", "this journal takes records of any size")],
-    "core-management": [("number 8: .*getAddressSettingsAsJSON", "the operation is not supported yet")],
+    "core-management": [("number 8: .*addressFullMessagePolicy", "the address settings of the recorded broker said more")],
     "core-admin": [
         ("answers number (10|20|31): .*recorded .*NULL_RESPONSE.*'error_code': 213", "exclusive, last-value and ring queues are refused"),
         ("answers number (11|12): SESS_QUEUEQUERY_RESP_V3: exists recorded True, here False", "so that they do not exist afterwards"),

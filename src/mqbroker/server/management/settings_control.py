@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.server.kept_settings import (
@@ -77,7 +76,7 @@ SETTINGS_OPERATIONS = {
     "addAddressSettings": Operation(_add_address_settings, 2),
     "removeAddressSettings": Operation(_remove_address_settings, 1),
     "getAddressSettingsAsJSON": Operation(
-        lambda control, address: address_setting_as_json(asdict(control.server.messaging.core.settings.lookup(as_text(address)))), 1
+        lambda control, address: address_setting_as_json(control.server.messaging.core.settings.written(as_text(address))), 1
     ),
     "addSecuritySettings": Operation(_add_security_settings, 8, 13),
     "getRoles": Operation(lambda control, match: roles_as_lists(control.server.security.permissions_of(as_text(match))), 1),
