@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 
 from mqclient.core.runtime import LinkHandler
 from mqclient.wire.primitives import TransportConfiguration
-from tests.simulation.network import Network
+from tests.simulation.network import Future, Network
 from tests.simulation.world import Event, Process
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class SimulatedRuntime:
         self.process.call_later(0.0, function, *args)
 
     def create_future(self) -> Any:
-        return Deferred()
+        return Future(self.process)
 
     def resolve(self, future: Any, value: Any) -> None:
         if not future.called and self.process.alive:

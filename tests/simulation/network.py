@@ -26,6 +26,18 @@ TO_BROKER = "to broker"
 TO_CLIENT = "to client"
 
 
+class Future(Deferred[Any]):
+    """What somebody waits for; in a process that has ended it cannot be cancelled, either."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__()
+        self._process = process
+
+    def cancel(self) -> None:
+        if self._process.alive:
+            super().cancel()
+
+
 class ServerEnd(Protocol):
     """What a broker makes of a connection."""
 
@@ -359,7 +371,7 @@ class Network:
         self._listener = None
 
     def connect(self, client: Process, handler: LinkHandler, timeout: float) -> Awaitable[Any]:
-        result: Deferred[Any] = Deferred()
+        result: Deferred[Any] = Future(client)
         self.world.schedule(self.latency(), self._arrive, client, handler, result)
         client.call_later(timeout, self._refused, client, result, "no answer")
         return result
