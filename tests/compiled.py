@@ -52,7 +52,8 @@ def not_compiled(python: str, path: str, names: Sequence[str]) -> list[str]:
 
 def built_from() -> str:
     """Says what the native code was made from: compiler, interpreter, and all sources, since types come from everywhere."""
-    summed = hashlib.sha256(f"{platform.python_version()} {platform.machine()}".encode())
+    level = os.environ.get("MYPYC_OPT_LEVEL", "")
+    summed = hashlib.sha256(f"{platform.python_version()} {platform.machine()} {level}".encode())
     settings = [ROOT / place / name for place in DISTRIBUTIONS for name in ("setup.py", "pyproject.toml")]
     for path in [*settings, *sorted(path for folder in SOURCES for path in (ROOT / folder).rglob("*.py"))]:
         summed.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
