@@ -151,8 +151,11 @@ class QueueTests(SynchronousTestCase):
         ((succeeded, count),) = self.answers()
         self.assertEqual((succeeded, count + taken), (True, COUNT))
 
-    def test_moving_to_the_same_queue_ends(self) -> None:
-        self.assertEqual(self.result("moveMessages", None, "q"), COUNT)
+    def test_moving_to_the_same_queue_is_refused(self) -> None:
+        self.ask("moveMessages", None, "q")
+        ((succeeded, text),) = self.answers()
+        self.assertFalse(succeeded)
+        self.assertIn("onto itself", text)
         self.assertEqual([reference.message.property("n") for reference in self.queue.references], list(range(COUNT)))
 
     def test_a_target_that_is_deleted_meanwhile(self) -> None:
