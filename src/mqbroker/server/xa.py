@@ -64,6 +64,8 @@ class SessionBranches:
             return 0
         branch = self._branches.find(packet.xid)
         if not branch.suspended:
+            if branch.transaction.prepared is None and branch.rolled_back is None:
+                return 0  # ended already: transaction managers may say it again
             raise XAError(XACode.WRONG_STATE, f"this branch is not suspended, and the session does not work in it: {xid_text(packet.xid)}")
         branch.suspended = False
         return 0
