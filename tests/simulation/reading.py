@@ -33,6 +33,8 @@ class ReaderState:
 
     sure: bool = False
     doubtful: bool = False
+    began: int = 0
+    """Where it stood when it was made: others may have settled something before."""
     epoch: int = 0
     confirmed: int = 0
     asked: dict[str, int] = field(default_factory=dict)
@@ -75,12 +77,13 @@ class ReadingLedger:
         if before.sure and self.exact:
             if epoch <= before.epoch:
                 self._wrong(f"reader {name} is opened with epoch {epoch}, after {before.epoch}")
-            if not before.confirmed <= settled <= state.settled_at_most:
-                self._wrong(
-                    f"reader {name} has settled {settled}: up to {before.confirmed} was confirmed, {state.settled_at_most} asked for"
-                )
+            least, most = max(before.began, before.confirmed), max(before.began, state.settled_at_most)
+            if not least <= settled <= most:
+                self._wrong(f"reader {name} has settled {settled}: up to {least} was confirmed, {most} asked for")
             if reserved < before.reserved:
                 self._wrong(f"reader {name} has reserved up to {reserved}: {before.reserved} was confirmed")
+        elif not before.sure:
+            state.began = settled
         state.sure = not state.doubtful
         state.epoch = max(epoch, state.epoch)
 
