@@ -17,7 +17,7 @@ from mqbroker.messaging.filter import parse_filter
 from mqbroker.messaging.pauses import Pauses
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.readers import Readers
+from mqbroker.messaging.readers import Readers, queues_with_readers
 from mqbroker.messaging.reapers import ExpiryReaper, UsageReaper
 from mqbroker.messaging.redistribution import Redistribution
 from mqbroker.messaging.removal import Removal
@@ -79,7 +79,7 @@ class Messaging:
             queues[record.queue_id] = self.administration.restore_queue(record.queue_id, QueueDefinition.from_record(record))
         to_hold = {place for branch in recovered.branches for place in branch.record.acknowledged}
         count = len(recovered.messages)
-        held = restore_messages(core, queues, recovered.messages, to_hold)
+        held = restore_messages(core, queues, recovered.messages, to_hold, queues_with_readers(recovered.settings))
         core.paging.restore(queues)
         for queue in queues.values():
             wanted = {message_id for queue_id, message_id in to_hold if queue_id == queue.queue_id}

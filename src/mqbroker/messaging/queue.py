@@ -204,7 +204,8 @@ class Queue:
         else:
             self._transient_bytes += message.stored_size
         if reference.scheduled:
-            if later or reference.scheduled > self.clock.wall_ms():
+            # With readers it gets another id when it is due: one that has come too late for this one was not handed out.
+            if later or self.has_readers or reference.scheduled > self.clock.wall_ms():
                 self.scheduled.add(reference)
                 return
             reference.scheduled = 0

@@ -191,6 +191,14 @@ class Readers:
         epoch = reader.epoch
 
         def stable() -> None:
+            if known is not None:
+                opened()
+                return
+            self._core.steps.start(self._without_schedules(log), lambda result, failure: opened(failure))
+
+        def opened(failure: Exception | None = None) -> None:
+            if failure is not None:
+                raise failure
             if log.readers.get(name) is not reader:
                 failed(IllegalStateError(f"AMQ229901: queue {queue.name} or its reader {name} was removed meanwhile"))
                 return
@@ -204,6 +212,20 @@ class Readers:
             done(Reader(name, epoch, reader.settled, reader.reserved), max(newest, reader.settled), ticket)
 
         self._when_stable(log, stable)
+
+    def _without_schedules(self, log: ReaderLog) -> Steps[None]:
+        """Forget, durably, the schedules of what was due before there was a reader: it keeps its id, also when the broker starts again."""
+        core, queue = self._core, log.queue
+        position, bound = 0, log.index.bound
+        while not queue.deleted and (references := log.index.between(position, bound, SETTLED_TOGETHER)):
+            position = references[-1].message.message_id
+            due = [each for each in references if is_stored(each) and scheduled_time_of(each.message)]
+            if due:
+                batch = core.store.begin()
+                for reference in due:
+                    batch.schedule(queue.queue_id, reference.message, 0)
+                core.store.commit(batch)
+            yield len(references)
 
     def _check_new(self, queue: Queue, name: str) -> None:
         definition = queue.definition
@@ -511,6 +533,11 @@ class Readers:
         }
         batch.put_setting(SETTING, _key(queue, reader.name), json.dumps(value))
         return store.commit(batch)
+
+
+def queues_with_readers(settings: Mapping[tuple[str, str], str]) -> set[int]:
+    """The ids of queues for which the store has kept readers."""
+    return {int(key.partition("/")[0]) for kind, key in settings if kind == SETTING}
 
 
 def _key(queue: Queue, name: str) -> str:

@@ -32,8 +32,10 @@ class _Run:
         self.messages: list[Message] = []
 
 
-def restore_messages(core: MessagingCore, queues: Mapping[int, Queue], entries: list[Entry], to_hold: Set[tuple[int, int]]) -> Held:
-    """Put messages into their queues; they leave ``entries`` on the way.
+def restore_messages(
+    core: MessagingCore, queues: Mapping[int, Queue], entries: list[Entry], to_hold: Set[tuple[int, int]], with_readers: Set[int]
+) -> Held:
+    """Put messages into their queues, of which some (ids) have readers; they leave ``entries`` on the way.
 
     Returns the references among ``to_hold``, which are (queue id, message id).
     """
@@ -64,7 +66,7 @@ def restore_messages(core: MessagingCore, queues: Mapping[int, Queue], entries: 
                 _add_run(core, runs.pop(entry.queue_id))
             queue = queues.get(entry.queue_id)
             if queue is not None:
-                reference = _add(core, queue, message, entry)
+                reference = _add(core, queue, message, entry, with_readers)
                 place = (entry.queue_id, message.message_id)
                 if place in to_hold:
                     held[place] = reference
@@ -80,13 +82,13 @@ def _taken(entries: list[Entry]) -> Iterator[Entry]:
         yield entries.pop()
 
 
-def _add(core: MessagingCore, queue: Queue, message: Message, entry: RecoveredReference) -> Reference:
+def _add(core: MessagingCore, queue: Queue, message: Message, entry: RecoveredReference, with_readers: Set[int]) -> Reference:
     reference = Reference(message, queue, entry.scheduled, entry.delivery_count)
     core.hold(reference, core.addresses.get(message.address, queue.address).memory)
     if has_group(message):
         queue.keep_groups()
     # Who reads by id must not find it below what was handed out: when it is due, it gets another id.
-    queue.add(reference, later=True)
+    queue.add(reference, later=queue.queue_id in with_readers)
     return reference
 
 

@@ -245,6 +245,20 @@ class LateTests(TestCase):
                     following = broker.reserve(broker.open(), first.until)
                     self.assertEqual(broker.bodies(first.until, following.until), [b"late"], (settings, restart))
 
+    def test_what_was_due_before_there_was_a_reader_keeps_its_id(self) -> None:
+        """Also when the clock of the broker that starts again is behind."""
+        for settings in ({}, MIXED):
+            for restart in (StoredBroker.restart, StoredBroker.crash):
+                broker = StoredBroker(settings)
+                broker.make_queue("q")
+                broker.send(b"due", properties={KEY_SCHEDULED_DELIVERY: (LONG, broker.rig.clock.wall_ms() + 1000)})
+                broker.advance(2)
+                reader = broker.open()
+                rows = broker.rows(0, broker.reserve(reader, 0).until)
+                self.assertEqual([body for _, body in rows], [b"due"])
+                restart(broker)
+                self.assertEqual(broker.rows(0, rows[0][0]), rows, (settings, restart))
+
     def test_pages_ascend_without_readers_too(self) -> None:
         """So that a reader that comes later finds them in order."""
         broker = PagingBroker()
