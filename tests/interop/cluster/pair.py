@@ -80,8 +80,8 @@ SCENARIOS: dict[str, Scenario] = {
         Shape(core=_pair()),
         brokers=4,
         not_for="artemis",
-        why="The replica has no group name, and may ask any primary. A real Artemis without replication does not answer it, and has no "
-        "vote; one with replication takes it for its own. So with real Artemis voters there is only `named-pair`.",
+        why="A real Artemis without replication has no vote: it does not answer, and the replica does not take over, also when all four "
+        "are real. In `named-pair` real voters have a replication policy, and a group name keeps the replica away from them.",
     ),
     "named-pair": Scenario(
         replicated_pair,
