@@ -42,6 +42,8 @@ class Measurements:
         self._login = login(url)
         self._folder = folder
         self._count = 0
+        self._readers: dict[str, list[str]] = {}
+        """By queue."""
 
     def sink(self, queue: str, mode: str, size: int, messages: int) -> tuple[int, float]:
         """Durable messages with a body of ``size`` bytes."""
@@ -52,18 +54,23 @@ class Measurements:
         return messages, time.monotonic() - begin
 
     def keep(self, queue: str) -> None:
+        self._readers.setdefault(queue, []).append(KEEPER)
         with connect(Options.parse({**self._login, "queue": queue}, Use.WRITE)) as broker:
             broker.open_reader(queue, KEEPER)
 
     def drop(self, queue: str) -> None:
         """What lies in memory would send the next messages to pages."""
         with connect(Options.parse({**self._login, "queue": queue}, Use.WRITE)) as broker:
+            for reader in self._readers.pop(queue, ()):
+                broker.remove_reader(queue, reader)
             broker.call(f"deleting queue {queue}", lambda session: session.delete_queue(queue))
 
     def source(self, queue: str, columns: str) -> tuple[int, float]:
         """A stream over all that is in the queue, with a reader of its own, which settles it."""
         self._count += 1
-        options = {**self._login, "queue": queue, "readerName": f"bench-{self._cores}-{self._count}", "maxMessagesPerTrigger": "250000"}
+        reader = f"bench-{self._cores}-{self._count}"
+        self._readers.setdefault(queue, []).append(reader)
+        options = {**self._login, "queue": queue, "readerName": reader, "maxMessagesPerTrigger": "250000"}
         if columns:
             options["columns"] = columns
         frame = self._spark.readStream.format("mqbroker").options(**options).load()
