@@ -60,13 +60,18 @@ def tree(pid: int) -> Iterator[int]:
         yield from tree(child)
 
 
-class Memory:
-    """The greatest resident memory (MiB) from now to the end: of the broker, of the virtual machine, and of a Python worker."""
+class Processes:
+    """Broker, virtual machine and Python workers from now to the end: the greatest memory (MiB) of one, the CPU time (s) of all.
+
+    The time of a worker that ends meanwhile is not in it.
+    """
 
     def __init__(self, broker: int, driver: int) -> None:
-        self.figures: dict[str, float] = {}
+        self.memory: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}
         self._broker = broker
         self._driver = driver
+        self._begun = self._look()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -75,28 +80,34 @@ class Memory:
         while not self._over.wait(SAMPLE_SECONDS):
             self._look()
 
-    def _look(self) -> None:
-        self._note("broker_mib", self._broker)
-        for pid in tree(self._driver):
-            if pid != self._driver:
-                self._note("jvm_mib" if self._is_java(pid) else "worker_mib", pid)
+    def _look(self) -> dict[int, float]:
+        """CPU time of each process up to now."""
+        found: dict[int, float] = {}
+        for pid in (self._broker, *tree(self._driver)):
+            if pid == self._driver:
+                continue
+            try:
+                used = brokers.usage(pid)
+            except (OSError, KeyError):  # the process has ended
+                continue
+            name = self._kind(pid)
+            found[pid] = used.cpu_seconds
+            self.memory[f"{name}_mib"] = max(self.memory.get(f"{name}_mib", 0.0), used.resident_mib)
+        return found
 
-    def _note(self, name: str, pid: int) -> None:
-        try:
-            self.figures[name] = max(self.figures.get(name, 0.0), brokers.usage(pid).resident_mib)
-        except (OSError, KeyError):  # the process has ended
-            pass
-
-    @staticmethod
-    def _is_java(pid: int) -> bool:
+    def _kind(self, pid: int) -> str:
         """By its program: what the virtual machine has forked is named after a thread until it becomes Python."""
+        if pid == self._broker:
+            return "broker"
         try:
-            return Path(f"/proc/{pid}/exe").readlink().name == "java"
+            return "jvm" if Path(f"/proc/{pid}/exe").readlink().name == "java" else "worker"
         except OSError:
-            return False
+            return "worker"
 
     def end(self) -> None:
-        self._look()
+        for pid, seconds in self._look().items():
+            name = f"{self._kind(pid)}_seconds"
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds - self._begun.get(pid, 0.0)
         self._over.set()
         self._thread.join()
 
@@ -131,21 +142,23 @@ def _driver(peer: Peer, folder: Path, cores: int, turn: int, sizes: Sizes) -> It
         watchdog.start()
         try:
             assert process.stdout is not None
-            memory: Memory | None = None
+            watched: Processes | None = None
             for text in process.stdout:
                 if not text.startswith("{"):
                     continue
                 line = json.loads(text)
                 if "begin" in line:
-                    memory = Memory(peer.pid, process.pid)
+                    watched = Processes(peer.pid, process.pid)
                     continue
-                assert memory is not None
-                memory.end()
+                assert watched is not None
+                watched.end()
                 if "error" in line:
                     yield Run("mqbroker", line["error"], turn, error=line["text"])
                     continue
-                rate = line["messages"] / max(line["seconds"], 0.001)
-                yield Run("mqbroker", line["end"], turn, {"messages": line["messages"], "per_second": rate, **memory.figures})
+                count = line["messages"]
+                costs = {name.replace("_seconds", "_us"): seconds * 1e6 / count for name, seconds in watched.seconds.items()}
+                figures = {"messages": count, "per_second": count / max(line["seconds"], 0.001), **costs, **watched.memory}
+                yield Run("mqbroker", line["end"], turn, figures)
             if process.wait() != 0:
                 raise LoadFailed(
                     f"the driver program has ended with status {process.returncode}\n{(folder / 'stderr').read_text()[-2000:]}"

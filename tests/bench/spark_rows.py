@@ -15,6 +15,8 @@ MODES = ("duplicateIds", "transactions")
 SOURCE_ALL_MIN, SOURCE_TWO_MIN, SINK_MIN = 60_000.0, 150_000.0, 40_000.0
 """Messages a second on two cores, the broker included."""
 PREFIX = "spark-"
+KINDS = ("broker", "worker", "jvm")
+"""Of processes."""
 
 
 def sink_name(mode: str, size: int, cores: int) -> str:
@@ -79,8 +81,9 @@ def of(runs: Sequence[Run], name: str, figure: str) -> list[float]:
 def spark_table(runs: Sequence[Run]) -> list[str]:
     """Empty when nothing was measured."""
     table = [
-        "| row | on | messages | msg/s | target | broker, MiB | Python workers, MiB each | virtual machine, MiB |",
-        "|---|---|---|---|---|---|---|---|",
+        "| row | on | messages | msg/s | target | CPU, µs per message: broker | Python workers | virtual machine "
+        "| memory, MiB: broker | a Python worker | virtual machine |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for line in lines():
         rates = of(runs, line.name, "per_second")
@@ -89,8 +92,9 @@ def spark_table(runs: Sequence[Run]) -> list[str]:
         verdict = ""
         if line.least is not None:
             verdict = f"≥ {line.least:,.0f} " + ("reached" if statistics.median(rates) >= line.least else "**not reached**")
-        memory = [f"{max(found):,.0f}" if (found := of(runs, line.name, name)) else "" for name in ("broker_mib", "worker_mib", "jvm_mib")]
-        cells = [line.title, line.place, f"{of(runs, line.name, 'messages')[0]:,.0f}", _spread(rates), verdict, *memory]
+        costs = [f"{statistics.median(found):.1f}" if (found := of(runs, line.name, f"{kind}_us")) else "" for kind in KINDS]
+        memory = [f"{max(found):,.0f}" if (found := of(runs, line.name, f"{kind}_mib")) else "" for kind in KINDS]
+        cells = [line.title, line.place, f"{of(runs, line.name, 'messages')[0]:,.0f}", _spread(rates), verdict, *costs, *memory]
         table.append("| " + " | ".join(cells) + " |")
     return table if len(table) > 2 else []
 
