@@ -319,11 +319,18 @@ class QueueMove:
         if self._aside is not None:
             stay.append(self._aside[0])
             self._aside = None
+        log = self.queue.log
+        late = None if log is None else log.index.on_late
+        if log is not None:
+            # They keep the ids by which the target and the ranges of readers know them; nobody reads from a broker that leaves.
+            log.index.on_late = None
         for reference in (*stay, *self._kept):
             if reference.scheduled:
                 self.queue.put_back_later(reference, reference.scheduled)
             else:
                 self.queue.put_back(reference)
+        if log is not None:
+            log.index.on_late = late
         self._runs.clear()
         self._kept.clear()
         if error is None:

@@ -38,6 +38,8 @@ FIND_TIMEOUT_MS = 10_000
 """How long one broker may take to answer before another one is asked."""
 RECONNECT_ATTEMPTS = 30
 """Attempts to reach a target that was lost on the way, without a message moved in between."""
+QUEUE_ATTEMPTS = 5
+"""How often a link may end with the same queue, without a message moved, before that queue stays."""
 RECONNECT_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 ROUNDS_MAX = 10
@@ -88,6 +90,8 @@ class ScaleDown:
         self._window = min(self._window, IN_FLIGHT_MESSAGES_MAX)
         self._prefix = f"{options.internal_naming_prefix}sf."
         self._move: QueueMove | None = None
+        self._at: str | None = None
+        """The queue that is moved, also after the link was lost with it."""
         self._left: dict[str, str] = {}
         """Queues that stay here, and why."""
         self._branches_left = 0
@@ -166,6 +170,7 @@ class ScaleDown:
             before = self.progress.messages
             target = self.target
             assert target is not None
+            self._at = None
             try:
                 if not target.usable:
                     target = self.target = await self._connect(target.connector)
@@ -177,6 +182,10 @@ class ScaleDown:
                 if self._cut:
                     break
                 failures = 1 if self.progress.messages > before else failures + 1
+                if self._at is not None and failures >= QUEUE_ATTEMPTS:
+                    # The others are not to stay because of what cannot be sent or taken of this one.
+                    self._left[self._at] = str(error)
+                    failures = 0
                 if failures > RECONNECT_ATTEMPTS:
                     log.error("AMQ222181: scale-down ends before everything is moved: {error}", error=str(error))
                     break
@@ -238,9 +247,11 @@ class ScaleDown:
                 readers=", ".join(queue.log.readers),
             )
         move = self._move = QueueMove(self._server.messaging, queue, encode, target.session, self._window)
+        self._at = queue.name
         moved = self.progress.queues.get(queue.name, 0)
         try:
             await move.run()
+            self._at = None
         finally:
             self._move = None
             self.progress.queues[queue.name] = moved + move.moved

@@ -155,6 +155,19 @@ class MovingTests(SynchronousTestCase):
         self.assertTrue(arrived and waiting)
         self.assertEqual(arrived + waiting, [bytes([number]) * 1000 for number in range(20)])
 
+    def test_a_target_that_gives_no_credits_for_one_address_gets_the_others(self) -> None:
+        pair = Leaving(max_size_bytes=50_000, address_full_policy="FAIL")
+        pair.sender.create_queue("z")
+        bodies = [bytes([number]) * 30_000 for number in range(60)]
+        pair.publish(*bodies)
+        pair.publish(b"other", address="z")
+        pair.find()
+        pair.run(seconds=300)
+        arrived, waiting = pair.arrived(), pair.waiting()
+        self.assertTrue(arrived and waiting)
+        self.assertEqual(arrived + waiting, bodies)
+        self.assertEqual([each.queue("z").message_count for each in (pair.a, pair.b)], [0, 1])
+
 
 class InterruptedTests(SynchronousTestCase):
     @given(
@@ -162,12 +175,20 @@ class InterruptedTests(SynchronousTestCase):
         st.integers(2_000, 50_000),
         st.lists(st.sampled_from((10, 900, 110_000)), min_size=1, max_size=12),
         st.sampled_from((-1, 1, 3)),
+        st.booleans(),
     )
     @hypothesis_settings(max_examples=25, deadline=None)
-    def test_cut_anywhere_nothing_is_lost_or_doubled(self, cuts: list[int], piece: int, sizes: list[int], interval: int) -> None:
+    def test_cut_anywhere_nothing_is_lost_or_doubled(
+        self, cuts: list[int], piece: int, sizes: list[int], interval: int, read: bool
+    ) -> None:
         pair = Leaving(ScaleDownConfiguration(commit_interval=interval))
         bodies = [b"%03d" % number + bytes(size) for number, size in enumerate(sizes)]
         pair.publish(*bodies)
+        if read:
+            opened: list[object] = []
+            pair.a.messaging.readers.open(pair.a.queue("q"), "r", -1, lambda *told: opened.append(told), self.fail)
+            pair.stir()
+            self.assertEqual(len(opened), 1)
         self.assertEqual(pair.find(), HEIR)
         pair.link.cut_at = pair.link.carried + cuts[0] if cuts else None
         pair.runtime.cut_next = list(cuts[1:])
