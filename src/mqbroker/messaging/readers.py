@@ -18,7 +18,7 @@ from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.core import is_stored
 from mqbroker.messaging.places import KeptPlaces, Place
 from mqbroker.messaging.ranges import Range, measure
-from mqbroker.messaging.reading import Block, QueueLog
+from mqbroker.messaging.reading import Block, QueueLog, no_steps
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.scheduled import SCHEDULED_KEY, scheduled_time_of
 from mqclient.errors import IllegalStateError, InvalidQueueConfigurationError, MaxConsumerLimitExceededError, MQError
@@ -191,12 +191,11 @@ class Readers:
         epoch = reader.epoch
 
         def stable() -> None:
-            if known is not None:
-                opened()
-                return
-            self._core.steps.start(self._without_schedules(log), lambda result, failure: opened(failure))
+            # One after the other: who takes over a reader that is just being made finds it made.
+            steps = self._without_schedules(log) if known is None else no_steps()
+            self._core.steps.start(steps, lambda result, failure: opened(failure))
 
-        def opened(failure: Exception | None = None) -> None:
+        def opened(failure: Exception | None) -> None:
             if failure is not None:
                 raise failure
             if log.readers.get(name) is not reader:

@@ -76,7 +76,7 @@ class QueueLog:
                 raise failure
             function()
 
-        self._core.steps.start(_no_steps(), done)
+        self._core.steps.start(no_steps(), done)
 
     def close(self) -> None:
         """The queue is read no more."""
@@ -277,7 +277,7 @@ def _built(result: None, failure: Exception | None) -> None:
         raise failure
 
 
-def _no_steps() -> Steps[None]:
+def no_steps() -> Steps[None]:
     """Work that is done when its turn has come: behind all that was begun before."""
     yield from ()
 

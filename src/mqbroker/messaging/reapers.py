@@ -68,17 +68,17 @@ class ExpiryReaper(Periodic):
         """References that have an expiration; None where the scan may pause."""
         looked_at = 0
         for queue in list(self._core.queues.values()):
-            references = queue.references
             ahead = queue.pages is not None and not queue.consumer_count
-            if not queue.expires or queue.has_readers or not (references.expiring or ahead):
+            if not queue.expires or queue.has_readers or not (queue.references.expiring or ahead):
                 continue
             # A queue of a million messages that never expire is looked through once, not every time.
-            references.expiring = False
+            queue.references.expiring = False
             through = False
             cursor = Cursor(restarts=False)
             try:
-                while not queue.deleted:
-                    reference = references.search(cursor, lambda reference: True)
+                # The list is another one once somebody begins to read by id, or ends; with readers nobody else takes messages.
+                while not queue.deleted and not queue.has_readers:
+                    reference = queue.references.search(cursor, lambda reference: True)
                     if reference is None:
                         if queue.pages is not None and not queue.consumer_count and queue.pages.expire_ahead():
                             looked_at += REFERENCES_PER_STEP // 10
@@ -86,14 +86,14 @@ class ExpiryReaper(Periodic):
                         break
                     looked_at += 1
                     if reference.message.expiration:
-                        references.expiring = True
+                        queue.references.expiring = True
                         yield reference
                     if looked_at >= REFERENCES_PER_STEP:
                         looked_at = 0
                         yield None
-                through = True
+                through = not queue.has_readers
             finally:
-                references.expiring |= not through
+                queue.references.expiring |= not through
                 cursor.close()
 
     def _continue(self, candidates: Generator[Reference | None, None, None]) -> None:

@@ -146,7 +146,7 @@ class Sending:
             if queue.deleted:
                 queue.arriving -= 1
                 self._core.let_go(reference)
-            elif not queue.references.is_long or reference.scheduled:
+            elif not queue.references.is_long or reference.scheduled or reference.delivery_count:
                 queue.arriving -= 1
                 queue.add(reference)
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -45,6 +46,33 @@ class RangeTests(ReaderCase):
         following = self.client.reserve(found.until)
         self.assertEqual(self.client.bodies(found.until, following.until), [b"4"])
         self.assertEqual(following.oldest, following.until)
+
+    def test_who_takes_over_a_reader_that_is_just_being_made_finds_it_made(self) -> None:
+        """Of two that open it one after the other, over a queue that takes several turns to look through."""
+        for start in (-1, -2):
+            self.setUp()
+            self.publish(*(b"%d" % number for number in range(40)))
+            opened: list[Any] = []
+            with mock.patch("mqbroker.messaging.steps.SCANNED_MAX", 2), mock.patch("mqbroker.messaging.readers.SETTLED_TOGETHER", 1):
+                for _ in range(2):
+                    self.world.messaging.readers.open(self.world.queue("q"), "r", start, lambda *told: opened.append(told), self.fail)
+                for _ in range(200):
+                    self.world.clock.advance(0)
+            self.assertEqual([reader.epoch for reader, _, _ in opened], [1, 2])
+            (first, *_), (second, *_) = opened
+            self.assertEqual((second.settled, second.reserved), (first.settled, first.reserved))
+            self.assertEqual(second.settled > 0, start == -2)
+
+    def test_a_scan_for_expired_messages_that_has_begun_leaves_alone_what_a_reader_finds(self) -> None:
+        self.publish(*(b"%d" % number for number in range(20)), expiration=self.world.clock.wall_ms() + 1000)
+        self.world.clock.advance(2)
+        with mock.patch("mqbroker.messaging.reapers.REFERENCES_PER_STEP", 5):
+            self.world.messaging.expiry_reaper.scan()
+            left = self.world.queue("q").message_count
+            self.client.open()
+            for _ in range(20):
+                self.world.clock.advance(0)
+        self.assertEqual((left, self.world.queue("q").message_count), (15, 15))
 
     def test_nothing_new_is_an_empty_range(self) -> None:
         self.client.open()
