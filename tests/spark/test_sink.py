@@ -279,15 +279,17 @@ def mortal_cluster() -> Iterator[list[MqbrokerProcess]]:
                 each.stop()
 
 
+@pytest.mark.parametrize("mode", MODES)
 def test_a_batch_that_is_repeated_while_a_node_is_away(
-    session: SparkSession, mortal_cluster: list[MqbrokerProcess], tmp_path: Path
+    session: SparkSession, mortal_cluster: list[MqbrokerProcess], tmp_path: Path, mode: str
 ) -> None:
     """Its rows wait for the node that they went to at first; what comes later goes there, too."""
     staying, leaving = mortal_cluster
     files = Files(session, tmp_path)
     count = files.add(1)
-    queue = "sink.away"
-    urls = {"queue": queue, "reconnectTimeout": 1500}
+    queue = f"sink.away.{mode}"
+    urls = {"queue": queue, "reconnectTimeout": 1500, "exactlyOnce": mode}
+    sent = ROWS if mode == "duplicateIds" else 0
 
     def run(**options: object) -> None:
         start(files.stream(), staying.url, tmp_path / "checkpoint", "mqbroker-failing", **urls, **options).awaitTermination()
@@ -295,12 +297,12 @@ def test_a_batch_that_is_repeated_while_a_node_is_away(
     failing = {"failAt": "driver", "failFolder": tmp_path}
     with pytest.raises(Exception, match="PlannedFailure: before the commit"):
         run(**failing)
-    assert [message_count(each.url, queue) for each in mortal_cluster] == [ROWS, ROWS]
+    assert [message_count(each.url, queue) for each in mortal_cluster] == [sent, sent]
     leaving.stop()
     wait_for_members(staying.url, 1)
     with pytest.raises(Exception, match="which is away"):
         run(**failing)
-    assert message_count(staying.url, queue) == ROWS
+    assert message_count(staying.url, queue) == sent
     leaving.start()
     wait_for_members(staying.url, 2)
     count = files.add(1)

@@ -163,6 +163,17 @@ class AgreeTests(PlansTestCase):
         nodes["a"].step = lambda: nodes["b"].propose("q", "b", 0)
         self.assertEqual(self.agreed(nodes, "ab"), "b")
 
+    def test_one_that_is_faster_and_sees_less(self) -> None:
+        """Who comes second at the first node proposes nothing at those behind it: the two would contradict each other for ever."""
+        nodes = self.nodes()
+
+        def faster() -> None:
+            nodes["a"].proposed = nodes["a"].proposed or ("a", "b")
+
+        nodes["a"].step = faster
+        self.assertEqual(self.agreed(nodes, "abc"), "ab")
+        self.assertIsNone(nodes["c"].proposed)
+
     def test_texts(self) -> None:
         self.assertEqual(decode_plan(encode_plan(["x", "y"])), ("x", "y"))
         for text in ("", "[]", "{}", '{"version":2,"nodes":["a"]}', '{"version":1,"nodes":[]}'):

@@ -156,13 +156,19 @@ def agree(
         for node_id in plan:
             if node_id not in records:
                 raise node_is_away(query, node_id, away.get(node_id) or "it is not in the cluster")
-        for node_id in plan:
-            records[node_id].propose(query, plan, now)
-        if all((record := records[node_id].look(query)) is not None and record.nodes == plan for node_id in plan):
+        # In the order of the ids: who comes second at one node asks for nothing at those behind it, and gives way in the next round.
+        if all(_proposed(records[node_id], query, plan, now) for node_id in plan):
             for node_id in plan:
                 records[node_id].confirm(query, plan, now)
             return plan
     raise MqsparkError(f"others choose the nodes of query {query} at the same time: does it run twice?")
+
+
+def _proposed(records: PlanRecords, query: str, plan: tuple[str, ...], now: int) -> bool:
+    """Has the node this plan now, and no other?"""
+    records.propose(query, plan, now)
+    record = records.look(query)
+    return record is not None and record.nodes == plan
 
 
 def _reached(

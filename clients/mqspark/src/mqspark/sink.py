@@ -112,7 +112,7 @@ class _Writer:
             _warn_of_overflow(written)
 
     def _finish(self, written: Sequence[Written]) -> None:
-        batch, planned = written[0].batch, written[0].nodes
+        batch, planned = written[0].batch, _planned(written)
         with ExitStack() as stack:
             mine = [each.branch for each in written if each.branch is not None]
             needed = {planned[0].node_id, *(branch.node_id for branch in mine)}
@@ -126,7 +126,7 @@ class _Writer:
         written = [message for message in messages if isinstance(message, Written)]
         mine = [message.branch for message in written if message.branch is not None]
         if mine:
-            planned = written[0].nodes
+            planned = _planned(written)
             used = {planned[0].node_id, *(branch.node_id for branch in mine)}
             self._undo(written[0].batch, mine, [node for node in planned if node.node_id in used], planned[0].node_id)
 
@@ -161,19 +161,19 @@ class _Writer:
         if first is None:
             return Written(batch, plan.nodes, None, {}, {}, None)
         with ExitStack() as stack:
-            node, broker = self._node_of(stack, batch, partition)
+            node, broker, members = self._node_of(stack, batch, partition)
             task = _Task(self._options, broker, plan.target)
             if self._options.exactly_once == TRANSACTIONS:
-                xid = new_xid(batch, plan.home, partition, context.attemptNumber(), os.urandom(8))
+                xid = new_xid(batch, members[0].node_id, partition, context.attemptNumber(), os.urandom(8))
                 task.begin(xid)
             task.send(first)
             for encoded in slices:
                 task.send(encoded)
             branch = task.end(node.node_id)
-            return Written(batch, plan.nodes, node.node_id, task.budget.sent, task.budget.sizes, branch)
+            return Written(batch, members, node.node_id, task.budget.sent, task.budget.sizes, branch)
 
-    def _node_of(self, stack: ExitStack, batch: Batch, partition: int) -> tuple[Node, Broker]:
-        """To whom the task sends."""
+    def _node_of(self, stack: ExitStack, batch: Batch, partition: int) -> tuple[Node, Broker, tuple[Node, ...]]:
+        """To whom the task sends, and all to whom the tasks of the batch send, the home first."""
         options, plan = self._options, self._plan
         assert plan is not None
         known = {node.node_id: node for node in plan.nodes}
@@ -183,8 +183,8 @@ class _Writer:
 
         node = plan.nodes[partition % len(plan.nodes)]
         broker = reach(node.node_id)
-        if batch.job or options.exactly_once != DUPLICATE_IDS or options.nodes or node.alone:
-            return node, broker
+        if batch.job or options.exactly_once == "none" or options.nodes or node.alone:
+            return node, broker, plan.nodes
         record = NodePlans(broker).look(batch.query)
         if record is not None and record.confirmed:
             agreed = record.nodes
@@ -197,11 +197,12 @@ class _Writer:
                 _now(),
             )
         chosen = agreed[partition % len(agreed)]
-        if chosen == node.node_id:
-            return node, broker
-        if chosen not in known:
-            raise node_is_away(batch.query, chosen)
-        return known[chosen], reach(chosen)
+        # The first one keeps the decisions of the query.
+        for needed in (chosen, agreed[0]) if options.exactly_once == TRANSACTIONS else (chosen,):
+            if needed not in known:
+                raise node_is_away(batch.query, needed)
+        members = tuple(known[node_id] for node_id in agreed if node_id in known)
+        return known[chosen], broker if chosen == node.node_id else reach(chosen), members
 
     def _slices(self, batches: Iterator[Any], plan: Plan, prefix: str) -> Iterator[EncodedRows]:
         """The rows of the task, encoded, some at a time."""
@@ -312,6 +313,11 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._abort(messages)
+
+
+def _planned(written: Sequence[Written]) -> tuple[Node, ...]:
+    """What the tasks with rows went by."""
+    return next((each.nodes for each in written if each.node_id is not None), written[0].nodes)
 
 
 def _chosen(wanted: Sequence[str], members: Sequence[Node]) -> list[Node]:
