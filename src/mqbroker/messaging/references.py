@@ -286,6 +286,13 @@ class ReferenceList:
         priority = reference.priority
         level = self._levels[priority]
         order = reference.order
+        if level.later and _order_of(level.later[-1]) < order:
+            if reference.message.expiration:
+                self.expiring = True
+            reference.listed = True
+            self.count += 1
+            level.later.append(reference)
+            return
         while level.later and level.tail is not None and level.tail.order < order:
             self._make_more(level, priority)
         successor = level.put_back or level.head
@@ -309,7 +316,10 @@ class ReferenceList:
         level = self._levels[priority]
         if reference.preceding is None and level.head is not reference:
             assert level.later
-            level.later.remove(reference)
+            if level.later[-1] is reference:
+                level.later.pop()
+            else:
+                level.later.remove(reference)
             reference.listed = False
             self.count -= 1
             return
@@ -415,3 +425,7 @@ class ReferenceList:
         level.generation += 1
         self._mask |= 1 << priority
         self.count += 1
+
+
+def _order_of(waiting: Message | Reference) -> int:
+    return waiting.order if isinstance(waiting, Reference) else waiting.message_id

@@ -233,7 +233,11 @@ class Settlement:
     def move(self, reference: Reference, address: str, queue_name: str | None) -> None:
         """Take a waiting or scheduled reference to another address, or to one queue there (management)."""
         reference.queue.take(reference)
-        if not self._transfer(reference, address, queue_name, None, must_arrive=True):
+        if self._transfer(reference, address, queue_name, None, must_arrive=True):
+            return
+        if reference.scheduled:
+            reference.queue.put_back_later(reference, reference.scheduled)
+        else:
             reference.queue.put_back(reference)
 
     def _move_away(self, reference: Reference, target: str | None, auto_create: bool, kind: str, expired_at: int | None) -> None:

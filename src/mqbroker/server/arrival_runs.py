@@ -168,7 +168,7 @@ class ArrivalRuns:
         self._core = session.server.messaging.core
         self._begin = _TYPE_CHANNEL.pack(SessionSend.TYPE, session.channel)
         self._trailer = send_trailer_size(session.version)
-        self._enabled = session.version >= VERSION_CORRELATION and session.auto_commit_sends
+        self._enabled = session.version >= VERSION_CORRELATION
         self._shape: _Shape | None = None
         self._targets: dict[tuple[bytes, bytes, int | None], _Target] = {}
 
@@ -181,7 +181,7 @@ class ArrivalRuns:
 
         What :meth:`forget` forgets must be of the routing table and the security settings of now.
         """
-        if not self._enabled or frames[index].find(_BRIDGE_DUPLICATE_ID) < 0:
+        if not self._enabled or not self._session.auto_commit_sends or frames[index].find(_BRIDGE_DUPLICATE_ID) < 0:
             return index
         session, begin, trailer, channel = self._session, self._begin, self._trailer, self._session.channel
         next_id, pack_answer, answer_length = self._core.store.next_id, _ANSWER.pack, _ANSWER.size - 4

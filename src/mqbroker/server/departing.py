@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mqbroker.server.limits import REQUESTS_SECONDS
@@ -17,7 +18,10 @@ DELETED_TOGETHER = 50
 
 
 class DepartingQueues:
-    """Deletes them, the first ones at once.  Until then they are there for everybody but who wants to create one of their name."""
+    """Deletes them, the first ones at once.
+
+    Until then they get nothing, and are there for everybody but who wants to create one of their name.
+    """
 
     __slots__ = ("_clock", "_messaging", "_queues")
 
@@ -32,9 +36,19 @@ class DepartingQueues:
     def add(self, queues: Iterable[Queue]) -> None:
         """Their connection has ended."""
         waiting = bool(self._queues)
-        self._queues.update((queue.name, queue) for queue in queues if not queue.deleted)
-        if self._queues and not waiting:
-            self._delete_some()
+        for queue in queues:
+            if not queue.deleted:
+                # Others of its address get what would be lost with it.
+                queue.definition = replace(queue.definition, enabled=False)
+                self._queues[queue.name] = queue
+        if self._queues:
+            self._messaging.core.routing.changed()
+            if not waiting:
+                self._delete_some()
+
+    def others(self) -> list[Queue]:
+        """The queues of the broker that are not among them."""
+        return [queue for queue in self._messaging.core.queues.values() if self._queues.get(queue.name) is not queue]
 
     def make_room(self, name: str) -> None:
         """Somebody creates a queue of this name, such as a client that has come back: the old one goes first."""

@@ -76,7 +76,7 @@ class Server:
         self.partial_frames = PartialFrames(store)
         self.departing = DepartingQueues(messaging, clock)
         self.sessions = Sessions(self)
-        self.limits = ResourceLimits(configuration.resource_limits, messaging.core.queues.values)
+        self.limits = ResourceLimits(configuration.resource_limits, self.departing.others)
         self.notifications = Notifications(self)
         self.reasons = ReasonLog(clock)
         self.gauges = Gauges()

@@ -27,6 +27,7 @@ from mqclient.wire.message import (
     CoreMessage,
     encode_message,
 )
+from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import BYTE, BYTES, DOUBLE, LONG, STRING, TypedValue
 from tests.unit.server.support import PERMISSIONS, Session, World
 from tests.unit.storage.support import Rig
@@ -171,6 +172,19 @@ def outcome(world: World, session: Session) -> dict[str, Any]:
 
 
 class ArrivalRunTests(SynchronousTestCase):
+    def test_in_a_branch_of_a_session_that_commits_by_itself(self) -> None:
+        """Nothing of it is there after the rollback."""
+        world, _ = make(1000)
+        session = world.peer().session(channel=CHANNEL, name="manager", username="admin", password="secret", xa=True)
+        branch = Xid(7, b"b", b"g")
+        session.call(wire.XaStart(branch))
+        session.peer.feed(b"".join(send_frame(world, number, "usual", 0, number, True, False) for number in range(4)))
+        for packet in (wire.XaEnd(branch), wire.XaRollback(branch)):
+            self.assertEqual(session.call(packet), wire.XaResponse(False, 0))
+        world.store.sync()
+        world.clock.advance(0)
+        self.assertEqual((world.queue("q").message_count, world.queue("q").arriving), (0, 0))
+
     @settings(max_examples=100, deadline=None)
     @given(
         st.lists(arrivals, min_size=1, max_size=7),

@@ -246,6 +246,16 @@ class QueueControlTests(ManagementCase):
         self.assertEqual((self.left(), queue.scheduled.count), ([b"later", b"now"], 0))
         self.assertEqual(self.call("queue.q", "peekFirstScheduledMessageAsJSON"), "null")
 
+    def test_a_scheduled_message_that_cannot_be_moved_waits_on(self) -> None:
+        self.session.create_queue("picky", filter_string="n = 9")
+        self.session.publish(b"later", properties={KEY_SCHEDULED_DELIVERY: (LONG, self.world.clock.wall_ms() + 60_000)})
+        queue = self.world.queue("q")
+        (waiting,) = queue.scheduled
+        target = {"_AMQ_ResourceName": "queue.q", "_AMQ_OperationName": "moveMessage"}
+        self.request(target, encode_text(json.dumps([waiting.message.message_id, "picky"])))
+        self.reply()
+        self.assertEqual((self.left(), queue.scheduled.count, self.world.queue("picky").message_count), ([], 1, 0))
+
     def test_scheduled_messages_that_a_filter_matches(self) -> None:
         for number in range(3):
             properties = {KEY_SCHEDULED_DELIVERY: (LONG, self.world.clock.wall_ms() + 60_000), "n": (INT, number)}

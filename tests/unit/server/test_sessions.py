@@ -553,6 +553,21 @@ class QueueLifeTests(SynchronousTestCase):
         other.peer.lose()
         self.assertFalse(self.exists("t6"))
 
+    @mock.patch("mqbroker.server.departing.DELETED_TOGETHER", 1)
+    def test_departing_queues_get_nothing_more(self) -> None:
+        """It would be lost with them, although another queue of the address could take it."""
+        other = self.world.session()
+        other.create_queue("stays", "shared")
+        for number in range(4):
+            self.session.ok(wire.CreateQueueV2("shared", f"t{number}", durable=False, temporary=True, routing_type=1))
+        self.session.peer.lose()
+        self.assertGreater(len(self.world.server.departing), 0)
+        for _ in range(6):
+            other.publish(b"x", "shared")
+        self.assertEqual(self.world.queue("stays").message_count, 6)
+        departing = {name for name in self.world.messaging.core.queues if name.startswith("t")}
+        self.assertEqual({queue.name for queue in self.world.server.departing.others()} & departing, set())
+
     def test_a_shared_queue_lives_as_long_as_it_has_consumers(self) -> None:
         request = wire.CreateSharedQueueV2("news", "shared", None, False, routing_type=0)
         self.session.ok(request)
