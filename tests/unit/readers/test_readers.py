@@ -55,7 +55,9 @@ class RangeTests(ReaderCase):
             opened: list[Any] = []
             with mock.patch("mqbroker.messaging.steps.SCANNED_MAX", 2), mock.patch("mqbroker.messaging.readers.SETTLED_TOGETHER", 1):
                 for _ in range(2):
-                    self.world.messaging.readers.open(self.world.queue("q"), "r", start, lambda *told: opened.append(told), self.fail)
+                    self.world.messaging.readers.open(
+                        self.world.queue("q"), "r", start, lambda *told, opened=opened: opened.append(told), self.fail
+                    )
                 for _ in range(200):
                     self.world.clock.advance(0)
             self.assertEqual([reader.epoch for reader, _, _ in opened], [1, 2])
