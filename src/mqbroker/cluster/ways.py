@@ -65,7 +65,7 @@ class Ways:
         later = len(self._leaving)
         for binding in bindings:
             # What has another way takes it at once.
-            if len(now) < REMOVED_PER_TURN or len(self._known[binding.cluster_name]) > 1:
+            if len(now) < REMOVED_PER_TURN or any(not other.withdrawn for other in self.others(binding)):
                 now.append(binding)
             else:
                 binding.withdraw()

@@ -143,6 +143,18 @@ class ManyTests(TestCase):
         self.assertEqual({each.remote_id for each in self.network.bound.values()}, set(range(100, 135)))
         self.assertEqual(self.network.bound, again.bindings)
 
+    def test_a_member_that_leaves_again_before_all_have_gone(self) -> None:
+        self.flow.end()
+        again = connect(self.network.flow())
+        for number in range(35):
+            again.handle(binding(queue=f"q{number}", remote_id=100 + number))
+        again.end()
+        self.assertTrue(all(each.withdrawn for each in self.network.bound.values()))
+        # None was bound again for the time until it is removed.
+        self.assertEqual({each.remote_id for each in self.network.bound.values()}, set(range(110, 135)))
+        self.left()
+        self.assertEqual(self.network.bound, {})
+
     def test_another_way_is_taken_at_once(self) -> None:
         other = connect(self.network.flow(OTHER))
         other.handle(binding(queue="q30", distance=1, remote_id=50))
