@@ -59,9 +59,11 @@ class DepartingQueues:
     def _delete_some(self) -> None:
         until = self._clock.monotonic() + REQUESTS_SECONDS
         left = DELETED_TOGETHER
-        while self._queues:
-            if not left or self._clock.monotonic() > until:
+        try:
+            while self._queues and left and self._clock.monotonic() <= until:
+                left -= 1
+                self.make_room(next(iter(self._queues)))
+        finally:
+            # One that cannot be deleted does not keep the others.
+            if self._queues:
                 self._clock.call_later(0, self._messaging.core.turn.run, self._delete_some)
-                return
-            left -= 1
-            self.make_room(next(iter(self._queues)))

@@ -553,6 +553,18 @@ class QueueLifeTests(SynchronousTestCase):
         other.peer.lose()
         self.assertFalse(self.exists("t6"))
 
+    @mock.patch("mqbroker.server.departing.DELETED_TOGETHER", 2)
+    def test_one_that_cannot_be_deleted_does_not_keep_the_others(self) -> None:
+        for number in range(5):
+            self.session.ok(wire.CreateQueueV2(f"t{number}", f"t{number}", durable=False, temporary=True))
+        self.session.peer.lose()
+        delete = self.world.messaging.administration.delete_queue
+        with mock.patch.object(self.world.messaging.administration, "delete_queue", side_effect=[OSError("a fault"), delete]):
+            self.assertRaisesRegex(OSError, "a fault", self.world.clock.advance, 0)
+        for _ in range(5):
+            self.world.clock.advance(0)
+        self.assertEqual([number for number in range(5) if self.exists(f"t{number}")], [2])
+
     @mock.patch("mqbroker.server.departing.DELETED_TOGETHER", 1)
     def test_departing_queues_get_nothing_more(self) -> None:
         """It would be lost with them, although another queue of the address could take it."""
