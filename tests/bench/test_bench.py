@@ -276,13 +276,15 @@ def test_the_table_of_spark() -> None:
         return Run("mqbroker", name, 0, {"messages": 1000, "per_second": rate, **more})
 
     text = rendered(
-        measured("spark-source-all-100-2", 70_000, broker_mib=80, worker_mib=120, jvm_mib=600),
+        measured("spark-source-all-100-2", 70_000, broker_us=3, worker_us=5, jvm_us=2, broker_mib=80, worker_mib=120, jvm_mib=600),
         measured("spark-source-two-100-2", 70_000),
         measured("spark-sink-transactions-1024-1", 9_000),
         measured("spark-client-send-100", 5_000),
         Run("mqbroker", "spark-rate-100-1", 0, error="it broke"),
     )
-    assert "| 1,000 | 70,000 | ≥ 60,000 reached | 80 | 120 | 600 |" in line_of(text, "source, all columns, 100 B", "local[2]")
+    assert "| 1,000 | 70,000 | ≥ 60,000 reached | 3.0 | 5.0 | 2.0 | 80 | 120 | 600 |" in line_of(
+        text, "source, all columns, 100 B", "local[2]"
+    )
     assert "≥ 150,000 **not reached**" in line_of(text, "source, body and id only, 100 B", "local[2]")
     assert "| local[1] | 1,000 | 9,000 |  |" in line_of(text, "sink, transactions, durable 1 KiB")
     assert "5,000" in line_of(text, "our client in Python sends, durable 100 B")
