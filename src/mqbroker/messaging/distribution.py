@@ -74,11 +74,13 @@ class Distribution:
         address: Address | None,
         others: list[Send],
         may: May = everything,
+        refusable: bool = True,
     ) -> list[Reference]:
         """The references of ``message`` for what routing has chosen; copies and their references are added to ``others``.
 
         A message that stays here and goes to other brokers, too, is two: consumers here do not see where the other one goes.
-        Raises what a divert's transformer or a full address raises; nothing is left behind then.
+        Raises what a divert's transformer or a full address raises; nothing is left behind then.  One that is not ``refusable`` has nobody
+        who could be told: it goes to full addresses, too, and past a transformer that fails.
         """
         if len(bindings) == 1:
             binding = bindings[0]
@@ -93,7 +95,7 @@ class Distribution:
         diverts = [binding for binding in bindings if not isinstance(binding, (Queue, RemoteBinding))]
         if diverts:
             # Before anything is held: they may fail.
-            self._divert(message, diverts, others, may)
+            self._divert(message, diverts, others, may, refusable)
         if remotes:
             forwarded = message.duplicate(self._core.store.next_id()) if queues else message
             store_and_forward = forward(forwarded, remotes)
@@ -108,7 +110,7 @@ class Distribution:
         core = self._core
         others: list[Send] = []
         bindings = core.routing.select(core.routing.route(address_name, None, queue_name), copy)
-        references = self.distribute(copy, bindings, core.addresses.get(address_name), others)
+        references = self.distribute(copy, bindings, core.addresses.get(address_name), others, refusable=False)
         if references:
             others.insert(0, (copy, references))
         elif copy.large is not None:
@@ -124,7 +126,7 @@ class Distribution:
 
     # --- diverts
 
-    def _divert(self, message: Message, diverts: Sequence[Divert], others: list[Send], may: May) -> None:
+    def _divert(self, message: Message, diverts: Sequence[Divert], others: list[Send], may: May, refusable: bool) -> None:
         """Make the copies that ``diverts`` want, and those that further diverts want of these; none meets a divert twice."""
         made: list[Send] = []
         copies: list[Message] = []
@@ -142,9 +144,9 @@ class Distribution:
                         )
                         pending.clear()
                         break
-                    copy = divert.copy(source, self._core.store.next_id(), target)
+                    copy = self._copy(divert, source, target, refusable)
                     copies.append(copy)
-                    further = self._place(copy, made, may, divert)
+                    further = self._place(copy, made, may, divert, refusable)
                     pending.extend((copy, each, passed | {each.name}) for each in further if each.name not in passed)
         except Exception as error:
             _release_unused(copies)
@@ -155,7 +157,17 @@ class Distribution:
         _release_unused(copies)
         others.extend(made)
 
-    def _place(self, copy: Message, made: list[Send], may: May, divert: Divert) -> list[Divert]:
+    def _copy(self, divert: Divert, source: Message, target: str, refusable: bool) -> Message:
+        message_id = self._core.store.next_id()
+        try:
+            return divert.copy(source, message_id, target)
+        except Exception as error:
+            if refusable:
+                raise
+            self._core.report("AMQ222056", f"divert {divert.name}: a copy goes to {target} as it is, its transformer has failed: {error!r}")
+            return divert.copy(source, message_id, target, transformed=False)
+
+    def _place(self, copy: Message, made: list[Send], may: May, divert: Divert, refusable: bool) -> list[Divert]:
         """Route the copy of a divert.  Returns the diverts that it meets."""
         core = self._core
         name, _, queue_part = copy.address.partition("::")
@@ -171,7 +183,7 @@ class Distribution:
         expiration = expiration_at_routing(copy.expiration, settings, core.clock.wall_ms())
         if expiration != copy.expiration:
             copy.set_expiration(expiration)
-        if address is not None and address.memory.full and not self._may_store(address):
+        if address is not None and address.memory.full and not self._may_store(address, refusable):
             return []
         bindings = core.routing.select(core.routing.route(name, routing_type, queue_name), copy)
         diverts = [binding for binding in bindings if not isinstance(binding, (Queue, RemoteBinding))]
@@ -187,9 +199,10 @@ class Distribution:
                 address.unrouted_messages += 1
         return diverts
 
-    def _may_store(self, address: Address) -> bool:
+    @staticmethod
+    def _may_store(address: Address, refusable: bool) -> bool:
         policy = address.memory.policy
-        if policy == "FAIL":
+        if policy == "FAIL" and refusable:
             raise AddressFullError(f'AMQ229102: Address "{address.name}" is full')
         return policy != "DROP"
 

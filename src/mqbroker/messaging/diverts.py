@@ -77,7 +77,7 @@ class Divert:
     def matches(self, message: Message) -> bool:
         return self.filter is None or self.filter.matches(message)
 
-    def copy(self, message: Message, message_id: int, address: str) -> Message:
+    def copy(self, message: Message, message_id: int, address: str, *, transformed: bool = True) -> Message:
         """``message`` as it goes to ``address``.  Raises MalformedPacketError, and what the transformer raises."""
         content = message.decoded()
         content.message_id = message_id
@@ -93,7 +93,7 @@ class Divert:
             if kind in _ROUTING_TYPES:
                 properties[keys.KEY_ROUTING_TYPE] = (BYTE, _ROUTING_TYPES[kind])
         content.address = address
-        if self._transform is not None:
+        if self._transform is not None and transformed:
             content = self._transform(content)
             content.message_id = message_id
         return Copy(content, message.large).message()

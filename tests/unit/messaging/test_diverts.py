@@ -19,6 +19,7 @@ from mqclient.errors import AddressFullError, DivertDoesNotExistError, IllegalSt
 from mqclient.wire.message import CoreMessage, encode_headers
 from mqclient.wire.properties import BYTE, LONG, STRING
 from tests.unit.messaging.cluster_support import Link, Node, texts
+from tests.unit.messaging.support import Collector
 
 
 def shout(message: CoreMessage, properties: Mapping[str, str]) -> CoreMessage:
@@ -239,6 +240,61 @@ class TransformerTests(DivertCase):
         ):
             with self.assertRaisesRegex(DivertError, f"divert d.*{reason}"):
                 self.divert(transformer=TransformerConfiguration(path))
+
+
+class BrokersOwnCopiesTests(DivertCase):
+    """Dead letters and expired messages have no sender who could be refused: a divert behind their address does not keep them."""
+
+    settings = {
+        "q": {"max_delivery_attempts": 1, "dead_letter_address": "DLQ", "expiry_address": "DLQ"},
+        "t": {"max_size_bytes": 1000, "address_full_policy": "FAIL"},
+    }
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.letters = self.node.queue("DLQ")
+
+    def fill(self) -> None:
+        self.node.send(b"x" * 1000, "t")
+
+    def reject(self, *bodies: bytes) -> None:
+        consumer = Collector(self.node, self.source)
+        for body in bodies:
+            self.node.send(body)
+        consumer.ready = False
+        self.node.messaging.settlement.redeliver(consumer.references)
+        self.node.turn()
+        consumer.leave()
+
+    def test_a_full_forwarding_address_takes_dead_letters(self) -> None:
+        self.divert("d", "t", address="DLQ")
+        self.fill()
+        self.reject(b"1", b"2")
+        self.assertEqual((texts(self.letters), texts(self.target)[1:]), ([b"1", b"2"], [b"1", b"2"]))
+        self.assertEqual((self.source.delivering, self.node.core.addresses["q"].memory.size), (0, 0))
+
+    def test_a_full_forwarding_address_takes_expired_messages(self) -> None:
+        self.divert("d", "t", address="DLQ", exclusive=True)
+        self.fill()
+        self.node.send(b"1", expiration=self.node.clock.wall_ms() + 10)
+        self.node.messaging.start()
+        self.node.clock.advance(60)
+        self.assertEqual(texts(self.target)[1:], [b"1"])
+        self.assertEqual((self.source.message_count, self.node.core.addresses["q"].memory.size), (0, 0))
+
+    def test_what_a_transformer_cannot_change_goes_on_as_it_is(self) -> None:
+        self.divert("d", "u", address="DLQ", exclusive=True, transformer=TransformerConfiguration(f"{HERE}:fail", {}))
+        other = self.node.queue("u")
+        self.reject(b"1", b"2")
+        self.assertEqual((texts(other), self.source.delivering, self.source.message_count), ([b"1", b"2"], 0, 0))
+        self.assertTrue(any("nothing found" in text for _, text in self.node.reports))
+
+    def test_one_that_is_moved_may_go_there_too(self) -> None:
+        self.divert("d", "t", address="DLQ")
+        self.fill()
+        self.node.send(b"1")
+        self.node.messaging.settlement.move(next(iter(self.source.references)), "DLQ", None)
+        self.assertEqual((texts(self.letters), self.source.message_count, self.source.delivering), ([b"1"], 0, 0))
 
 
 class ManagedTests(DivertCase):
