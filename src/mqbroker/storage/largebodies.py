@@ -1,7 +1,7 @@
 """Bodies of large messages: one file each, written in pieces as they come in.
 
 Chunks go to the disk writer; what waits there is bounded, and beyond that bound a chunk is written at once, which slows the loop
-down to the speed of the disk.  A body is synced before the first record that names it is written.  Its file goes when no message holds
+down to the speed of the disk.  A file is open only while it is written to: clients may begin any number of bodies.  A body is synced before the first record that names it is written.  Its file goes when no message holds
 the body and no stored record names it, and not before the record that says so is durable.  A file that nobody names after a restart
 is removed.
 """
@@ -16,7 +16,7 @@ from functools import partial
 from twisted.logger import Logger
 
 from mqbroker.storage.diskwriter import DiskWriter, Step
-from mqbroker.storage.filesystem import File, FileSystem, WriteObserver, join
+from mqbroker.storage.filesystem import FileSystem, WriteObserver, join
 from mqclient.storageformat.files import BODY_SUFFIX
 
 IN_FLIGHT_MAX = 8 * 1024 * 1024
@@ -31,7 +31,6 @@ class FileLargeBody:
         "body_id",
         "durable",
         "error",
-        "file",
         "finished",
         "holders",
         "path",
@@ -55,7 +54,6 @@ class FileLargeBody:
         """A stored message names it, or did."""
         self.finished = durable
         self.removed = False
-        self.file: File | None = None
         self.error: OSError | None = None
         self.pending: deque[tuple[int, bytes]] = deque()
         """Chunks not written yet, with their offsets, in order."""
@@ -68,9 +66,7 @@ class FileLargeBody:
         self._owner.write(self, offset, chunk)
 
     def complete(self) -> None:
-        if not self.finished:
-            self.finished = True
-            self._owner.finish(self)
+        self.finished = True
 
     def read(self, offset: int, size: int) -> bytes:
         wanted = min(size, self.size - offset)
@@ -120,11 +116,9 @@ class LargeBodies:
         self._sync = sync
         self._after_sync = after_sync
         self._on_failure = on_failure
-        self._gathered: list[Step] = []
-        self._chunks: list[tuple[FileLargeBody, int]] = []
-        """Body and size of each chunk in ``_gathered``."""
+        self._gathered: dict[FileLargeBody, list[tuple[int, bytes]]] = {}
+        """Chunks with their offsets that the disk writer has not been given yet."""
         self._running = 0
-        self._open_files: set[File] = set()
         self.in_flight = 0
         self.closed = False
         self.observer: WriteObserver | None = None
@@ -155,35 +149,26 @@ class LargeBodies:
             return
         if self.observer is not None:
             self.observer.written(body.path, offset, chunk)
-        try:
-            file = body.file
-            if file is None:
-                file = body.file = self._file_system.open(body.path)
-                self._open_files.add(file)
-            if self.in_flight + len(chunk) > IN_FLIGHT_MAX:
-                file.write(offset, chunk)
-                return
-        except OSError as error:
-            body.error = error
-            self._on_failure(error)
+        if self.in_flight + len(chunk) > IN_FLIGHT_MAX:
+            try:
+                self._write(body, [(offset, chunk)])
+            except OSError as error:
+                self._on_failure(error)
             return
-        body.pending.append((offset, chunk))
+        piece = offset, chunk
+        body.pending.append(piece)
         self.in_flight += len(chunk)
-        self._chunks.append((body, len(chunk)))
-        self._gathered.append(partial(_write, body, file, offset, chunk))
+        self._gathered.setdefault(body, []).append(piece)
         if not self._running:
             self.flush()
 
-    def finish(self, body: FileLargeBody) -> None:
-        """No more chunks: the file is closed after the last one."""
-        file, body.file = body.file, None
-        if file is not None and not self.closed:
-            self._gathered.append(partial(self._close_file, file))
-            if not self._running:
-                self.flush()
-
     def read(self, body: FileLargeBody, offset: int, size: int) -> bytes:
-        data = self._file_system.read(body.path, offset, size)
+        try:
+            data = self._file_system.read(body.path, offset, size)
+        except FileNotFoundError:
+            if not body.pending:
+                raise
+            data = b""  # the disk writer has not come to it yet
         if not body.pending:
             if len(data) < size:
                 raise OSError(errno.EIO, f"the body of a large message ends {size - len(data)} bytes too early", body.path)
@@ -209,10 +194,9 @@ class LargeBodies:
     def flush(self) -> None:
         """Hand over what has gathered."""
         if self._gathered:
-            steps, self._gathered = self._gathered, []
-            chunks, self._chunks = self._chunks, []
+            gathered, self._gathered = self._gathered, {}
             self._running += 1
-            self._writer.submit(steps, partial(self._written, chunks))
+            self._writer.submit([partial(self._write, body, pieces) for body, pieces in gathered.items()], partial(self._written, gathered))
 
     def unused(self, body: FileLargeBody) -> None:
         """The last one let go; a stored record may still name it, or be about to vanish."""
@@ -224,19 +208,9 @@ class LargeBodies:
             self._remove(body)
 
     def close(self) -> None:
-        """Nothing is written from now on; :meth:`close_files` follows."""
+        """Nothing is written from now on."""
         self.closed = True
-        self._gathered = []
-        self._chunks = []
-
-    def close_files(self) -> None:
-        """Close the files of bodies that are still incomplete; a step of the disk writer."""
-        for file in list(self._open_files):
-            self._close_file(file)
-
-    def _close_file(self, file: File) -> None:
-        self._open_files.discard(file)
-        file.close()
+        self._gathered = {}
 
     def _remove(self, body: FileLargeBody) -> None:
         if body.holders > 0 or body.records > 0 or body.removed or self.closed:
@@ -245,7 +219,6 @@ class LargeBodies:
         body.finished = True
         if not body.size:
             return
-        self.finish(body)
         self.flush()
         if self.observer is not None:
             self.observer.removed(body.path)
@@ -255,11 +228,25 @@ class LargeBodies:
         if error is not None:
             self._log.warn("cannot remove the file of a large message that is gone: {path}: {error}", path=path, error=error)
 
-    def _written(self, chunks: list[tuple[FileLargeBody, int]], error: Exception | None) -> None:
+    def _write(self, body: FileLargeBody, pieces: list[tuple[int, bytes]]) -> None:
+        """Mostly a step of the disk writer."""
+        try:
+            file = self._file_system.open(body.path)
+            try:
+                for offset, chunk in pieces:
+                    file.write(offset, chunk)
+            finally:
+                file.close()
+        except OSError as error:
+            body.error = error
+            raise
+
+    def _written(self, gathered: dict[FileLargeBody, list[tuple[int, bytes]]], error: Exception | None) -> None:
         self._running -= 1
-        for body, size in chunks:
-            body.pending.popleft()
-            self.in_flight -= size
+        for body, pieces in gathered.items():
+            for _, chunk in pieces:
+                body.pending.popleft()
+                self.in_flight -= len(chunk)
         if error is not None:
             self._on_failure(error)
         elif not self._running and not self.closed:
@@ -274,11 +261,3 @@ class LargeBodies:
             file.sync()
         finally:
             file.close()
-
-
-def _write(body: FileLargeBody, file: File, offset: int, chunk: bytes) -> None:
-    try:
-        file.write(offset, chunk)
-    except OSError as error:
-        body.error = error
-        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import (
@@ -167,15 +168,16 @@ class MemoryStore(Tickets):
 
     def stop(self, done: Callable[[], object]) -> None:
         """Let go of everything, then call ``done``."""
-        self.abort()
-        done()
+        self.close()
+        if self._bodies is None:
+            done()
+            return
+        self._bodies.close()
+        # After what the disk writer has still to write.
+        self._writer.submit([partial(self._bodies.remove_orphans, ())], lambda _: done())
 
     def abort(self) -> None:
-        self.close()
-        if self._bodies is not None:
-            self._bodies.remove_orphans(())
-            self._bodies.close()
-            self._writer.submit([self._bodies.close_files], lambda _: None)
+        self.stop(lambda: None)
 
     def _failed(self, error: BaseException) -> None:
         if not self.failed:

@@ -162,7 +162,9 @@ class MemoryStoreTests(TestCase):
         writer.run()
         self.assertEqual(rig.disk.list(LARGE), ["7.msg"])
         stopped: list[bool] = []
+        other.append(b"still on its way")
         store.stop(lambda: stopped.append(True))
+        writer.run()
         self.assertEqual((rig.disk.list(LARGE), stopped), ([], [True]))
 
     def test_a_failing_disk_ends_it(self) -> None:

@@ -135,6 +135,23 @@ class LargeBodyTests(TestCase):
             self.assertEqual(self.rig.disk.open_files, 0)
             self.rig.start()
 
+    def test_unfinished_uploads_hold_no_open_files(self) -> None:
+        """However many clients begin one and send no more: a process that has no descriptor left cannot write its journal either."""
+        bodies = [self.rig.store.create_large_body(self.rig.store.next_id()) for _ in range(100)]
+        for piece in (b"half ", b"of it"):
+            for body in bodies:
+                body.append(piece)
+            self.assertLess(self.rig.disk.open_files, 10)
+        self.rig.settle()
+        self.assertEqual(self.rig.disk.open_files, 2)
+        self.assertEqual({body.read(0, 20) for body in bodies}, {b"half of it"})
+
+    def test_one_that_is_not_on_the_disk_yet_can_be_read(self) -> None:
+        body = self.rig.store.create_large_body(self.rig.store.next_id())
+        body.append(b"half ")
+        body.append(b"of it")
+        self.assertEqual((body.read(0, 20), body.read(3, 4)), (b"half of it", b"f of"))
+
     def test_orphans_go_at_the_start(self) -> None:
         self.body(b"never named")
         self.rig.settle()
