@@ -10,8 +10,9 @@ from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
+from mqbroker.descriptors import sockets_max
 from mqbroker.monitoring import bindings, serve
-from mqbroker.server.acceptor import Acceptor, speaks_core
+from mqbroker.server.acceptor import Acceptor, Sockets, speaks_core
 from mqbroker.server.management.acceptor_control import AcceptorControl
 from mqbroker.server.tls import TlsConfigurationError
 from mqclient.invm import SERVERS, InVMAcceptor
@@ -39,6 +40,7 @@ class Listeners:
         self._reactor = reactor
         self._read_file = read_file
         self._domains = domains
+        self._sockets = Sockets(sockets_max())
         self._in_process: list[int] = []
         self._web: list[IListeningPort] = []
 
@@ -71,7 +73,7 @@ class Listeners:
         if not speaks_core(uri):
             log.warn("acceptor {name} is not opened: its protocols do not include CORE, the only one this broker speaks", name=uri.name)
             return
-        acceptor = Acceptor(self._server, uri, self._reactor, self._read_file, _set_socket_buffers)
+        acceptor = Acceptor(self._server, uri, self._reactor, self._read_file, _set_socket_buffers, self._sockets)
         domain = acceptor.security_domain
         if domain is not None and domain not in self._domains:
             known = nearest_name(domain, self._domains) or ", ".join(self._domains) or "none"

@@ -22,6 +22,7 @@ from twisted.python import usage
 from mqbroker.app import Broker, BrokerSettings, StartError
 from mqbroker.config.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
+from mqbroker.descriptors import raise_limit
 from mqbroker.garbage import collection_paused
 from mqbroker.quiet_log import without_debug_lines
 from mqbroker.settings import settings_from_file, settings_from_instance
@@ -98,6 +99,7 @@ class BrokerService(Service):
 
     def startService(self) -> None:
         self._hold_signals()
+        raise_limit()
         self.running = 1
         gc.collect()
         with collection_paused():

@@ -186,11 +186,19 @@ def _accept_few(port: Any) -> None:
     port.doRead = accept_few
 
 
+class Sockets:
+    """Those that all acceptors of a broker have open: at most ``limit``, -1 = any number."""
+
+    def __init__(self, limit: int = -1) -> None:
+        self.limit = limit
+        self.open = 0
+
+
 class Acceptor:
     """One ``acceptor`` of broker.xml: listens on each of its hosts.
 
     ``read_file`` reads key stores, ``reactor`` listens, ``set_socket_buffers`` takes a transport and the sizes of its send and receive
-    buffers in bytes (-1 = as the system has it).
+    buffers in bytes (-1 = as the system has it), ``sockets`` counts those of all acceptors.
     """
 
     def __init__(
@@ -200,6 +208,7 @@ class Acceptor:
         reactor: Any,
         read_file: Callable[[str], bytes],
         set_socket_buffers: Callable[[Any, int, int], object] = lambda transport, send, receive: None,
+        sockets: Sockets | None = None,
     ) -> None:
         self.server = server
         self.uri = uri
@@ -218,6 +227,7 @@ class Acceptor:
         self._receive_buffer = int(uri.parameters.get("tcpReceiveBufferSize", "-1"))
         self._limit = int(uri.parameters.get("connectionsAllowed", "-1"))
         self._open = 0
+        self._sockets = sockets or Sockets()
         self._ports: list[IListeningPort] = []
         self._last_refusal = -REFUSALS_LOGGED_SECONDS
 
@@ -271,16 +281,25 @@ class Acceptor:
             self._set_socket_buffers(transport, self._send_buffer, self._receive_buffer)
 
     def admit(self) -> bool:
-        """May one more connection be opened (``connectionsAllowed``)?"""
+        """May one more connection be opened: do ``connectionsAllowed`` and the descriptors of this process allow it?"""
+        sockets = self._sockets
         if 0 <= self._limit <= self._open:
-            now = self.server.clock.monotonic()
-            if now - self._last_refusal >= REFUSALS_LOGGED_SECONDS:
-                self._last_refusal = now
-                log.warn("acceptor {name}: its {limit} connections are in use, further ones are closed", name=self.name, limit=self._limit)
-            return False
-        self._open += 1
-        return True
+            self._refuse(f"its {self._limit} connections are in use")
+        elif 0 <= sockets.limit <= sockets.open:
+            self._refuse(f"the process has {sockets.open} connections, and needs its other descriptors for files (see LimitNOFILE)")
+        else:
+            self._open += 1
+            sockets.open += 1
+            return True
+        return False
+
+    def _refuse(self, reason: str) -> None:
+        now = self.server.clock.monotonic()
+        if now - self._last_refusal >= REFUSALS_LOGGED_SECONDS:
+            self._last_refusal = now
+            log.warn("acceptor {name}: {reason}; further ones are closed", name=self.name, reason=reason)
 
     def left(self) -> None:
         """A connection that was admitted is gone."""
         self._open -= 1
+        self._sockets.open -= 1

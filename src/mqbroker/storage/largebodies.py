@@ -1,9 +1,10 @@
 """Bodies of large messages: one file each, written in pieces as they come in.
 
 Chunks go to the disk writer; what waits there is bounded, and beyond that bound a chunk is written at once, which slows the loop
-down to the speed of the disk.  A file is open only while it is written to: clients may begin any number of bodies.  A body is synced before the first record that names it is written.  Its file goes when no message holds
-the body and no stored record names it, and not before the record that says so is durable.  A file that nobody names after a restart
-is removed.
+down to the speed of the disk.  A file is open only while it is written to: clients may begin any number of bodies.
+
+A body is synced before the first record that names it is written.  Its file goes when no message holds the body and no stored record names
+it, and not before the record that says so is durable.  A file that nobody names after a restart is removed.
 """
 
 from __future__ import annotations

@@ -1,0 +1,28 @@
+"""How many files and sockets this process may have open.
+
+A process that has none left cannot write its journal on: it would end although its disk is sound.
+"""
+
+from __future__ import annotations
+
+import resource
+
+DESCRIPTORS_MAX = 1 << 20
+"""What is asked for at most: some systems allow a thousand million, and others have tables for them."""
+
+FILES_SHARE = 4
+"""A part of so many is kept for files: segments, the page that each paging address writes, and what is read."""
+
+
+def raise_limit() -> None:
+    """Take what the system allows this process; what it begins with is meant for programs that cannot count so far."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def sockets_max() -> int:
+    """How many connections leave enough for files; -1 = any number."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return -1 if soft == resource.RLIM_INFINITY else soft - soft // FILES_SHARE
