@@ -389,6 +389,10 @@ class ServerSession:
             return
         self.closed = True
         self.sends.close()
-        self.control.roll_back_open_work(failed)
-        self.consumers.close_all(failed)
-        self.server.sessions.ended(self)
+        try:
+            self.control.roll_back_open_work(failed)
+        finally:
+            try:
+                self.consumers.close_all(failed)
+            finally:
+                self.server.sessions.ended(self)

@@ -239,6 +239,21 @@ class FailureTests(SynchronousTestCase):
         self.assertNotIn(reader.name, world.server.sessions.by_name)
         self.assertNotIn(reader.peer.connection.connection_id, world.server.connections)
 
+    def test_the_end_of_a_session_is_complete_when_its_work_cannot_be_undone(self) -> None:
+        """A consumer that stayed behind would be given messages for ever."""
+        world = World()
+        session = world.peer().open(auto_commit_acks=False)
+        session.create_queue("q")
+        session.consume()
+
+        def fails(transaction: object) -> int:
+            raise LookupError("nothing found")
+
+        self.patch(world.messaging.settlement, "rollback", fails)
+        session.peer.lose()
+        self.assertEqual(len(self.flushLoggedErrors(LookupError)), 1)
+        self.assertEqual((world.queue("q").consumer_count, list(world.server.sessions.by_name)), (0, []))
+
     def test_the_check_of_connections_goes_on_after_a_failure(self) -> None:
         world = self.world()
         reader = world.peer().open()
