@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from mqbroker.config.cluster import DivertConfiguration
 from mqbroker.config.configuration import AddressConfiguration, QueueConfiguration
@@ -154,12 +155,19 @@ class Messaging:
                 f"it is not deployed on {configuration.address}"
             ]
         wanted = resolve(configuration, existing.address.settings)
+        problems: list[str] = []
+        durable = existing.definition.durable
+        if wanted.durable != durable:
+            # What it holds is stored, or is not: acknowledgements have to go with that.
+            made, asked = ("durable", "not durable") if durable else ("not durable", "durable")
+            problems.append(f"queue {configuration.name} was made {made}, and stays so until it is deleted; broker.xml wants it {asked}")
+            wanted = replace(wanted, durable=durable)
         if wanted != existing.definition:
             existing.filter = parse_filter(wanted.filter_string)
             existing.definition = wanted
             self.administration.update_queue(existing)
         _tell_queue(existing, tell)
-        return []
+        return problems
 
 
 def _tell_queue(queue: Queue, tell: Callable[[str], object]) -> None:
