@@ -133,6 +133,16 @@ class QueueTests(SynchronousTestCase):
         self.world.clock.advance(0.001)
         self.assertTrue(self.session.peer.transport.reading)
 
+    def test_who_has_asked_is_heard_again_although_the_answer_fails(self) -> None:
+        def fails(*arguments: object) -> None:
+            raise LookupError("nothing found")
+
+        self.patch(self.world.server.management.__self__, "_done", fails)
+        self.ask("removeAllMessages")
+        with self.assertRaises(LookupError):
+            self.world.clock.advance(0.001)
+        self.assertEqual((self.queue.message_count, self.session.peer.transport.reading), (0, True))
+
     def test_requests_keep_their_order(self) -> None:
         self.ask("countMessages", "n < 10")
         self.ask("removeAllMessages")

@@ -88,9 +88,11 @@ class ManagementService:
         def done(result: Any, failure: Exception | None) -> None:
             nonlocal finished
             finished = True
-            self._done(session, message, resource, operation, operation, result, failure)
-            if held:
-                connection.hear_again()
+            try:
+                self._done(session, message, resource, operation, operation, result, failure)
+            finally:
+                if held:
+                    connection.hear_again()
 
         self._server.messaging.core.steps.start(steps, done)
         if not finished:
