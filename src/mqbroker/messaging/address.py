@@ -9,7 +9,6 @@ from mqbroker.messaging.memory import AddressMemory
 from mqbroker.messaging.ports import AddressRecord
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.duplicates import DuplicateIdCache
     from mqbroker.messaging.queue import Queue
 
 
@@ -23,7 +22,6 @@ class Address:
         "address_id",
         "auto_created",
         "bound_once",
-        "duplicate_ids",
         "internal",
         "memory",
         "name",
@@ -62,7 +60,6 @@ class Address:
         self.paused = False
         self.routed_messages = 0
         self.unrouted_messages = 0
-        self.duplicate_ids: DuplicateIdCache | None = None
         self.bound_once = False
         self.unbound_since_ms = 0
         self.sweep_mark = False

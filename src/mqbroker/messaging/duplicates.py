@@ -75,16 +75,14 @@ class DuplicateIdCache:
         return islice(self._ids, start, None)
 
     def restore(self, duplicate_id: bytes, record_id: int) -> None:
-        """An id that the store has kept; called oldest first, and with the same record in a row for those of one record."""
+        """An id that the store has kept; called oldest first, and with the same record in a row for those of one record.
+
+        After a restart with a smaller size there may be too many: the next id that is added makes those go.
+        """
         if record_id == self._restored:
             self._shared[record_id] = self._shared.get(record_id, 1) + 1
         self._restored = record_id
         self._ids[duplicate_id] = record_id
-
-    def trim(self, batch: StoreBatch) -> None:
-        """Let go what is too much, after a restart with a smaller size."""
-        while len(self._ids) > self.size:
-            self._drop_oldest(batch)
 
     def add(self, duplicate_id: bytes, batch: StoreBatch) -> None:
         """Remember an id; it becomes durable with ``batch``."""

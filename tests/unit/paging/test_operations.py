@@ -286,7 +286,7 @@ class ManagementTests(TestCase):
         self.assertIn('"n": 0', control.first_message())
         self.assertEqual((self.queue.durable_message_count, self.queue.references.count), (60, 0))
         self.assertGreater(self.address.memory.page_count, 1)
-        self.assertEqual(address_row(self.address)["paging"], True)
+        self.assertEqual(address_row(self.address, 0)["paging"], True)
 
     def test_what_is_done(self) -> None:
         control, operations = self.control, QueueControl.OPERATIONS

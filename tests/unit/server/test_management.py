@@ -156,6 +156,13 @@ class ListTests(ManagementCase):
         self.assertEqual(self.listed(1, 1, **{**options, "sortOrder": "desc"})[0], ["list.4"])
         self.assertEqual(self.listed(1, 50)[1], 7)
 
+    def test_addresses_tell_how_many_duplicate_ids_they_know(self) -> None:
+        for number in (1, 2, 2):
+            self.session.publish(properties={"_AMQ_DUPL_ID": (STRING, str(number))})
+        options = json.dumps({"field": "name", "operation": "EQUALS", "value": "q"})
+        (row,) = json.loads(self.call("broker", "listAddresses", options, 1, 10))["data"]
+        self.assertEqual((row["currentDuplicateIdCacheSize"], row["messageCount"]), ("2", "2"))
+
     def test_numbers_are_compared_as_numbers(self) -> None:
         self.fill(10)
         self.session.create_queue("empty")

@@ -67,6 +67,10 @@ class BrokerControl(BrokerConnections):
     def delete_address(self, name: Any, force: Any = False) -> None:
         self.server.messaging.administration.delete_address(as_text(name), as_bool(force))
 
+    def address_rows(self) -> list[views.Row]:
+        core = self.server.messaging.core
+        return [views.address_row(address, len(core.known_duplicate_ids(name) or ())) for name, address in core.addresses.items()]
+
     def address_info(self, name: Any) -> str:
         return definitions.describe_address(self._address(name))
 
@@ -306,9 +310,7 @@ BrokerControl.OPERATIONS = {
     "getAddressInfo": Operation(BrokerControl.address_info, 1),
     "listAddresses": Operation(
         lambda control, *parameters: (
-            control.list_addresses(*parameters)
-            if len(parameters) == 1
-            else views.page(map(views.address_row, control.server.messaging.core.addresses.values()), *parameters)
+            control.list_addresses(*parameters) if len(parameters) == 1 else views.page(control.address_rows(), *parameters)
         ),
         1,
         3,

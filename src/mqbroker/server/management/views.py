@@ -82,7 +82,8 @@ def routing_types(address: Address) -> str:
     return ",".join(sorted(ROUTING_TYPE_NAMES[kind] for kind in address.routing_types))
 
 
-def address_row(address: Address) -> Row:
+def address_row(address: Address, duplicate_ids: int) -> Row:
+    """``duplicate_ids`` are those that are remembered for it."""
     return {
         "id": address.address_id,
         "name": address.name,
@@ -92,7 +93,7 @@ def address_row(address: Address) -> Row:
         "temporary": address.temporary,
         "autoCreated": address.auto_created,
         "paused": address.paused,
-        "currentDuplicateIdCacheSize": 0 if address.duplicate_ids is None else len(address.duplicate_ids),
+        "currentDuplicateIdCacheSize": duplicate_ids,
         "retroactiveResource": False,
         "unroutedMessageCount": address.unrouted_messages,
         "routedMessageCount": address.routed_messages,
