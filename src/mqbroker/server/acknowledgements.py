@@ -24,13 +24,14 @@ _unpack_rest = struct.Struct(">qB").unpack_from
 
 
 class SessionAcknowledgements:
-    """Settles what the consumers of one session were given."""
+    """Settles what the consumers of one session were given.  ``ticket`` is that of what it has acknowledged last outside of transactions."""
 
-    __slots__ = ("_session", "_settlement")
+    __slots__ = ("_session", "_settlement", "ticket")
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._settlement = session.server.messaging.settlement
+        self.ticket = 0
 
     def take(self, frames: list[bytes], index: int) -> int:
         """Handle acknowledgements in a row, from ``index`` on, that are for one consumer and want no answer.
@@ -118,6 +119,8 @@ class SessionAcknowledgements:
         ticket = 0
         if session.auto_commit_acks:
             ticket = self._settlement.acknowledge(references)
+            if ticket:
+                self.ticket = ticket
         else:
             session.transaction.acknowledged.extend(references)
         if requires_response:

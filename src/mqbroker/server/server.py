@@ -224,7 +224,7 @@ class Server:
             self.management(session, message)
 
     def producers_blocked(self, address: Address) -> None:
-        """Producers of a full address have to wait; said once each time it fills."""
+        """Producers of a full address have to wait; said once for each address."""
         if address.name not in self._blocked_addresses:
             self._blocked_addresses.add(address.name)
             log.warn(

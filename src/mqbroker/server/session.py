@@ -365,10 +365,10 @@ class ServerSession:
     # --- the end
 
     def close(self) -> None:
-        """The client closes the session."""
+        """The client closes the session.  It hears of that once what it has acknowledged is durable, too."""
         self.end(failed=False)
         size, self._counted_size = self._counted_size, 0
-        self.context.run(0, self._close_now, size)
+        self.context.run(self.acknowledgements.ticket, self._close_now, size)
 
     def _close_now(self, counted_size: int) -> None:
         if counted_size:

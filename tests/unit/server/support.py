@@ -258,6 +258,10 @@ class Session:
     def send(self, packet: wire.Packet) -> None:
         self.peer.send(packet, self.channel)
 
+    def frame(self, packet: wire.Packet) -> bytes:
+        """What :meth:`send` would send."""
+        return frame(packet.TYPE, self.channel, wire.encode_packet(packet, self.peer.version))
+
     def take(self) -> list[wire.Packet]:
         return self.peer.take(self.channel)
 

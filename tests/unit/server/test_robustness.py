@@ -163,6 +163,28 @@ class SessionTests(SynchronousTestCase):
         self.assertEqual(world.queue("q").consumer_count, 0)
         self.assertEqual(world.queue("q").delivering, 0)
 
+    def test_a_session_is_closed_once_its_acknowledgements_are_stored(self) -> None:
+        """Nobody waits for each of them: who closes and is told so may rely on all of them."""
+        for many in (False, True):
+            world = World()
+            session = world.peer().open()
+            session.create_queue("q")
+            session.consume()
+            for number in range(2):
+                session.publish(str(number).encode())
+            ids = [message_id(packet) for packet in session.received()]
+            session.take()
+            world.store.held = True
+            if many:
+                session.peer.feed(b"".join(session.frame(wire.Acknowledge(0, each, False)) for each in ids))
+            else:
+                session.send(wire.IndividualAcknowledge(0, ids[0], False))
+            session.send(wire.SessionClose())
+            self.assertEqual(session.take(), [])
+            world.store.sync()
+            world.clock.advance(1)
+            self.assertEqual(len(of_kind(session.take(), wire.NullResponse)), 1)
+
     def test_a_refused_send_is_told_although_the_session_closes_meanwhile(self) -> None:
         world = World(Configuration(security_enabled=False, address_settings={"no": {"auto_create_addresses": False}}))
         session = world.peer().open(window_size=1 << 20)
