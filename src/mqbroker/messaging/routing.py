@@ -195,6 +195,9 @@ class RoutingTable:
         if self._remotes.get(binding.cluster_name) is binding:
             del self._remotes[binding.cluster_name]
             self.unbind(binding)
+            if not any(isinstance(each, RemoteBinding) for each in self._exact.get(binding.address, ())):
+                # Temporary queues have new addresses each time.
+                self._balancing.pop(binding.address, None)
             self.on_remote(binding, False)
 
     @property

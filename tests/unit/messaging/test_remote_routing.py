@@ -77,6 +77,15 @@ class ChoiceTests(TwoNodes):
         self.link.pump()
         self.assertEqual((texts(near), texts(self.far)), ([b"1", b"3"], [b"2", b"4"]))
 
+    def test_of_an_address_whose_remote_queues_have_gone_nothing_is_kept(self) -> None:
+        """Temporary queues come and go, each on an address of its own."""
+        routing = self.a.core.routing
+        first, second = self.learned(STRICT), self.learned(STRICT, name="other", kind=MULTICAST)
+        routing.unbind_remote(first)
+        self.assertIs(routing.balancing("q"), STRICT)
+        routing.unbind_remote(second)
+        self.assertIs(routing.balancing("q"), OFF)
+
     def test_strict_passes_over_a_lost_link(self) -> None:
         near = self.a.queue("q")
         self.learned(STRICT).connected = False
