@@ -216,6 +216,7 @@ class Administration:
         for consumer in list(queue.consumers()):
             queue.remove_consumer(consumer)
             consumer.queue_deleted()
+        core.on_consumer(queue, False)
         if queue.log is not None:
             core.on_log_gone(queue)
         self._removal.drop_all(queue)

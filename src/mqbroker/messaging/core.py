@@ -126,7 +126,7 @@ class MessagingCore:
         self.paging = Paging(self)
         self.observers: list[Observer] = []
         self.on_consumer: Callable[[Queue, bool], object] = lambda queue, came: None
-        """Told of consumers that come (True) and go, while there are queues of other brokers."""
+        """Told of consumers that come (True) and go, while there are queues of other brokers; and of queues that are deleted."""
         self.on_settings: Callable[[], object] = lambda: None
         """Told when address settings have changed."""
         self.reader_queues: dict[Queue, None] = {}

@@ -72,7 +72,7 @@ class Redistribution:
                 self.consider(queue)
 
     def consumer_changed(self, queue: Queue, came: bool) -> None:
-        """A consumer of a queue here has come or gone."""
+        """A consumer of a queue here has come or gone, or the queue is deleted."""
         if came:
             self._end(queue)
         self.consider(queue)

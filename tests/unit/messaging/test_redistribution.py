@@ -296,6 +296,17 @@ class DelayTests(SharedQueue):
         self.a.clock.advance(0.1)
         self.assertEqual(texts(self.near), [])
 
+    def test_a_queue_that_is_deleted_is_forgotten(self) -> None:
+        self.share()
+        self.send(b"1")
+        self.a.clock.advance(0)
+        before = self.a.clock.pending
+        self.a.appear(self.at_b)
+        self.assertEqual(self.a.clock.pending, before + 1)
+        self.a.messaging.administration.delete_queue(self.near)
+        self.a.clock.advance(0)
+        self.assertEqual(self.a.clock.pending, before)
+
     def test_a_consumer_that_comes_back_in_time_keeps_its_messages(self) -> None:
         self.share()
         consumer = Collector(self.a, self.near, room=0)
