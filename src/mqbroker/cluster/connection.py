@@ -132,8 +132,8 @@ class ClusterConnection:
         self._shown: dict[str, Callable[[], None]] = {}
         """What takes the metrics of a member away."""
         self._refused_by: set[str] = set()
-        self._reroutings: dict[str, Rerouting] = {}
-        """What is done with the messages for members that have scaled down, by their node ids."""
+        self.reroutings: dict[str, Rerouting] = {}
+        """What is being done with the messages for members that have scaled down, by their node ids."""
         self.contact = Contact(runtime, self.places, self.open_locator, self._pauses(), self._contact_made)
         self.scanner = Scanner(self, configuration.topology_scanner_attempts, configuration.retry_interval)
 
@@ -173,8 +173,8 @@ class ClusterConnection:
         if self._discovery is not None and self._discovered in self._discovery.listeners:
             self._discovery.listeners.remove(self._discovered)
         self.contact.stop()
-        for rerouting in self._reroutings.values():
-            rerouting.stop()
+        for node_id in list(self.reroutings):
+            self._end_rerouting(node_id)
         for node_id in list(self._contradictions):
             self._put_off_contradiction(node_id)
         for member in list(self.members.values()):
@@ -352,6 +352,7 @@ class ClusterConnection:
     def _member_appeared(self, announced: TopologyMember) -> None:
         name = f"{self.prefix}{self.name}.{announced.node_id}"
         queue = self.server.messaging.administration.create_store_and_forward(name)
+        self._end_rerouting(announced.node_id)
         left_over = self._left_over.pop(announced.node_id, None)
         if left_over is not None:
             left_over.end()
@@ -412,14 +413,20 @@ class ClusterConnection:
             node=member.node_id,
             target=target_node_id,
         )
-        queue = member.store_and_forward
+        node_id = member.node_id
+        rerouting = self.reroutings[node_id] = Rerouting(
+            self.server.messaging,
+            member.store_and_forward,
+            old_places(member.flow.bindings.values()),
+            target_node_id,
+            lambda: self.reroutings.pop(node_id),
+        )
+        rerouting.start()
 
-        def gone() -> bool:
-            return self.running and all(each.store_and_forward is not queue for each in self.members.values())
-
-        places = old_places(member.flow.bindings.values())
-        rerouting = self._reroutings[member.node_id] = Rerouting(self.server.messaging, queue, places, target_node_id, gone)
-        self.server.clock.call_later(0, rerouting.start)
+    def _end_rerouting(self, node_id: str) -> None:
+        rerouting = self.reroutings.pop(node_id, None)
+        if rerouting is not None:
+            rerouting.stop()
 
     @property
     def bindings(self) -> Mapping[str, RemoteBinding]:

@@ -52,12 +52,12 @@ def old_places(bindings: Iterable[RemoteBinding]) -> dict[int, OldPlace]:
 class Rerouting:
     """Empties ``queue``, the store-and-forward queue of a member that has left, and removes it then.
 
-    ``places`` are the member's queues by id.  ``target_node_id`` is the broker that took over, which may be this one.  Ends early when
-    ``wanted()`` says that the member is back.
+    ``places`` are the member's queues by id.  ``target_node_id`` is the broker that took over, which may be this one.  ``ended`` is called
+    when there is nothing more to be done; whoever has the member back stops it before.
     """
 
     def __init__(
-        self, messaging: Messaging, queue: Queue, places: dict[int, OldPlace], target_node_id: str, wanted: Callable[[], bool]
+        self, messaging: Messaging, queue: Queue, places: dict[int, OldPlace], target_node_id: str, ended: Callable[[], object]
     ) -> None:
         self.queue = queue
         self.moved = 0
@@ -65,14 +65,15 @@ class Rerouting:
         self._core = messaging.core
         self._places = places
         self._target = target_node_id
-        self._wanted = wanted
+        self._ended = ended
         self._context = OperationContext(self._core.store)
         self._key = f"{KEY_ROUTE_TO}{queue.name}".encode("utf-16-le")
         self._timer: Cancellable | None = None
         self._attempts = ATTEMPTS
 
     def start(self) -> None:
-        self._core.turn.run(self._work)
+        """Begin in a turn to come."""
+        self._again(0)
 
     def stop(self) -> None:
         """Leave the rest where it is."""
@@ -83,7 +84,8 @@ class Rerouting:
     def _work(self) -> None:
         self._timer = None
         queue = self.queue
-        if queue.deleted or not self._wanted():
+        if queue.deleted:
+            self._ended()
             return
         while not queue.references.count and queue.paged and queue.pages is not None and queue.pages.read_piece():
             pass
@@ -98,6 +100,7 @@ class Rerouting:
         if not queue.message_count:
             log.info("{count} messages of {queue} follow to {node}", count=self.moved, queue=queue.name, node=self._target)
             self._messaging.administration.delete_store_and_forward(queue)
+            self._ended()
             return
         self._attempts -= 1
         if self._attempts <= 0:
@@ -107,8 +110,12 @@ class Rerouting:
                 queue=queue.name,
                 node=self._target,
             )
+            self._ended()
             return
-        self._timer = self._core.clock.call_later(0 if moved else RETRY_SECONDS, self._core.turn.run, self._work)
+        self._again(0 if moved else RETRY_SECONDS)
+
+    def _again(self, seconds: float) -> None:
+        self._timer = self._core.clock.call_later(seconds, self._core.turn.run, self._work)
 
     def _move(self, reference: Reference) -> bool:
         """Move one message; False when its queues are not known yet."""

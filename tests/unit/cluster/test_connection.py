@@ -1,0 +1,116 @@
+"""A cluster connection from its start to its end, with links that the test plays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cluster.connection import ClusterConnection
+from mqbroker.cluster.member import Member
+from mqbroker.cluster.ways import Ways
+from mqbroker.config.cluster import ClusterConnectionConfiguration
+from mqclient.errors import DisconnectedError
+from mqclient.protocol.connection import DisconnectReceived
+from mqclient.wire.packets import REASON_SCALE_DOWN
+from tests.unit.cluster.bridge_support import MemoryRuntime
+from tests.unit.cluster.flow_support import OTHER, PEER, binding, consumer, reset
+from tests.unit.cluster.support import connector, member
+from tests.unit.messaging.support import FakeClock
+from tests.unit.server.support import World
+
+
+class PlayedLink:
+    """A bridge that says what the test wants."""
+
+    def __init__(self, told: Member) -> None:
+        self.member = told
+        self.stopped = False
+
+    def start(self) -> None: ...
+
+    def stop(self) -> object:
+        self.stopped = True
+        return None
+
+    def figures(self) -> dict[str, Any]:
+        return {}
+
+
+class ConnectionTestCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = FakeClock()
+        self.world = World(clock=self.clock)
+        self.runtime = MemoryRuntime(self.clock)
+        self.links: dict[str, PlayedLink] = {}
+        messaging = self.world.server.messaging
+        self.core = messaging.core
+        self.connection = ClusterConnection(
+            self.world.server,
+            ClusterConnectionConfiguration("c", "self"),
+            connector(1),
+            [connector(2)],
+            None,
+            self.runtime,
+            ways=Ways(messaging.core, lambda binding: None),
+            consumer_appeared=messaging.redistribution.consumer_appeared,
+            make_link=self.make_link,
+        )
+        self.connection.start()
+
+    def tearDown(self) -> None:
+        self.connection.stop()
+        self.assertEqual(self.runtime.failures, [])
+
+    def make_link(self, connection: ClusterConnection, told: Member) -> PlayedLink:
+        link = self.links[told.node_id] = PlayedLink(told)
+        return link
+
+    def appear(self, node_id: str, event_id: int) -> Member:
+        """A member is announced, and the link to it comes up."""
+        self.connection.topology.up(member(node_id, event_id, 3))
+        found = self.connection.members[node_id]
+        found.flow.begin()
+        found.flow.handle(reset())
+        found.started(None)  # type: ignore[arg-type]
+        return found
+
+    def scale_down(self, leaving: Member, target: str) -> None:
+        notice = DisconnectReceived(leaving.node_id, reason=REASON_SCALE_DOWN, target_node_id=target, connector=None)
+        leaving.lost(DisconnectedError("it has left"), notice)
+
+
+class ScaledDownTests(ConnectionTestCase):
+    def store(self, found: Member) -> None:
+        """A message waits for a queue of the member that nobody else has."""
+        found.flow.handle(binding())
+        found.flow.handle(consumer("CREATED"))
+        sender = self.world.session()
+        sender.publish(b"1", "q")
+        self.assertEqual(found.store_and_forward.message_count, 1)
+
+    def test_of_a_member_whose_messages_have_followed_it_nothing_is_kept(self) -> None:
+        leaving = self.appear(PEER, 1)
+        self.scale_down(leaving, OTHER)
+        self.clock.advance(0)
+        self.assertTrue(leaving.store_and_forward.deleted)
+        self.assertEqual(self.connection.reroutings, {})
+
+    def test_messages_are_not_moved_any_more_once_the_member_is_back(self) -> None:
+        leaving = self.appear(PEER, 1)
+        self.store(leaving)
+        self.scale_down(leaving, OTHER)
+        self.clock.advance(1)
+        self.assertEqual(list(self.connection.reroutings), [PEER])
+        back = self.appear(PEER, self.clock.wall_ms() + 1)
+        self.assertEqual(self.connection.reroutings, {})
+        self.assertIs(back.store_and_forward, leaving.store_and_forward)
+        self.assertEqual(back.store_and_forward.message_count, 1)
+
+    def test_nor_once_the_cluster_connection_is_stopped(self) -> None:
+        leaving = self.appear(PEER, 1)
+        self.store(leaving)
+        self.scale_down(leaving, OTHER)
+        self.connection.stop()
+        self.clock.advance(1000)
+        self.assertEqual((self.connection.reroutings, leaving.store_and_forward.message_count), ({}, 1))
