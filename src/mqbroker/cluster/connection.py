@@ -145,19 +145,19 @@ class ClusterConnection:
             return
         configuration = self.configuration
         self.running = True
+        self.scanner.start()
+        self.twins.start()
         self.topology.own(
             self.own_connector,
             scale_down_group_name=self.scale_down_group,
             attempts=configuration.notification_attempts,
             interval_ms=configuration.notification_interval,
         )
-        self.topology.add_listener(self._topology_changed)
+        self.topology.add_listener(self._topology_changed)  # which is told of those from before it was stopped, too
         if self._opens_links:
             if self._discovery is not None:
                 self._discovery.listeners.append(self._discovered)
             self.contact.start()
-        for member in list(self.topology):
-            self._topology_changed(member, True)  # those from before it was stopped
         self.server.notifications.part_changed("CLUSTER_CONNECTION_STARTED", self.name)
 
     def stop(self) -> list[Any]:

@@ -38,7 +38,7 @@ class Scanned(Protocol):
 class Scanner:
     """Goes to each unknown place once per round, asks for the topology, and leaves.
 
-    ``attempts`` rounds are made (-1: without end, 0: none), ``interval_ms`` apart; :meth:`look` begins anew.
+    ``attempts`` rounds are made (-1: without end, 0: none), ``interval_ms`` apart; :meth:`look` begins anew.  It may be started again.
     """
 
     def __init__(self, cluster: Scanned, attempts: int, interval_ms: int) -> None:
@@ -49,19 +49,24 @@ class Scanner:
         self._made = 0
         self._timer: Timer | None = None
         self._busy = False
+        self._stopped = False
         self._task: Any = None
+
+    def start(self) -> None:
+        """It is not stopped any more, and waits for :meth:`look`."""
+        self._stopped = False
 
     def look(self) -> None:
         """Something has changed: look soon whether somebody is missing."""
         self._made = 0
-        if not self._busy and self._timer is None and self._attempts:
+        if not self._busy and self._timer is None and self._attempts and not self._stopped:
             self._schedule()
 
     def stop(self) -> None:
+        self._stopped = True
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
-        self._attempts = 0
         if self._busy:
             self._task.cancel()
 
@@ -83,13 +88,13 @@ class Scanner:
                 if place in self._cluster.unknown_places():
                     await self._visit(place)
         except BaseException as error:
-            if not self._attempts:
-                return  # stopped
+            if self._stopped:
+                return
             self._cluster.runtime.log_failure("the topology scanner failed", error)
         finally:
             self._busy = False
         missing = self._cluster.unknown_places()
-        if not missing or not self._attempts:
+        if not missing or self._stopped:
             return
         if 0 < self._attempts <= self._made:
             log.warn(

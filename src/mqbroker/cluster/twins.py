@@ -48,6 +48,10 @@ class Twins:
         self._task: Any = None
         self._busy = self._stopped = False
 
+    def start(self) -> None:
+        """It may have been stopped before."""
+        self._stopped = False
+
     def suspect(self, connector: TransportConfiguration) -> None:
         """Somebody announces the own node id with this connector."""
         if len(self._suspected) < PLACES_MAX and not self._stopped:

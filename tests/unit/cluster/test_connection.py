@@ -114,3 +114,29 @@ class ScaledDownTests(ConnectionTestCase):
         self.connection.stop()
         self.clock.advance(1000)
         self.assertEqual((self.connection.reroutings, leaving.store_and_forward.message_count), ({}, 1))
+
+
+class RestartTests(ConnectionTestCase):
+    """Stopped and started again by management."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.connection.stop()
+        self.connection.start()
+
+    def test_it_has_links_to_the_members_from_before(self) -> None:
+        self.appear(PEER, 1)
+        self.connection.stop()
+        self.assertTrue(self.links.pop(PEER).stopped)
+        self.connection.start()
+        self.assertEqual(list(self.links), [PEER])
+
+    def test_it_looks_for_members_again(self) -> None:
+        self.connection.scanner.look()
+        self.clock.advance(0.6)
+        self.assertEqual(self.connection.scanner.rounds, 1)
+
+    def test_it_looks_for_brokers_with_its_node_id_again(self) -> None:
+        self.connection.topology.on_contested(connector(7))
+        self.clock.advance(1)
+        self.assertIn("7", self.runtime.tried)
