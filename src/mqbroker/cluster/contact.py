@@ -46,7 +46,7 @@ class Contact:
 
     def start(self) -> None:
         self._stopped = False
-        self._task = self._runtime.spawn(self._guard())
+        self._task = self._runtime.spawn(self._run())
 
     def stop(self) -> None:
         """End the connection, or the attempts to get one."""
@@ -65,18 +65,15 @@ class Contact:
         if self._wake is not None:
             self._runtime.resolve(self._wake, None)
 
-    async def _guard(self) -> None:
-        try:
-            await self._run()
-        except BaseException as error:
-            if not self._stopped:
-                self._runtime.log_failure("a cluster connection has stopped looking for its cluster", error)
-
     async def _run(self) -> None:
         while not self._stopped:
-            connectors = self._connectors()
-            if connectors and await self._try(connectors):
-                self._pauses.restart()
+            try:
+                connectors = self._connectors()
+                if connectors and await self._try(connectors):
+                    self._pauses.restart()
+            except Exception as error:  # a defect must not leave this broker outside its cluster for ever
+                if not self._stopped:
+                    self._runtime.log_failure("a connection to the cluster failed", error)
             if not self._stopped:
                 await self._pause(self._pauses.failed())
 

@@ -68,6 +68,23 @@ class ContactTests(SynchronousTestCase):
         self.world.advance(0.6)
         self.assertEqual(len(self.made), 2)
 
+    def test_a_failure_of_who_is_told_is_no_reason_to_stay_alone(self) -> None:
+        failures = [RuntimeError("a defect")]
+
+        def fail_once(factory: SessionFactory) -> None:
+            self.made.append(factory)
+            if failures:
+                raise failures.pop()
+
+        self.contact = Contact(self.world.runtime, lambda: self.places, self.locator, RetryPlan(500, 2, 2000, -1), fail_once)
+        self.start()
+        self.assertTrue(self.world.network.link.closed_by_client)
+        self.world.advance(0.6)
+        self.assertEqual(len(self.made), 2)
+        self.assertEqual(self.contact.connector, connector())
+        self.assertEqual([str(failure) for failure in self.world.runtime.failures], ["a defect"])
+        self.world.runtime.failures.clear()
+
     def test_nowhere_to_go_until_something_is_found(self) -> None:
         self.places = []
         self.start()
