@@ -29,7 +29,7 @@ from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
 from mqclient.core.api import LocatorSettings
 from mqclient.core.locator import Locator
-from mqclient.core.reconnect import same_place
+from mqclient.core.reconnect import place, same_place
 from mqclient.core.runtime import Runtime
 from mqclient.errors import ClusterSecurityError
 from mqclient.protocol.retry import RetryPlan
@@ -195,8 +195,9 @@ class ClusterConnection:
 
     def unknown_places(self) -> list[TransportConfiguration]:
         """Places at which no member of the topology is."""
-        known = [connector for member in self.topology for connector in (member.primary, member.backup) if connector is not None]
-        return [place for place in self.places() if not any(same_place(place, each) for each in known)]
+        # There may be a thousand of both.
+        known = {place(connector) for member in self.topology for connector in (member.primary, member.backup) if connector is not None}
+        return [connector for connector in self.places() if place(connector) not in known]
 
     def _discovered(self) -> None:
         self.contact.connectors_changed()

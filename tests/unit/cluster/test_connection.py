@@ -6,10 +6,12 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.cluster import connection as connection_module
 from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.member import Member
 from mqbroker.cluster.ways import Ways
 from mqbroker.config.cluster import ClusterConnectionConfiguration
+from mqclient.core.reconnect import place
 from mqclient.errors import DisconnectedError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.wire.packets import REASON_SCALE_DOWN
@@ -43,13 +45,14 @@ class ConnectionTestCase(SynchronousTestCase):
         self.world = World(clock=self.clock)
         self.runtime = MemoryRuntime(self.clock)
         self.links: dict[str, PlayedLink] = {}
+        self.static = [connector(2)]
         messaging = self.world.server.messaging
         self.core = messaging.core
         self.connection = ClusterConnection(
             self.world.server,
             ClusterConnectionConfiguration("c", "self"),
             connector(1),
-            [connector(2)],
+            self.static,
             None,
             self.runtime,
             ways=Ways(messaging.core, lambda binding: None),
@@ -114,6 +117,24 @@ class ScaledDownTests(ConnectionTestCase):
         self.connection.stop()
         self.clock.advance(1000)
         self.assertEqual((self.connection.reroutings, leaving.store_and_forward.message_count), ({}, 1))
+
+
+class PlaceTests(ConnectionTestCase):
+    def test_places_without_a_member(self) -> None:
+        """Where this broker is, and primaries and backups of members, nobody needs to look."""
+        self.static[:] = [connector(number) for number in range(1, 6)]
+        self.connection.topology.up(member(PEER, 1, 3, 4))
+        self.connection.topology.up(member(OTHER, 1, None, 5))
+        self.assertEqual(self.connection.unknown_places(), [connector(2)])
+
+    def test_a_thousand_members_at_a_thousand_places(self) -> None:
+        looked_at: list[object] = []
+        self.patch(connection_module, "place", lambda each: looked_at.append(each) or place(each))
+        self.static[:] = [connector(number) for number in range(1000, 2000)]
+        for number in range(900):
+            self.connection.topology.up(member(f"node {number}", 1, None, 3000 + number))
+        self.assertEqual(len(self.connection.unknown_places()), 1000)
+        self.assertLess(len(looked_at), 2000)
 
 
 class RestartTests(ConnectionTestCase):
