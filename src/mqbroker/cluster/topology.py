@@ -33,6 +33,9 @@ PARAMETERS_MAX = 100
 CONNECTOR_LENGTH_MAX = 8192
 """Characters of one connector with all its parameters."""
 
+EVENT_ID_MAX = 1 << 62
+"""The latest event, in ms since 1970, that is believed: there must be room for those that follow it."""
+
 REPEATED_WARNING_SECONDS = 10.0
 """The same kind of warning is written at most once in this time."""
 
@@ -178,6 +181,9 @@ class ClusterTopology(Topology):
 
     def up(self, member: TopologyMember) -> bool:
         """As :meth:`Topology.up`, behind the guard of the own node id and the limits."""
+        return self._is_time(member.node_id, member.unique_event_id) and self._up(member)
+
+    def _up(self, member: TopologyMember) -> bool:
         if self._refused(member):
             return False
         own = self._own
@@ -216,6 +222,9 @@ class ClusterTopology(Topology):
 
     def down(self, node_id: str, unique_event_id: int) -> bool:
         """As :meth:`Topology.down`; this broker itself never leaves its own view."""
+        return self._is_time(node_id, unique_event_id) and self._down(node_id, unique_event_id)
+
+    def _down(self, node_id: str, unique_event_id: int) -> bool:
         if node_id == self.node_id and self._stopped:
             return False
         if node_id == self.node_id:
@@ -230,17 +239,24 @@ class ClusterTopology(Topology):
     def lost(self, node_id: str) -> bool:
         """This broker has lost its own link to a member: out with it, however far the clocks are apart."""
         known = self.get(node_id)
-        return known is not None and self.down(node_id, max(known.unique_event_id + 1, self._clock.wall_ms()))
+        return known is not None and self._down(node_id, max(known.unique_event_id + 1, self._clock.wall_ms()))
 
     def found_again(self, member: TopologyMember) -> bool:
         """The link to a member that was :meth:`lost` is there again: whoever said that it has left was wrong, whatever his clock."""
         event_id = max(member.unique_event_id, self._clock.wall_ms(), self.left_at(member.node_id) + 1)
-        return self.up(replace(member, unique_event_id=event_id))
+        return self._up(replace(member, unique_event_id=event_id))
 
     def announced(self, member: TopologyMember) -> bool:
         """A member has said itself that it is there: this is later than any departure."""
+        if not self._is_time(member.node_id, member.unique_event_id):
+            return False
         left = self.left_at(member.node_id)
-        return self.up(member if member.unique_event_id > left else replace(member, unique_event_id=left + 1))
+        return self._up(member if member.unique_event_id > left else replace(member, unique_event_id=left + 1))
+
+    def _is_time(self, node_id: str, event_id: int) -> bool:
+        if event_id > EVENT_ID_MAX:
+            self._warn("time", f"an announcement about the member {node_id[:100]!r} is refused: its event id, {event_id}, is no time")
+        return event_id <= EVENT_ID_MAX
 
     def _refused(self, member: TopologyMember) -> bool:
         reason = _excess(member)

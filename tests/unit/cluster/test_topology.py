@@ -113,6 +113,30 @@ class MemberTests(SynchronousTestCase):
         self.assertTrue(self.topology.found_again(member("b", START_MS + 10**9)))
         self.assertFalse(self.topology.lost("c"))
 
+    def test_an_event_id_that_is_no_time_is_not_believed(self) -> None:
+        """What follows it could not be told to anybody: event ids have 64 bits."""
+        latest = (1 << 63) - 1
+        self.topology.own(connector(1))
+        self.assertFalse(self.topology.up(member("b", latest)))
+        self.assertFalse(self.topology.announced(member("b", latest)))
+        self.topology.up(member("b", START_MS))
+        self.assertFalse(self.topology.down("b", latest))
+        self.topology.down("me", latest)
+        own = self.topology.get("me")
+        assert own is not None
+        self.assertEqual(own.unique_event_id, START_MS)
+
+    def test_the_latest_that_is_believed_leaves_room_for_later_ones(self) -> None:
+        self.topology.own(connector(1))
+        self.topology.down("me", limits.EVENT_ID_MAX)
+        self.assertTrue(self.topology.up(member("b", limits.EVENT_ID_MAX)))
+        for _ in range(3):
+            self.assertTrue(self.topology.lost("b"))
+            self.assertTrue(self.topology.found_again(member("b", 1)))
+        self.assertTrue(self.topology.lost("b"))
+        self.assertTrue(self.topology.announced(member("b", 1)))
+        self.assertTrue(all(each.unique_event_id < 1 << 63 for each in self.topology))
+
     def test_limits(self) -> None:
         long = "x" * (limits.NAME_LENGTH_MAX + 1)
         many = TransportConfiguration("c", "f", tuple((str(n), "v") for n in range(limits.PARAMETERS_MAX + 1)))
