@@ -85,6 +85,7 @@ class Forwarder:
         self._check: Cancellable | None = None
         self._oldest: Reference | None = None
         self._oldest_seen = 0
+        self._chunks_seen = 0
         self._refusals_logged = -REFUSALS_LOGGED_SECONDS
 
     # --- what others see
@@ -300,16 +301,23 @@ class Forwarder:
             self._check = self._server.clock.call_later(timeout / 1000 / _CHECKS, self._check_oldest)
 
     def _check_oldest(self) -> None:
-        """The oldest message must not wait for its answer for longer than the settings say."""
+        """The oldest message must not wait for its answer for longer than the settings say.
+
+        A large one, as long as its pieces are answered or the target has no room for the next, may take any time.
+        """
         self._check = None
+        session = self._session
+        assert session is not None
+        sends = session.open_encoded_sends()
         oldest = next(iter(self._in_flight.values()), None)
-        if oldest is None or oldest is not self._oldest:
+        if oldest is None or oldest is not self._oldest or sends.chunks_answered != self._chunks_seen or sends.held_back:
             self._oldest = oldest
             self._oldest_seen = 0
+            self._chunks_seen = sends.chunks_answered
         else:
             self._oldest_seen += 1
-            if self._oldest_seen >= _CHECKS and self._session is not None:
-                self._unanswered(oldest, self._session)
+            if self._oldest_seen >= _CHECKS:
+                self._unanswered(oldest, session)
                 return
         self._schedule_check()
 

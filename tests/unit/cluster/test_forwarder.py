@@ -222,6 +222,41 @@ class KindsTests(SynchronousTestCase):
         pair.stir()
         self.assertEqual([reference.message.stored_size > 20_000_000 for reference in pair.b.queue("q").references], [True])
 
+    def test_a_large_message_may_take_longer_than_an_acknowledgement(self) -> None:
+        """As long as its pieces are answered nothing is overdue."""
+        pair = Pair(bridge_settings(min_large_message_size=10_000), ForwardingSettings(pending_ack_timeout=4000))
+        pair.start()
+        pair.sender.begin_large()
+        pair.sender.chunk(bytes(500_000), 500_000)
+        for _ in range(30):
+            pair.clock.advance(1)
+            pair.link.move(25_000)
+        self.assertEqual(pair.events.told, ["connected", "started"])
+        self.assertEqual((pair.b.queue("q").message_count, pair.a.queue("q").message_count), (1, 0))
+
+    def test_nor_is_one_that_waits_for_room_at_the_target(self) -> None:
+        clock = FakeClock()
+        pair = Pair(
+            bridge_settings(min_large_message_size=10_000, producer_window_size=50_000),
+            ForwardingSettings(pending_ack_timeout=4000),
+            source=world(clock),
+            target=world(clock, max_size_bytes=10_000, address_full_policy="BLOCK"),
+        )
+        pair.start()
+        pair.publish(bytes(9000), bytes(9000))
+        pair.stir()
+        pair.sender.begin_large()
+        pair.sender.chunk(bytes(500_000), 500_000)
+        pair.advance(30)
+        self.assertEqual((pair.b.queue("q").message_count, pair.forwarder.pending), (2, 1))
+        self.assertEqual(pair.events.told, ["connected", "started"])
+        pair.receiver.consume()
+        pair.stir()
+        for packet in pair.receiver.received():
+            pair.receiver.send(wire.Acknowledge(0, int.from_bytes(packet.message[9004:9012], "big"), False))
+        pair.advance(1)
+        self.assertEqual((pair.a.queue("q").message_count, pair.events.told), (0, ["connected", "started"]))
+
     def test_a_large_message_that_is_cut_off_goes_again(self) -> None:
         pair = Pair(bridge_settings(min_large_message_size=1000, retry_interval=1000))
         pair.start()

@@ -63,6 +63,8 @@ class EncodedSends:
         self._batches = Batches(self._tell_batch)
         self._flushing = False
         self._stopped = False
+        self.chunks_answered = 0
+        """Pieces of large messages that the peer has answered."""
         self.on_room: Callable[[], object] = _nothing
         version = self._protocol.version
         self._correlates = version >= VERSION_CORRELATION
@@ -79,6 +81,11 @@ class EncodedSends:
     def room(self) -> bool:
         """May more be sent now: does the peer read, are there credits, is no large message being written?"""
         return self._large is None and self.flowing
+
+    @property
+    def held_back(self) -> bool:
+        """Does a large message wait for credits in the middle?"""
+        return self._large is not None and bool(self._starved)
 
     @property
     def flowing(self) -> bool:
@@ -308,6 +315,7 @@ class _LargeSend:
 
     def chunk_answered(self, size: int, last: bool, error: MQError | None) -> None:
         self._unanswered -= size
+        self._sends.chunks_answered += 1
         if error is not None:
             if not self._written:
                 self._written = True
