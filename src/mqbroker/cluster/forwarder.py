@@ -109,6 +109,9 @@ class Forwarder:
     def attach(self, session: Session) -> None:
         """Begin to forward over ``session``, which must end with its connection."""
         assert self._session is None
+        if self.queue.deleted:  # while there was no link
+            self.on_queue_deleted()
+            return
         self._session = session
         self._stalled = False
         session.open_encoded_sends().on_room = self._room

@@ -198,6 +198,19 @@ class OptionTests(SynchronousTestCase):
         self.assertIn(("BRIDGE_STOPPED", "bridge"), bridged.told)
         self.assertRaises(ValueError, bridge.start)
 
+    def test_also_when_that_is_deleted_while_there_is_no_link(self) -> None:
+        bridged = Bridged()
+        bridged.runtime.targets.clear()
+        bridged.create()
+        bridged.a.messaging.administration.delete_queue(bridged.a.queue("q"))
+        bridged.runtime.targets["1"] = bridged.b
+        bridged.clock.advance(2)
+        bridged.stir()
+        bridge = bridged.bridges.find("bridge")
+        assert bridge is not None
+        self.assertEqual((bridge.state, bridged.told[-1]), ("stopped", ("BRIDGE_STOPPED", "bridge")))
+        self.assertFalse(any(link.open for link in bridged.runtime.links))
+
 
 class ManagementTests(SynchronousTestCase):
     def setUp(self) -> None:
