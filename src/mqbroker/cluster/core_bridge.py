@@ -57,6 +57,8 @@ class CoreBridge:
         self._server = server
         self._gauges: list[Callable[[], None]] = []
         self._running = False
+        self._restarts = False
+        """Was it started again while it stops?"""
         try:
             selector = parse_filter(configuration.filter_string)
         except InvalidFilterExpressionError as error:
@@ -99,15 +101,18 @@ class CoreBridge:
         """Begin to connect; also after it was stopped or has given up."""
         if self.forwarder.queue.deleted:
             raise ValueError(f"bridge {self.name} cannot start: queue {self.configuration.queue_name} is deleted")
-        if not self._running:
-            self._running = True
-            self._show_metrics()
-            self._server.notifications.part_changed("BRIDGE_STARTED", self.name)
+        if self.bridge.state == "stopping":
+            self._restarts = True
+        else:
+            self._began()
         self.bridge.start()
 
     def stop(self) -> Deferred[None]:
         """Let outstanding acknowledgements arrive, and close the link."""
-        return self.bridge.stop().addCallback(lambda _: self._ended())
+        self._restarts = False
+        stopping = self.bridge.state == "stopping"
+        stopped = self.bridge.stop()
+        return stopped if stopping else stopped.addCallback(lambda _: self._ended())
 
     def pause(self) -> None:
         self.bridge.pause()
@@ -132,6 +137,12 @@ class CoreBridge:
 
     # --- inside
 
+    def _began(self) -> None:
+        if not self._running:
+            self._running = True
+            self._show_metrics()
+            self._server.notifications.part_changed("BRIDGE_STARTED", self.name)
+
     def _ended(self) -> None:
         if self._running:
             self._running = False
@@ -139,6 +150,9 @@ class CoreBridge:
                 unregister()
             self._gauges.clear()
             self._server.notifications.part_changed("BRIDGE_STOPPED", self.name)
+        if self._restarts:
+            self._restarts = False
+            self._began()
 
     def _queue_deleted(self) -> None:
         log.warn("bridge {name} stops: its queue {queue} was deleted", name=self.name, queue=self.configuration.queue_name)

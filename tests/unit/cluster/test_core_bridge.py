@@ -252,6 +252,20 @@ class ManagementTests(SynchronousTestCase):
             [("BRIDGE_STARTED", "bridge"), ("BRIDGE_STOPPED", "bridge"), ("BRIDGE_STARTED", "bridge")],
         )
 
+    def test_started_again_while_it_stops_it_is_shown_as_running(self) -> None:
+        bridged = self.bridged
+        bridged.create()
+        bridged.sender.publish(b"1")
+        bridged.clock.advance(0)
+        self.registry.invoke("bridge.bridge", "stop", [])
+        self.assertEqual(self.registry.attribute("bridge.bridge", "State"), "stopping")
+        self.registry.invoke("bridge.bridge", "start", [])
+        bridged.stir()
+        self.assertEqual(self.registry.attribute("bridge.bridge", "State"), "started")
+        self.assertIn("bridge.connected", {gauge.name for gauge in bridged.a.server.gauges})
+        told = [entry for entry in bridged.told if entry[0].startswith("BRIDGE")]
+        self.assertEqual(told, [("BRIDGE_STARTED", "bridge"), ("BRIDGE_STOPPED", "bridge"), ("BRIDGE_STARTED", "bridge")])
+
     def test_one_that_gave_up_is_told_as_stopped(self) -> None:
         self.bridged.runtime.targets.clear()
         self.bridged.create(initial_connect_attempts=0)
