@@ -353,6 +353,7 @@ class ClusterConnection:
     def _member_appeared(self, announced: TopologyMember) -> None:
         name = f"{self.prefix}{self.name}.{announced.node_id}"
         queue = self.server.messaging.administration.create_store_and_forward(name)
+        queue.needed_for = f"messages for the member {announced.node_id} of the cluster connection {self.name} wait there"
         self._end_rerouting(announced.node_id)
         left_over = self._left_over.pop(announced.node_id, None)
         if left_over is not None:
@@ -396,6 +397,7 @@ class ClusterConnection:
             del self.members[member.node_id]
             self._shown.pop(member.node_id)()
         if self.running:
+            member.store_and_forward.needed_for = None
             self.scanner.look()
         else:
             self._left_over[member.node_id] = member.flow

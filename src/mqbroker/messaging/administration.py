@@ -197,10 +197,15 @@ class Administration:
                 observer.queue_filter_changed(queue)
 
     def delete_queue(self, queue: Queue, *, remove_consumers: bool = False, keep_address: bool = False) -> None:
-        """Remove a queue with its messages.  Raises IllegalStateError while it has consumers that are not to be removed."""
+        """Remove a queue with its messages.
+
+        Raises IllegalStateError while it has consumers that are not to be removed, and for one that the broker needs itself.
+        """
         core = self._core
         if core.queues.get(queue.name) is not queue:
             raise QueueDoesNotExistError(f"AMQ229017: Queue {queue.name} does not exist")
+        if queue.needed_for is not None:
+            raise IllegalStateError(f"AMQ229025: Cannot delete queue {queue.name}: {queue.needed_for}")
         if queue.consumer_count and not remove_consumers:
             raise IllegalStateError(
                 f"AMQ229025: Cannot delete queue {queue.name} on binding {queue.definition.address}"

@@ -70,6 +70,7 @@ class Queue:
         "messages_killed",
         "messages_redistributed",
         "name",
+        "needed_for",
         "on_consumer",
         "on_expired",
         "paged",
@@ -124,6 +125,8 @@ class Queue:
         self.messages_killed = 0
         self.messages_redistributed = 0
         """Those that went to other brokers, because their consumers are there."""
+        self.needed_for: str | None = None
+        """Why it cannot be deleted now; None when it can."""
         self.redistributor: Deliverable | None = None
         """Takes what no consumer takes, after each delivery."""
         self.on_consumer: Callable[[Queue, bool], object] | None = None

@@ -12,7 +12,7 @@ from mqbroker.cluster.member import Member
 from mqbroker.cluster.ways import Ways
 from mqbroker.config.cluster import ClusterConnectionConfiguration
 from mqclient.core.reconnect import place
-from mqclient.errors import DisconnectedError
+from mqclient.errors import DisconnectedError, IllegalStateError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.wire.packets import REASON_SCALE_DOWN
 from tests.unit.cluster.bridge_support import MemoryRuntime
@@ -117,6 +117,30 @@ class ScaledDownTests(ConnectionTestCase):
         self.connection.stop()
         self.clock.advance(1000)
         self.assertEqual((self.connection.reroutings, leaving.store_and_forward.message_count), ({}, 1))
+
+
+class StoreAndForwardTests(ConnectionTestCase):
+    """Messages are routed to the queue as long as the member is known: without it they would be lost."""
+
+    def delete(self, found: Member) -> None:
+        self.world.messaging.administration.delete_address(found.store_and_forward.name, force=True)
+
+    def test_what_a_member_needs_is_not_deleted(self) -> None:
+        found = self.appear(PEER, 1)
+        error = self.assertRaises(IllegalStateError, self.delete, found)
+        self.assertIn(f"messages for the member {PEER} of the cluster connection c wait there", str(error))
+        self.assertFalse(found.store_and_forward.deleted)
+
+    def test_nor_while_the_cluster_connection_is_stopped(self) -> None:
+        found = self.appear(PEER, 1)
+        self.connection.stop()
+        self.assertRaises(IllegalStateError, self.delete, found)
+
+    def test_what_is_left_of_one_that_has_gone_may_be(self) -> None:
+        found = self.appear(PEER, 1)
+        found.gave_up()
+        self.delete(found)
+        self.assertTrue(found.store_and_forward.deleted)
 
 
 class PlaceTests(ConnectionTestCase):
