@@ -13,6 +13,7 @@ from mqclient.core.api import QueueConfiguration
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import new_uuid
 from mqclient.core.session import Session
+from mqclient.errors import NotConnectedError
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.properties import STRING
 
@@ -33,7 +34,8 @@ class NotificationRequest:
 async def listen(session: Session, request: NotificationRequest, handler: Callable[[ClientMessage], None]) -> None:
     """Have ``handler`` called with what the member at the other end of ``session`` knows now, and with everything that happens there.
 
-    The session must acknowledge by itself.  Raises what the member answers.
+    The session must acknowledge by itself.  When the member ends this, the connection counts as failed: only a new one makes up for what is
+    missed.  Raises what the member answers.
     """
     queue = f"notif.{new_uuid(session.runtime)}.ActiveMQServerImpl_name={request.broker_name}"
     await session.create_queue(
@@ -48,6 +50,9 @@ async def listen(session: Session, request: NotificationRequest, handler: Callab
     )
     consumer = await session.create_consumer(queue)
     consumer.set_message_handler(handler)
+    consumer.on_disconnected = lambda: session.connection_failed(
+        NotConnectedError("the member has deleted the queue for its notifications")
+    )
     await session.start()
     producer = await session.create_producer(request.management_address)
     message = session.create_message(durable=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.acks import Acknowledger
@@ -44,6 +44,8 @@ class Consumer:
         self._closed = False
         self._closing = False
         self.arrivals = Arrivals(self, window)
+        self.on_disconnected: Callable[[], object] = _nothing
+        """Called when the broker has ended the consumer, and not the application (for links between brokers)."""
 
     # --- API ---
 
@@ -220,6 +222,7 @@ class Consumer:
         """The broker has destroyed the queue."""
         self.runtime.log_warning(f"the broker has ended the consumer of {self.queue_name}: its queue was deleted")
         self.close()
+        self.on_disconnected()
 
     def abandon(self, error: MQError) -> None:
         """The session is over."""
@@ -315,6 +318,9 @@ class Consumer:
         for future in arrivals:
             self.runtime.resolve(future, None)
         self.arrivals.forced.close()
+
+
+def _nothing() -> None: ...
 
 
 async def _all_of(futures: list[Any]) -> None:
