@@ -116,6 +116,14 @@ class HeaderTests(RowsTestCase):
         )
         self.assertEqual(message.properties, {"_AMQ_ROUTING_TYPE": (BYTE, 1)})
 
+    def test_times_in_the_hour_that_a_zone_has_twice(self) -> None:
+        """Spark hands over times in the zone of its session."""
+        hour = 3_600_000_000
+        begin = 1_729_989_000_000_000  # 2024-10-27T00:30Z: half past two in Berlin, as an hour later
+        times = [begin + 1_999, begin + hour + 1_999]
+        messages = self.encoded({"timestamp": pa.array(times, pa.timestamp("us", "Europe/Berlin"))})
+        self.assertEqual([message.timestamp for message in messages], [begin // 1000 + 1, (begin + hour) // 1000 + 1])
+
     def test_columns(self) -> None:
         ident = uuid.UUID("8d6b3f53-4a4b-1d57-8be7-d0a9a4c1e111")
         columns = {

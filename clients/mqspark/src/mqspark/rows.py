@@ -287,7 +287,9 @@ class RowEncoder:
         if column is None:
             return missing
         if pa.types.is_timestamp(column.type):
-            column = pc.cast(pc.floor_temporal(column, unit="millisecond"), pa.timestamp("ms", column.type.tz)).cast(pa.int64())
+            # In UTC: in the zone of the session there is an hour a year that Arrow does not know what to make of.
+            column = column.view(pa.timestamp(column.type.unit, "UTC"))
+            column = pc.cast(pc.floor_temporal(column, unit="millisecond"), pa.timestamp("ms", "UTC")).cast(pa.int64())
         numbers: list[int] = pc.fill_null(column.cast(pa.int64()), missing).to_pylist()
         return numbers
 
