@@ -101,6 +101,15 @@ class BodyTests(RowsTestCase):
         self.assertEqual([messages[0].body, decode_text(messages[1].body), decode_text(messages[2].body)], [b"x", "b", None])
         self.assertEqual(messages[3].body, b"\x0a\x00")
 
+    def test_a_text_as_the_body_of_a_bytes_message_is_utf_8(self) -> None:
+        """What was read with ``bodyFormat=text`` is written as it was."""
+        kinds = ["bytes", "text", "default", "bytes", "text"]
+        columns = {"type": pa.array(kinds), "body": pa.array(["ä€", "ä€", "x", None, None])}
+        messages = self.encoded(columns)
+        self.assertEqual([message.type for message in messages], [TYPE_BYTES, TYPE_TEXT, TYPE_DEFAULT, TYPE_BYTES, TYPE_TEXT])
+        self.assertEqual([messages[0].body, messages[2].body, messages[3].body], ["ä€".encode(), b"x", b""])
+        self.assertEqual([decode_text(messages[1].body), decode_text(messages[4].body)], ["ä€", None])
+
     def test_unknown_type(self) -> None:
         self.assertIn("'txt', expected one of default", self.refused({"type": pa.array(["text", "txt"]), "text": pa.array(["a", "b"])}))
         self.assertIn("type int64, expected a string", self.refused({"type": pa.array([99])}))

@@ -231,16 +231,20 @@ class RowEncoder:
             raise SchemaError(f"the column type holds {error.args[0]!r}, expected one of {', '.join(TYPES)}") from None
 
     def _typed_bodies(self, given: Sequence[tuple[str, Any]], types: list[int]) -> tuple[list[int], Pieces]:
-        """Each row's body from the column that its type asks for; without that column, or where it is null, from ``body`` as it is."""
+        """Each row's body from the column that its type asks for; without that column, or where it is null, from ``body`` as it is.
+
+        A ``body`` of texts is the text of a text message, and UTF-8 in all others.
+        """
         known = {name: (column, _encode_bodies(name, column)[1]) for name, column in given}
-        raw = known.get("body")
+        as_text = as_bytes = known.get("body")
+        if as_bytes is not None and is_text(as_bytes[0].type):
+            as_bytes = as_bytes[0], cells.binary_bodies(as_bytes[0].cast(pa.large_binary()))
+        ways = {TYPE_TEXT: (known.get("text"), as_text), TYPE_MAP: (known.get("map_body"), as_bytes)}
         bodies: Pieces = []
         for row, kind in enumerate(types):
-            wanted = known.get({TYPE_TEXT: "text", TYPE_MAP: "map_body"}.get(kind, "body"))
-            if wanted is not None and wanted[0][row].is_valid:
-                bodies.append(wanted[1][row])
-            elif raw is not None and raw[0][row].is_valid:
-                bodies.append(raw[1][row])
+            found = next((way for way in ways.get(kind, (as_bytes,)) if way is not None and way[0][row].is_valid), None)
+            if found is not None:
+                bodies.append(found[1][row])
             else:
                 bodies.append(cells.NULL_TEXT_BODY if kind == TYPE_TEXT else cells.EMPTY_BODY)
         return types, bodies
