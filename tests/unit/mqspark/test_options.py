@@ -85,6 +85,11 @@ class ParsingTests(SynchronousTestCase):
         self.assertEqual(Options.parse({"url": URL, "topic": "t"}, Use.WRITE).topic, "t")
         self.assertEqual(Options.parse({"path": "data"}, Use.JOURNAL).table, "messages")
 
+    def test_the_schema_of_bodies_that_are_no_json(self) -> None:
+        """Without the format it would be passed over, and the query would give bytes."""
+        self.assertIn("bodySchema needs bodyFormat=json", self.refused({**READ, "bodySchema": "id bigint"}, Use.READ))
+        self.assertEqual(Options.parse({**READ, "bodySchema": "id bigint", "bodyFormat": "json"}, Use.READ).body_schema, "id bigint")
+
     def test_urls_are_read_at_once(self) -> None:
         for url, part in (
             ("broker:61616", "expected scheme://host:port"),

@@ -458,6 +458,8 @@ class Options:
             raise BadOptionError("one of the options queue and topic is needed")
         if self.topic is not None and self.subscription is None:
             raise BadOptionError("the option topic needs the option subscription: the durable name under which the broker keeps messages")
+        if self.body_schema is not None and self.body_format != "json":
+            raise BadOptionError(f"the option bodySchema needs bodyFormat=json; it is {self.body_format}")
 
     def configuration(self) -> Configuration:
         """Connectors and settings of the URL, with the credentials of the options.
