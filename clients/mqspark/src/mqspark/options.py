@@ -350,8 +350,8 @@ class Options:
         Use.SINK,
         _names,
         "node ids, separated by commas, each once",
-        "To which members of a cluster the tasks send. Without it: to all that are there when a batch begins; a stream with duplicate ids "
-        "keeps to those of its first batch.",
+        "To which members of a cluster the tasks send. Without it: to all that are there when a batch begins; a stream keeps to those of "
+        "its first batch, unless `exactlyOnce` is none.",
         (),
     )
     transaction_timeout: int = _option(
