@@ -67,7 +67,7 @@ class AuditPlan:
 
 @dataclass(slots=True)
 class Audit:
-    """What an audit has found.  ``findings`` has a row for each, as ``docs/spark-audit.md`` describes.
+    """What an audit has found.  ``findings`` has a row for each, as ``docs/spark-jobs.md`` describes.
 
     ``messages`` are those that were looked at, each once; ``skipped`` those of them that have no number or no id.
     """
