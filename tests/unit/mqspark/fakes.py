@@ -12,7 +12,7 @@ from typing import Any
 from mqclient.core.api import QueueQueryResult
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.packets import START_NEWEST, START_OLDEST, ReaderRange, ReaderState
-from mqspark.errors import BrokerUnreachableError, FencedError, MissingQueueError, PermissionDeniedError, ReaderRefusedError
+from mqspark.errors import BrokerUnreachableError, FencedError, MissingQueueError, MqsparkError, PermissionDeniedError, ReaderRefusedError
 from mqspark.nodes import Node
 from mqspark.options import Options
 from tests.unit.mqspark.blocks import block_of
@@ -68,6 +68,7 @@ class FakeBroker:
     def __init__(self, cluster: FakeCluster, node: FakeNode) -> None:
         self._cluster = cluster
         self._node = node
+        self._closed = False
 
     @property
     def node_id(self) -> str:
@@ -90,6 +91,8 @@ class FakeBroker:
         return [Node(each.node_id, ()) for each in self._cluster.nodes.values() if each.in_topology]
 
     def _check(self) -> None:
+        if self._closed:
+            raise MqsparkError("the runtime is closed")
         if not self._node.up:
             raise BrokerUnreachableError(f"node {self._node.node_id} cannot be reached")
 
@@ -197,7 +200,7 @@ class FakeBroker:
             yield block
 
     def close(self) -> None:
-        pass
+        self._closed = True
 
     def __enter__(self) -> FakeBroker:
         return self

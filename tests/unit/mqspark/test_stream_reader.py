@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import random
 import unittest
+from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -354,6 +357,53 @@ class FailureTests(StreamTestCase):
         engine.trigger()
         self.assertEqual(sorted(engine.out), sorted(sent))
         self.assertEqual((self.left("a"), self.left("b")), ([], []))
+
+    def test_a_node_that_goes_while_a_batch_is_planned(self) -> None:
+        """Nothing of it was promised yet: the others are read on, whatever it was asked last."""
+        for limit in (None, ReadMaxRows(3)):
+            for question in ("survey", "reserve", "settle"):
+                self.use(FakeCluster("a", "b"))
+                sent = self.send(2, "a") + self.send(2, "b")
+                engine = Engine(self, readerName="r")
+                engine.trigger()
+                sent += self.send(2, "a") + self.send(2, "b")
+                with self.lost("b", question):
+                    engine.trigger(limit)
+                self.assertEqual(sorted(engine.out), sorted(sent[:6]), question)
+                self.cluster.nodes["b"].up = True
+                while engine.trigger():
+                    pass
+                self.assertEqual(sorted(engine.out), sorted(sent), question)
+
+    def test_a_node_that_goes_between_two_of_its_queues(self) -> None:
+        self.use(FakeCluster("a", "b"))
+        engine = Engine(self, queue="q,p")
+        sent = self.send(1, "a") + self.send(1, "b")
+        self.cluster.nodes["b"].queues["p"] = FakeQueue()
+        engine.trigger()
+        sent += self.send(1, "a") + self.send(1, "b")
+        with self.lost("b", "queue_query", "p"):
+            engine.trigger()
+        self.assertEqual(sorted(engine.out), sorted(sent[:3]))
+
+    def test_the_only_node_goes_while_a_batch_is_planned(self) -> None:
+        self.send(2, "a")
+        engine = Engine(self, readerName="r")
+        with self.lost("a", "reserve"), self.assertRaises(BrokerUnreachableError):
+            engine.trigger()
+
+    @contextlib.contextmanager
+    def lost(self, node_id: str, question: str, queue: str = "") -> Iterator[None]:
+        """The node goes away when it is asked this (about that queue)."""
+        usual = getattr(FakeBroker, question)
+
+        def ask(broker: FakeBroker, *args: Any, **more: Any) -> Any:
+            if broker.node_id == node_id and (not queue or queue in args):
+                self.cluster.nodes[node_id].up = False
+            return usual(broker, *args, **more)
+
+        with mock.patch.object(FakeBroker, question, ask):
+            yield
 
     def test_a_range_that_was_written_down_waits_for_its_node(self) -> None:
         self.use(FakeCluster("a", "b"))

@@ -102,8 +102,7 @@ class Cluster:
                 do(node_id, self.broker(node_id))
                 reached = True
             except BrokerUnreachableError as error:
-                self.forget(node_id)
-                self.away[node_id] = str(error)
+                self.lost(node_id, error)
                 first = first or error
         if not reached and first is not None:
             raise first
@@ -135,6 +134,11 @@ class Cluster:
             if queue not in everywhere:
                 places = ", ".join(sorted(self._queues))
                 raise MissingQueueError(f"there is no queue {queue} on any node ({places}): create it, or correct the option queue")
+
+    def lost(self, node_id: str, error: BrokerUnreachableError) -> None:
+        """A node does not answer any more: it is away until :meth:`look` finds it again."""
+        self.forget(node_id)
+        self.away[node_id] = str(error)
 
     def forget(self, node_id: str) -> None:
         """Close the connection to a node."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, ParamSpec, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -42,6 +42,8 @@ from mqspark.reading import RangePartition, converter_for, data_loss, read_range
 
 log: Final = logging.getLogger(__name__)
 
+P = ParamSpec("P")
+T = TypeVar("T")
 NO_LIMIT: Final = -1
 NOTHING: Final = -2
 
@@ -133,14 +135,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cluster.each(settle)
         self._cluster.check_queues()
         ends = self._hand_out(readers, offers, limit)
+        waiting = self._waiting(offers)
+        away = self._cluster.away
+        if offers and all(lane.node_id in away for _, lane, _ in offers):
+            raise BrokerUnreachableError(away[offers[0][1].node_id])
         following = Offset(readers.name, {node: dict(queues) for node, queues in position.nodes.items()})
         for (node_id, queue), found in ends.items():
-            if found.until > found.after:
+            if found.until > found.after and node_id not in away:
                 following.nodes.setdefault(node_id, {})[queue] = found.until
                 following.parts.setdefault(node_id, {})[queue] = self._ends(found)
                 if self._first or position.get(node_id, queue) is None:
                     following.begins.setdefault(node_id, {})[queue] = found.after
-        self._report(readers, offers, following)
+        self._report(readers, offers, waiting, following)
         return start if following.nodes == position.nodes else following.as_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -229,13 +235,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         messages, size = self._limits(limit)
         chosen = []
         for broker, lane, after in offers:
-            target = self._target(broker, lane, after)
-            if target == NO_LIMIT or target > after:
+            target = self._ask(lane, self._target, broker, lane, after)
+            if target is not None and (target == NO_LIMIT or target > after):
                 chosen.append((broker, lane, after, target))
         shares = [(messages, size)] * len(chosen)
         if len(chosen) > 1 and (messages, size) != (NO_LIMIT, NO_LIMIT):
             found = [
-                broker.survey(lane.queue, after, until=target, max_messages=messages, max_bytes=size)
+                self._ask(lane, broker.survey, lane.queue, after, until=target, max_messages=messages, max_bytes=size)
+                or ReaderRange(after, after, 0, 0, 0, ())
                 for broker, lane, after, target in chosen
             ]
             counts = [NO_LIMIT] * len(found) if messages == NO_LIMIT else share(messages, [each.messages for each in found])
@@ -246,12 +253,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for (broker, lane, after, target), (count, amount) in zip(chosen, shares, strict=True):
             if count == 0 or amount == 0:
                 continue
-            handed = readers.hand_out(broker, lane, after, target, count, amount, parts=self._parts_max)
-            ends[lane.node_id, lane.queue] = handed
-            total += handed.messages
+            handed = self._ask(lane, readers.hand_out, broker, lane, after, target, count, amount, parts=self._parts_max)
+            if handed is not None:
+                ends[lane.node_id, lane.queue] = handed
+                total += handed.messages
         if isinstance(limit, ReadMinRows) and total < limit.min_rows and self._targets is None:
             return {}
         return ends
+
+    def _ask(self, lane: Lane, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """What a node answers; None when it has gone away, and so nothing of it can be promised now."""
+        if lane.node_id in self._cluster.away:
+            return None
+        try:
+            return function(*args, **kwargs)
+        except BrokerUnreachableError as error:
+            self._cluster.lost(lane.node_id, error)
+            log.warning("node %s keeps its position and its messages: %s", lane.node_id, error)
+            return None
 
     def _target(self, broker: Reading, lane: Lane, after: int) -> int:
         """How far a range may go."""
@@ -300,15 +319,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins = [after, *(max(after, end) for end in ends[:-1])]
         return [RangePartition(node, lane.queue, begin, end, selector) for begin, end in zip(begins, ends, strict=True)]
 
-    def _report(self, readers: Readers, offers: list[tuple[Reading, Lane, int]], following: Offset) -> None:
-        """``messages``: in the queues now, not settled by all readers; ``notSettled``: of them handed out by this query before.
+    def _waiting(self, offers: list[tuple[Reading, Lane, int]]) -> dict[str, dict[str, int]]:
+        """The messages in the queues now, not settled by all readers."""
+        messages: dict[str, dict[str, int]] = {}
+        for broker, lane, _ in offers:
+            found = self._ask(lane, broker.queue_query, lane.queue)
+            if found is not None:
+                messages.setdefault(lane.node_id, {})[lane.queue] = found.message_count
+        return messages
+
+    def _report(
+        self, readers: Readers, offers: list[tuple[Reading, Lane, int]], messages: dict[str, dict[str, int]], following: Offset
+    ) -> None:
+        """``notSettled``: of the ``messages`` those handed out by this query before.
 
         ``epochs`` are for :mod:`mqspark.settling`; that of a reader which is about to be made is 1.
         """
-        messages: dict[str, dict[str, int]] = {}
         epochs: dict[str, dict[str, int]] = {}
-        for broker, lane, _ in offers:
-            messages.setdefault(lane.node_id, {})[lane.queue] = broker.queue_query(lane.queue).message_count
+        for _, lane, _ in offers:
             epochs.setdefault(lane.node_id, {})[lane.queue] = lane.epoch or 1
         counts = {"messages": messages, "notSettled": readers.unsettled(), "epochs": epochs}
         self._reported = {**Offset(following.reader, following.nodes).as_json(), **counts}
