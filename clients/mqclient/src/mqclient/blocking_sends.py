@@ -134,8 +134,8 @@ class Sender:
             return
         if not isinstance(error, Exception):
             return
-        if handler is not None and isinstance(error, MQError):
-            handler.send_failed(message, error)
+        if handler is not None:
+            handler.send_failed(message, error if isinstance(error, MQError) else _not_sent(error))
         elif self.error is None:
             self.error = error
         else:
@@ -252,6 +252,12 @@ class _Reader:
     def read(self, size: int) -> Deferred[bytes]:
         found: Deferred[bytes] = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._file.read, size)
         return found
+
+
+def _not_sent(cause: Exception) -> MQError:
+    error = MQError(f"the message was not sent: {cause}")
+    error.__cause__ = cause
+    return error
 
 
 def _failed(error: Exception) -> Deferred[None]:

@@ -146,6 +146,9 @@ class MessageProducer:
         except JMSException as error:
             if not completion.future.done():
                 completion.future.set_exception(error)
+        except BaseException:  # of the application's own file, for one: it has the exception, and nobody is to wait for the outcome
+            completion.future.cancel()
+            raise
         return sent, completion.future
 
     def _prepare(

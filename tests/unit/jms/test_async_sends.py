@@ -1,0 +1,67 @@
+"""Asynchronous sends that cannot even begin."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, cast
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqclient.core.api import BlockingProducer, ClientMessage
+from mqclient.errors import AddressFullError
+from mqclient.jms import JMSException, Message, Queue
+from mqclient.jms.producer import MessageProducer
+from mqclient.jms.session import Session
+
+
+class Clock:
+    def wall_clock_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def new_user_id(self) -> bytes:
+        return bytes(16)
+
+
+class Producer:
+    """Raises what it is told to."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def send(self, message: ClientMessage, address: str | None = None, **_: object) -> None:
+        raise self._error
+
+
+class Connection:
+    _connection_id = "c"
+
+
+class Listener:
+    def on_completion(self, message: Message) -> None:
+        raise AssertionError("it was not sent")
+
+    def on_exception(self, message: Message, exception: JMSException) -> None:
+        raise AssertionError("whoever sends has the exception")
+
+
+class AsyncSendTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.session = cast(Any, Session.__new__(Session))
+        self.session._clock, self.session._connection, self.session._closed = Clock(), Connection(), False
+        self.session._pending = set()
+
+    def producer(self, error: Exception) -> MessageProducer:
+        return MessageProducer(self.session, cast(BlockingProducer, Producer(error)), Queue("q"))
+
+    def test_a_file_that_cannot_be_read(self) -> None:
+        """The caller has the exception; nobody waits for that send any more, neither commit nor close."""
+        producer = self.producer(OSError("the disk is gone"))
+        self.assertRaises(OSError, producer.send_async, "x")
+        with self.assertRaises(OSError):
+            producer.send("x", completion_listener=Listener())
+        self.assertEqual(self.session._pending, set())
+
+    def test_what_the_broker_refuses_is_in_the_future(self) -> None:
+        future = self.producer(AddressFullError("full")).send_async("x")
+        self.assertIsInstance(future.exception(0), JMSException)
+        self.assertEqual(self.session._pending, set())
