@@ -37,6 +37,14 @@ class Checkpoint:
         return batch, offsets_of(self._read(f"offsets/{batch}").decode(), f"{self.path}/offsets/{batch}")
 
 
+def has_begun(path: str) -> bool:
+    """Has the query of this checkpoint committed a batch?  False as well where the folder cannot be read from here."""
+    try:
+        return any(name.isdigit() for name in Checkpoint(path)._names("commits"))
+    except Exception:  # file systems have errors of their own, and not to know is none here
+        return False
+
+
 def offsets_of(text: str, name: str) -> list[Offset]:
     """The offsets of this data source among those of one file of an offset log; a query may have other sources, too."""
     version, _, rest = text.partition("\n")

@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 from mqspark import branches
 from mqspark.branches import BranchTask, NodeBranches
 from mqspark.broker import Broker, Node, connect, nodes
+from mqspark.checkpoints import has_begun
 from mqspark.decisions import Batch, Branch, new_xid
 from mqspark.errors import BadOptionError, BrokerUnreachableError, MqsparkError, SchemaError
 from mqspark.healing import heal_others
@@ -91,9 +92,12 @@ class _Writer:
 
     # --- on the driver
 
+    def _members(self) -> list[Node]:
+        return nodes(self._options)
+
     def _make_plan(self) -> Plan:
         options = self._options
-        members = nodes(options)
+        members = self._members()
         if options.nodes:
             members = _chosen(options.nodes, members)
         with connect(options, members[0]) as broker:
@@ -297,8 +301,21 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     Spark makes one of its own to commit a batch or abort it, ``committing``: that one needs no plan, and perhaps no broker.
     """
 
-    def __init__(self, options: Options, schema: StructType, overwrite: bool, committing: bool = False) -> None:
+    def __init__(
+        self, options: Options, schema: StructType, overwrite: bool, committing: bool = False, checkpoint: str | None = None
+    ) -> None:
+        """``checkpoint``: where that of the query is; None: Spark does not say."""
+        self._checkpoint = checkpoint
         super().__init__(options, schema, not committing)
+
+    def _members(self) -> list[Node]:
+        try:
+            return super()._members()
+        except BrokerUnreachableError as error:
+            if self._checkpoint is None or not has_begun(self._checkpoint):
+                raise
+            _log.warning("%s; the query has run before, and waits", error)
+        return nodes(self._options, patient=True)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         context = TaskContext.get()

@@ -58,7 +58,8 @@ class MqbrokerDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from mqspark.sink import StreamWriter
 
-        return StreamWriter(Options.parse(self.options, Use.WRITE_STREAM), schema, overwrite, committing=self._copied)
+        options, checkpoint = Options.parse(self.options, Use.WRITE_STREAM), self.options.get("checkpointLocation")
+        return StreamWriter(options, schema, overwrite, committing=self._copied, checkpoint=checkpoint)
 
     def __getstate__(self) -> dict[str, object]:
         # Spark asks a new data source for the writer of a batch, and a copy of one for the writer that commits it.
