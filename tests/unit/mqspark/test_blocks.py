@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib.util
 import unittest
 import zlib
@@ -16,9 +17,11 @@ if importlib.util.find_spec("pyspark") is None:
 
 import pyarrow as pa
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     DataType,
+    DateType,
     IntegerType,
     LongType,
     MapType,
@@ -336,6 +339,27 @@ class FormatTests(SynchronousTestCase):
         self.assertEqual(found[2]["_corrupt_record"], '{"id":"1"}')
         with self.assertRaisesRegex(MessageFormatError, "message 1003 .* not of the schema"):
             convert(self.encoded(*texts), schema=self.json_schema(), body_format="json", fail_fast=True)
+
+    def test_dates_in_json(self) -> None:
+        line = StructType().add("due", DateType())
+        order = StructType().add("day", DateType()).add("lines", ArrayType(line)).add("at", TimestampType())
+        texts: list[str | bytes] = [
+            '{"day":"2026-11-21","lines":[{"due":"2027-01-31"},null],"at":"2026-11-21T08:30:00+01:00"}',
+            '{"day":null}',
+            '{"day":"21.11.2026"}',
+            '{"day":20000}',
+        ]
+        found = convert(self.encoded(*texts), schema=StructType().add("body", order), body_format="json")
+        at = datetime.datetime(2026, 11, 21, 7, 30, tzinfo=datetime.UTC)
+        self.assertEqual(
+            [row["body"] for row in found],
+            [
+                {"day": datetime.date(2026, 11, 21), "lines": [{"due": datetime.date(2027, 1, 31)}, None], "at": at},
+                {"day": None, "lines": None, "at": None},
+                None,
+                None,
+            ],
+        )
 
     def test_a_schema_that_does_not_match(self) -> None:
         for schema, body_format, expected in (

@@ -1,7 +1,7 @@
 """Bodies in JSON as a struct of a given schema, by Arrow's reader: many bodies in one call.
 
 A body fits when it is one JSON object (or ``null``) whose fields have the types of the schema; further fields are passed over, missing ones
-are null.  Nothing is converted: a number in quotes is no number, and a number is no string.  Times are text in ISO 8601.
+are null.  Nothing is converted: a number in quotes is no number, and a number is no string.  Dates and times are text in ISO 8601.
 """
 
 from __future__ import annotations
@@ -82,11 +82,23 @@ def _structs(bodies: pa.Array, struct: pa.StructType) -> pa.Array | None:
         return None
     if table.num_rows != count or not np.array_equal(table["i"].to_numpy(), np.arange(count)):
         return None
-    return table["v"].combine_chunks()
+    found = table["v"].combine_chunks()
+    return found if found.type == struct else found.cast(struct)
 
 
 def _read(text: bytes, struct: pa.StructType) -> pa.Table:
-    wrapper = pa.schema([("i", pa.int64()), ("v", struct)])
+    wrapper = pa.schema([("i", pa.int64()), ("v", _as_read(struct))])
     reading = pj.ReadOptions(use_threads=False, block_size=len(text) + _MORE)
     parsing = pj.ParseOptions(explicit_schema=wrapper, unexpected_field_behavior="ignore")
     return pj.read_json(pa.BufferReader(text), reading, parsing)
+
+
+def _as_read(kind: pa.DataType) -> pa.DataType:
+    """The type with times in place of dates: the reader takes dates as numbers only."""
+    if pa.types.is_date(kind):
+        return pa.timestamp("s")
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_as_read(each.type)) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_as_read(kind.value_type)))
+    return kind
