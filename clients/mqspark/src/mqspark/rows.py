@@ -103,6 +103,7 @@ def _accepts(kind: Any, name: str) -> bool:
     return bool(pa.types.is_map(kind) and is_text(kind.key_type) and cells.can_be_value(kind.item_type))
 
 
+_VALUES: Final = "of booleans, whole numbers of 8 to 64 bits, floats, doubles, strings, binaries or variants"
 _EXPECTED: Final = {
     "address": "a string",
     "reply_to": "a string",
@@ -117,8 +118,8 @@ _EXPECTED: Final = {
     "type": "a string",
     "priority": "an int from 0 to 9",
     "durable": "a boolean",
-    "map_body": "a map with strings as keys",
-    "properties": "a map with strings as keys, or a struct",
+    "map_body": f"a map with strings as keys, {_VALUES}",
+    "properties": f"a map with strings as keys, or a struct, {_VALUES}",
 }
 """The columns that a row may have, and their types."""
 
