@@ -82,10 +82,9 @@ def _assemble(root: Node | None, name: str, substitutions: Mapping[str, str], en
     secrets = _Secrets(content, substitutions, findings)
     acceptors = next(((node.file, node.line) for node in content.blocks.get("acceptors", ())), (name, 0))
     drafts = ClusterDrafts(acceptors=acceptors)
-    if core is not None:
-        for field_name, value in content.values.items():
-            setattr(configuration, field_name, value)
-        _read_blocks(configuration, reader, content, jms, secrets, drafts)
+    for field_name, value in content.values.items():
+        setattr(configuration, field_name, value)
+    _read_blocks(configuration, reader, content, jms, secrets, drafts)
     prefix = configuration.system_property_prefix
     every = [*entries, *prefixed_entries(substitutions, prefix, findings)]
     if every:
@@ -127,7 +126,7 @@ def _roots(root: Node | None, name: str, reader: Reader) -> tuple[Node | None, N
             reader.error(child, f"<{child.name}> is here a second time (first on line {found[child.name].line}): expected it once")
         else:
             found[child.name] = child
-    if "core" not in found and not reader.findings.errors:
+    if not found and not reader.findings.errors:
         reader.error(root, f'{name} has no <core xmlns="{ROOT}:core">')
     return found.get("core"), found.get("jms")
 

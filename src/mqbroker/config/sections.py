@@ -237,15 +237,18 @@ class SectionReader:
 
     def _add_queue(self, node: Node, queue: QueueConfiguration) -> None:
         queue.configuration_managed = True
-        earlier = self._queue_names.get(queue.name)
-        if earlier is not None:
-            self._reader.error(
-                node, f"there is a second queue {queue.name} (the first is on the address {earlier}): queue names are unique"
-            )
-            return
-        self._queue_names[queue.name] = queue.address
         assert queue.routing_type is not None
-        self._address(queue.address, queue.routing_type).queues.append(queue)
+        queues = self._address(queue.address, queue.routing_type).queues
+        earlier = self._queue_names.setdefault(queue.name, queue.address)
+        if earlier != queue.address:
+            self._reader.warn(node, f"a second queue {queue.name} is left out: the first is on the address {earlier}, and names are unique")
+            return
+        same = next((position for position, known in enumerate(queues) if known.name == queue.name), None)
+        if same is None:
+            queues.append(queue)
+        else:
+            self._reader.warn(node, f"the address {earlier} has a second queue {queue.name}: the later one counts")
+            queues[same] = queue
 
     def _store(self, node: Node) -> None:
         self._reader.read(node, STORE)

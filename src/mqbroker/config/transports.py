@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from mqbroker.config.reader import Reader
-from mqbroker.config.schema.model import Item
+from mqbroker.config.schema.model import Item, Support
 from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR, OTHER_PROTOCOLS, PROTOCOLS
 from mqclient.text import nearest_name
 from mqclient.urls import TransportUri, UrlError, parse_connection_url
 
+_PARTS = re.compile("[?&;]")
 PASSWORD_PARAMETERS = ("keyStorePassword", "trustStorePassword")
 
 Unmask = Callable[[str, str, int], str]
@@ -39,7 +41,7 @@ class TransportReader:
 
     def acceptor(self, written: Written) -> TransportUri | None:
         """The endpoint to listen on; None after an error, or with a warning when CORE is not among its protocols."""
-        uri = self._endpoint(written, "acceptor")
+        uri = self._endpoint(written, "acceptor", self._acceptor_items)
         if uri is None:
             return None
         uri = self._checked(uri, written, "acceptor", self._acceptor_items)
@@ -47,12 +49,14 @@ class TransportReader:
 
     def connector(self, written: Written) -> TransportUri | None:
         """The endpoint to connect to; None after an error."""
-        uri = self._endpoint(written, "connector")
+        uri = self._endpoint(written, "connector", self._connector_items)
         return None if uri is None else self._checked(uri, written, "connector", self._connector_items)
 
-    def _endpoint(self, written: Written, what: str) -> TransportUri | None:
+    def _endpoint(self, written: Written, what: str, items: dict[str, Item]) -> TransportUri | None:
+        parts = [part.strip() for part in _PARTS.split(written.text)]
+        bare = [part for part in parts if part in items or OTHER_PROTOCOLS.fullmatch(part)]
         try:
-            url = parse_connection_url(written.text)
+            url = parse_connection_url(written.text, bare)
         except UrlError as error:
             self._findings.error(written.file, written.line, f"{what} {written.name}: {error}")
             return None
@@ -65,6 +69,9 @@ class TransportReader:
                 written.file, written.line, f"{what} {written.name}: the scheme {uri.scheme} cannot be used here: expected tcp or vm"
             )
             return None
+        for name in bare:
+            if name in items and items[name].support is not Support.IGNORED:
+                self._findings.warn(written.file, written.line, f"{what} {written.name}: {name} has no value: its default holds")
         return replace(uri, name=written.name)
 
     def _checked(self, uri: TransportUri, written: Written, what: str, items: dict[str, Item]) -> TransportUri:

@@ -77,10 +77,16 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 class CoreBridgeTests(SynchronousTestCase):
     def test_messages_arrive_once_and_in_order_through_a_restart_of_the_target(self) -> None:
+        self.bridge_through_a_restart()
+
+    def test_also_without_a_confirmation_window(self) -> None:
+        self.bridge_through_a_restart(confirmation_window_size=-1)
+
+    def bridge_through_a_restart(self, **options: object) -> None:
         with tempfile.TemporaryDirectory() as folder:
             target = EmbeddedBroker(acceptor="tcp://127.0.0.1:0", data=folder).start()
             port = int(target.tcp_url.rpartition(":")[2])
-            bridged = BridgedBrokers(port, "arrived")
+            bridged = BridgedBrokers(port, "arrived", **options)
             try:
                 first = [f"{number}" for number in range(300)]
                 bridged.send(*first)

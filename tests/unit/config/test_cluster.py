@@ -216,6 +216,9 @@ class MeaningTests(ConfigurationTestCase):
         static = "<static-connectors><connector-ref>first</connector-ref><connector-ref>second</connector-ref></static-connectors>"
         (found,) = self.configured(bridge(f"<queue-name>q</queue-name>{static}")).bridges
         self.assertEqual(found, BridgeConfiguration("b", "q", static_connectors=("first", "second")))
+        without = "<confirmation-window-size>-1</confirmation-window-size>"
+        self.assertEqual(self.configured(bridge(f"<queue-name>q</queue-name>{without}{static}")).bridges[0].confirmation_window_size, -1)
+        self.assertIn("'0' is not valid", self.errors(bridge(f"<queue-name>q</queue-name>{without.replace('-1', '0')}{static}"))[0])
         (found,) = self.configured(
             bridge(
                 "<queue-name>q</queue-name><forwarding-address>f</forwarding-address><ha>true</ha><filter string='x=1'/>"

@@ -202,11 +202,33 @@ class MistakeTests(ConfigurationTestCase):
 
     def test_addresses(self) -> None:
         self.assert_error('<addresses><address name="a"/></addresses>', "AMQ229247", "address a has no routing type")
-        twice = '<address name="{}"><anycast><queue name="q"/></anycast></address>'
-        self.assert_error(f"<addresses>{twice.format('a')}{twice.format('b')}</addresses>", "second queue q", "on the address a")
+
+    def test_a_queue_on_two_addresses_stays_on_the_first(self) -> None:
+        """As in Artemis: the broker starts, and the second address is there without the queue."""
+        core = "<addresses>" + "".join(
+            f'<address name="{name}"><anycast><queue name="q" max-consumers="{number}"/></anycast></address>'
+            for number, name in enumerate("ab")
+        )
+        core += "</addresses>"
+        self.assert_warning(core, "second queue q is left out", "on the address a")
+        first, second = self.load(core).configuration.addresses
+        self.assertEqual([(queue.name, queue.max_consumers) for queue in first.queues], [("q", 0)])
+        self.assertEqual((second.name, second.queues), ("b", []))
+
+    def test_of_two_queues_of_one_name_on_an_address_the_later_counts(self) -> None:
+        queues = '<queue name="q" max-consumers="1"/><queue name="r"/><queue name="q" max-consumers="2"/>'
+        core = f'<addresses><address name="a"><anycast>{queues}</anycast></address></addresses>'
+        self.assert_warning(core, "the address a has a second queue q", "later")
+        (address,) = self.load(core).configuration.addresses
+        self.assertEqual([(queue.name, queue.max_consumers) for queue in address.queues], [("q", 2), ("r", None)])
 
     def test_wildcard_characters_must_differ(self) -> None:
         self.assert_error("<wildcard-addresses><delimiter>#</delimiter></wildcard-addresses>", "three different characters")
+
+    def test_a_jms_section_alone(self) -> None:
+        text = '<configuration xmlns="urn:activemq"><jms xmlns="urn:activemq:jms"><queue name="q"/><topic name="t"/></jms></configuration>'
+        found = parse_configuration(text).configuration
+        self.assertEqual({address.name for address in found.addresses}, {"q", "t"})
 
     def test_all_problems_are_reported_in_order(self) -> None:
         found = self.errors(

@@ -46,6 +46,14 @@ class AcceptorTests(ConfigurationTestCase):
         query = "amqpCredits=1000;stompEnableMessageId=true;supportAdvisory=false;connectionTtlMax=1;useEpoll=true;webSocketCompression=1"
         self.configured(self.acceptor(f"tcp://h:1?{query}"))
 
+    def test_known_names_may_stand_without_a_value(self) -> None:
+        """Files that Artemis has made hold such names."""
+        found = self.configured(self.acceptor("tcp://h:1?tcpSendBufferSize=9;useEpoll;useKQueue;supportAdvisory;amqpCredits=1000"))
+        self.assertEqual(dict(found.acceptors[0].parameters), {"tcpSendBufferSize": "9", "amqpCredits": "1000"})
+        self.assert_warning(self.acceptor("tcp://h:1?tcpNoDelay=true&amp; sslEnabled ;useNio=true"), "acceptor a: sslEnabled has no value")
+        self.assert_warning('<connectors><connector name="c">tcp://h:1?sslEnabled</connector></connectors>', "sslEnabled has no value")
+        self.assert_error(self.acceptor("tcp://h:1?sslenabled"), "expected name=value")
+
     def test_bad_values(self) -> None:
         self.assert_error(self.acceptor("tcp://h:1?connectionsAllowed=x"), "acceptor a: connectionsAllowed", "whole number")
         self.assert_error(self.acceptor("tcp://h:1?sslEnabled=yes"), "expected true or false")

@@ -14,7 +14,7 @@ own ones win.  What a parameter means is not decided here, and an unknown one is
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote_plus, unquote_plus
 
@@ -73,12 +73,12 @@ class ConnectionUrl:
     fragment: str = ""
 
 
-def parse_connection_url(text: str) -> ConnectionUrl:
-    """Read a connection URL.  Raises :class:`UrlError`."""
+def parse_connection_url(text: str, bare: Container[str] = ()) -> ConnectionUrl:
+    """Read a connection URL.  ``bare``: see :func:`parse_parameters`.  Raises :class:`UrlError`."""
     text = _checked(text)
     if not text.startswith("("):
         main, _, fragment = text.partition("#")
-        first = parse_transport_uri(main)
+        first = parse_transport_uri(main, bare=bare)
         more = _endpoints(fragment, first.parameters) if _SCHEME.match(fragment) else ()
         return ConnectionUrl(first.scheme, (first, *more), first.parameters, fragment)
     end = _END_OF_LIST.search(text)
@@ -93,8 +93,11 @@ def parse_connection_url(text: str) -> ConnectionUrl:
     return ConnectionUrl(endpoints[0].scheme, endpoints, common, fragment)
 
 
-def parse_transport_uri(text: str, name: str = "") -> TransportUri:
-    """Read one endpoint, as an acceptor or a connector has it.  ``name`` is put into the result.  Raises :class:`UrlError`."""
+def parse_transport_uri(text: str, name: str = "", bare: Container[str] = ()) -> TransportUri:
+    """Read one endpoint, as an acceptor or a connector has it.  ``name`` is put into the result.
+
+    ``bare``: see :func:`parse_parameters`.  Raises :class:`UrlError`.
+    """
     text = _checked(text)
     authority, _, query = text.partition("#")[0].partition("?")
     scheme_match = _SCHEME.match(authority)
@@ -104,17 +107,22 @@ def parse_transport_uri(text: str, name: str = "") -> TransportUri:
     if scheme not in DEFAULT_PORTS:
         raise UrlError(f"{_shown(authority)}: the scheme {scheme} is not known: expected one of {', '.join(DEFAULT_PORTS)}")
     host, port = _host_and_port(authority[scheme_match.end() :].rstrip("/"), scheme, authority)
-    return TransportUri(scheme, host, port, parse_parameters(query), name)
+    return TransportUri(scheme, host, port, parse_parameters(query, bare), name)
 
 
-def parse_parameters(query: str) -> dict[str, str]:
-    """The parameters after ``?``; of two with the same name the later one counts.  Raises :class:`UrlError`."""
+def parse_parameters(query: str, bare: Container[str] = ()) -> dict[str, str]:
+    """The parameters after ``?``; of two with the same name the later one counts.
+
+    Names of ``bare`` may stand without ``=`` and a value: they are left out, so that their defaults hold.  Raises :class:`UrlError`.
+    """
     parameters: dict[str, str] = {}
     previous = "?"
     for part in query.replace(";", "&").split("&"):
         if not part.strip():
             continue
         name, equals, value = part.partition("=")
+        if not equals and name.strip() in bare:
+            continue
         if not equals or not name.strip():  # the text itself is not shown: it may be the rest of a password with an "&"
             raise UrlError(f"expected name=value after {previous} (in a value, write & as %26, ; as %3B and = as it is)")
         previous = _decoded(name, previous).strip()

@@ -175,7 +175,7 @@ BRIDGE_ITEMS: tuple[Item, ...] = (
     honoured("reconnect-attempts", ATTEMPTS, "Attempts to connect again; then the bridge stops; -1 no limit."),
     honoured("reconnect-attempts-same-node", ATTEMPTS, "How many of them go to the same broker before others are tried."),
     flag("use-duplicate-detection", "A message that is sent a second time after a break is taken once."),
-    honoured("confirmation-window-size", kinds.POSITIVE_BYTES, "Bytes sent before a confirmation is waited for."),
+    honoured("confirmation-window-size", WINDOW_OR_NONE, "Bytes sent before a confirmation is waited for; -1 no limit."),
     honoured("producer-window-size", WINDOW_OR_NONE, "Bytes of credit asked for at a time; -1 no limit."),
     honoured("pending-ack-timeout", kinds.POSITIVE, "Time after which an unconfirmed message is sent again, ms."),
     honoured("routing-type", ROUTING, "Routing type of what is forwarded: one of the two, that of the message, or none."),
