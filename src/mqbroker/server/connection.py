@@ -23,8 +23,8 @@ from mqbroker.server.liveness import Liveness
 from mqbroker.server.naming import Naming
 from mqbroker.server.partial_frames import PartialFrame
 from mqclient.errors import MalformedPacketError, MQError, ProtocolError
-from mqclient.wire.frames import FIRST_USER_CHANNEL, FRAME_SIZE_BEFORE_SESSION, PING_CHANNEL, FrameSplitter, frame
-from mqclient.wire.packets import DisconnectV3, ExceptionResponse, Packet, Ping, encode_packet
+from mqclient.wire.frames import FIRST_USER_CHANNEL, FRAME_SIZE_BEFORE_SESSION, PING_CHANNEL, SESSION_CHANNEL, FrameSplitter, frame
+from mqclient.wire.packets import DisconnectConsumerKill, DisconnectV3, ExceptionResponse, Packet, Ping, encode_packet
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queue import Queue
@@ -429,6 +429,14 @@ class ServerConnection:
     def fail_soon(self, reason: str) -> None:
         """Give the connection up as soon as the work in hand is done."""
         self.server.clock.call_later(0, self.server.turn.run, self.fail, reason)
+
+    def end_slow_consumer(self, reason: str) -> None:
+        """Say that a consumer is too slow (``slow-consumer-policy`` KILL), and give the connection up."""
+        if self.closed:
+            return
+        if self.version >= DisconnectConsumerKill.SINCE:
+            self.send(DisconnectConsumerKill(self.server.node_id), SESSION_CHANNEL)
+        self.fail_soon(reason)  # not at once: the notice would not get out
 
     def disconnect(self, packet: DisconnectV3) -> None:
         """Say goodbye and close; the client may reconnect elsewhere."""

@@ -155,6 +155,20 @@ class Notifications:
     def consumer_closed(self, consumer: ServerConsumer) -> None:
         self.send("CONSUMER_CLOSED", {**self._consumer(consumer), **_filter_or_null(_text_of(consumer.filter))})
 
+    def consumer_slow(self, consumer: ServerConsumer) -> None:
+        session, queue = consumer.session, consumer.queue
+        self.send(
+            "CONSUMER_SLOW",
+            {
+                "_AMQ_Address": (STRING, queue.definition.address),
+                "_AMQ_ConsumerCount": (INT, queue.consumer_count),
+                "_AMQ_RemoteAddress": (STRING, session.connection.remote),
+                "_AMQ_ConnectionName": (STRING, session.connection.connection_id),
+                "_AMQ_ConsumerName": (LONG, consumer.consumer_id),
+                "_AMQ_SessionName": (STRING, session.name),
+            },
+        )
+
     def authentication_failed(self, user: str | None, remote: str) -> None:
         self.send(
             "SECURITY_AUTHENTICATION_VIOLATION",

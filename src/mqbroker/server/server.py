@@ -27,6 +27,7 @@ from mqbroker.server.reasons import ReasonLog
 from mqbroker.server.security import SecurityManager
 from mqbroker.server.session import ServerSession
 from mqbroker.server.sessions import Sessions
+from mqbroker.server.slow_consumers import SlowConsumers
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.frames import CLUSTER_CHANNEL
 from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, ClusterConnect, ClusterConnectReply, DisconnectV3, Packet
@@ -78,6 +79,7 @@ class Server:
         self.sessions = Sessions(self)
         self.limits = ResourceLimits(configuration.resource_limits, self.departing.others)
         self.notifications = Notifications(self)
+        self.slow_consumers = SlowConsumers(self)
         self.reasons = ReasonLog(clock)
         self.gauges = Gauges()
         """Metrics of parts that come and go, such as links to other brokers."""
@@ -125,6 +127,7 @@ class Server:
         self.started_ms = self.clock.wall_ms()
         self.messaging.core.observers.append(self.notifications)
         self._schedule_check()
+        self.slow_consumers.start()
 
     def freeze(self, frozen: Callable[[], object]) -> None:
         """Read nothing more from anybody; ``frozen`` is called when everything that was asked before has been answered."""
@@ -138,6 +141,7 @@ class Server:
         if self._checker is not None:
             self._checker.cancel()
             self._checker = None
+        self.slow_consumers.stop()
         notice = DisconnectV3(self.node_id, REASON_SCALE_DOWN, target_node_id)
         for connection in list(self.connections.values()):
             self.turn.run(connection.disconnect, notice)

@@ -306,7 +306,6 @@ class HonestyTests(ConfigurationTestCase):
             ("default-non-destructive", "true", "false"),
             ("default-ring-size", "10", "-1"),
             ("retroactive-message-count", "10", "0"),
-            ("slow-consumer-policy", "KILL", "NOTIFY"),
         ):
             with self.subTest(name=name):
                 self.assert_error(settings.format(name, bad), f"<{name}> ({bad}) cannot be used")

@@ -25,12 +25,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "v.full.block": {"address_full_policy": "BLOCK", "max_size_bytes": 4000},
     "v.full.fail": {"address_full_policy": "FAIL", "max_size_bytes": 4000},
     "v.full.fail2": {"address_full_policy": "FAIL", "max_size_bytes": 4000},
+    "v.slow.#": {"slow_consumer_policy": "KILL", "slow_consumer_threshold": 10, "slow_consumer_check_period": 1},
 }
 """The recorded broker's settings: what the README and the notes of the files name."""
 
 NOT_PLAYED = {
     "core-groups-lvq": "message groups and last-value queues are not supported yet",
-    "core-slow-consumer-kill": "the slow-consumer policy is not supported yet",
 }
 """Conversations that need what this broker does not have yet."""
 
@@ -51,6 +51,7 @@ EXPECTED_DIFFERENCES: dict[str, list[tuple[str, str]]] = {
         ("confirmed number 1: ", "a request that fails is counted here, so that both ends go on with the same numbers"),
     ],
     "duplicate-detection": [("EXCEPTION: message recorded None, here 'AMQ222059'", "the text names the code that is also logged")],
+    "core-slow-consumer-kill": [("consumer 0 number 13: recorded None", "here nobody is judged by a part of a check period")],
     "core-tx-acks": [("consumer 1 number 2: recorded None", "the recorded consumer closed while it was being served")],
     "jms-2.44.0/listener": [
         ("consumer 0 number [345]: ", "in the recording a message was delivered after the stop of another session, not before")

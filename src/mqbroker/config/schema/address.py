@@ -83,20 +83,17 @@ ADDRESS_SETTING: tuple[Item, ...] = (
         kinds.LONG,
         "Pause after the last consumer left before messages move to a broker that has consumers, ms; negative: they stay.",
     ),
-    warned("slow-consumer-threshold", kinds.LONG, "Rate below which a consumer is slow.", "slow consumers are not looked for", (-1,)),
-    quiet(
+    honoured("slow-consumer-threshold", kinds.LONG, "Rate of acknowledgements below which a consumer is slow; -1: nobody looks."),
+    honoured(
         "slow-consumer-threshold-measurement-unit",
         kinds.choice("MESSAGES_PER_SECOND", "MESSAGES_PER_MINUTE", "MESSAGES_PER_HOUR", "MESSAGES_PER_DAY"),
         "Unit of that rate.",
-        "see slow-consumer-threshold",
     ),
-    quiet("slow-consumer-check-period", kinds.LONG, "How often to look, s.", "see slow-consumer-threshold"),
-    refused(
+    honoured("slow-consumer-check-period", kinds.LONG, "How often to look, s; 0 or less: never."),
+    honoured(
         "slow-consumer-policy",
         kinds.choice("NOTIFY", "KILL"),
-        "What happens to a slow consumer.",
-        "slow consumers are not looked for: none would be closed for others to get its messages",
-        ("NOTIFY",),
+        "KILL closes the connection of a slow consumer, NOTIFY sends a notification.",
     ),
     honoured("id-cache-size", kinds.integer(0, kinds.INT_MAX), "Duplicate ids kept for the address; 0: no duplicate detection."),
     quiet("initial-queue-buffer-size", kinds.POWER_OF_TWO, "First size of a buffer.", "buffers grow as they need to"),
