@@ -6,7 +6,7 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -141,7 +141,8 @@ def _options_not_yet(command: Callable[..., R]) -> Callable[..., R]:
 def create(directory: Path, **options: Any) -> None:
     """Create an instance folder for a broker in DIRECTORY.
 
-    Options of `artemis create` that concern Java, its web console or other protocols are accepted and have no effect.
+    Options of `artemis create` that concern Java, its web console or other protocols are accepted and have no effect, but -Dname=value in
+    --java-options: that is what ${name} stands for in broker.xml.
     """
     _refuse_what_is_not_there(options)
     if options["etc"] != "etc":
@@ -153,6 +154,8 @@ def create(directory: Path, **options: Any) -> None:
     click.echo(f"Creating mqbroker instance at: {folder}")
     _write(folder, settings, bool(options["verbose"]))
     without_effect = [name for name in (*_JAVA_FLAGS, *_JAVA_VALUES) if options[name[2:].replace("-", "_")]]
+    if all(word.startswith("-D") for word in _java_words(options)):
+        without_effect = [name for name in without_effect if name != "--java-options"]
     if without_effect:
         click.echo(f"Without effect here: {', '.join(without_effect)}")
     script = shlex.quote(str(folder / "bin" / "mqbroker"))
@@ -218,7 +221,12 @@ def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
         message_load_balancing=options["message_load_balancing"],
         salt=os.urandom(32),
         python=sys.executable,
+        java_properties=[word for word in _java_words(options) if word.startswith("-D")],
     )
+
+
+def _java_words(options: Mapping[str, Any]) -> list[str]:
+    return [word for text in options["java_options"] for word in text.split()]
 
 
 def _connectors(urls: str) -> list[str]:

@@ -68,6 +68,8 @@ class InstanceSettings:
     message_load_balancing: str
     salt: bytes
     python: str
+    java_properties: Sequence[str] = ()
+    """Words such as ``-Dname=value``."""
 
 
 def parse_destinations(text: str, option: str, default: str) -> list[tuple[str, str]]:
@@ -316,7 +318,7 @@ ARTEMIS_INSTANCE={shlex.quote(str(settings.folder))}
 ARTEMIS_DATA_DIR={shlex.quote(str(data))}
 
 # -Dname=value sets what ${{name}} stands for in broker.xml; there is no Java, so everything else in here has no effect.
-JAVA_ARGS=""
+JAVA_ARGS={shlex.quote(" ".join(settings.java_properties))}
 """
 
 

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.cli.instance_files import parse_destinations
 from mqbroker.cli.status import BadUsage
 from mqbroker.config.configuration import Configuration
+from mqbroker.config.instance import read_instance
 from mqbroker.config.jaas import parse_login_config
 from mqbroker.config.masking import verify_password
 from mqbroker.config.parse import load_configuration
@@ -122,6 +123,14 @@ class CreateTests(SynchronousTestCase):
         _, result = self.create("--no-web", "--http-port", "9", "--java-options", "-Xa", "--java-options", "-Xb", "--no-amqp-acceptor")
         self.assertEqual(result.status, 0, result.err)
         self.assertIn("Without effect here: --no-amqp-acceptor, --no-web, --http-port, --java-options", result.out)
+
+    def test_properties_among_the_options_of_java_hold_at_a_start(self) -> None:
+        folder, result = self.create("--java-options", "-Dudp-address=231.7.7.9 -Xmx1G", "--java-options", "-Da=it's")
+        self.assertIn("Without effect here: --java-options", result.out)
+        properties = read_instance(str(folder), lambda path: Path(path).read_bytes(), {}).system_properties
+        self.assertEqual((properties["udp-address"], properties["a"]), ("231.7.7.9", "it's"))
+        folder, result = self.create("--java-options", "-Da=b", "--no-web")
+        self.assertIn("Without effect here: --no-web\n", result.out)
 
     def test_a_password_is_needed_where_nobody_can_be_asked(self) -> None:
         folder = self.mktemp()
