@@ -24,7 +24,7 @@ _unpack_rest = struct.Struct(">qB").unpack_from
 
 
 class SessionAcknowledgements:
-    """Settles what the consumers of one session were given.  ``ticket`` is that of what it has acknowledged last outside of transactions."""
+    """Settles what the consumers of one session were given.  ``ticket``: of what it has acknowledged last outside of transactions."""
 
     __slots__ = ("_session", "_settlement", "ticket")
 
