@@ -295,9 +295,11 @@ class Broker:
             self.clustering.scale_down.cut_short()
 
     def _leave(self) -> Deferred[Any]:
-        """Leave the cluster; with scale-down configured the messages go to another broker."""
+        """Leave the cluster; with scale-down configured the messages go to another broker, unless the disk has failed."""
         scale_down = None if self.clustering is None else self.clustering.scale_down
-        return self._leave_others() if scale_down is None else Deferred.fromCoroutine(self._scale_down(scale_down))
+        if scale_down is None or self.store.failed:
+            return self._leave_others()
+        return Deferred.fromCoroutine(self._scale_down(scale_down))
 
     async def _scale_down(self, scale_down: ScaleDown) -> None:
         target = await scale_down.find()
@@ -314,7 +316,7 @@ class Broker:
     def _clients_gone(self) -> Deferred[None]:
         """Waits, where that is configured, until the last client has left by itself, or the time for it is over."""
         configuration, server = self.configuration, self.server
-        if not configuration.graceful_shutdown_enabled or not server.has_clients():
+        if not configuration.graceful_shutdown_enabled or not server.has_clients() or self.store.failed:
             return succeed(None)
         log.info("waiting for {count} connections to end", count=len(server.connections))
         gone: Deferred[None] = Deferred()
@@ -382,3 +384,6 @@ class Broker:
         log.critical("AMQ222010: Critical IO Error, shutting down the server: {reason}", reason=reason)
         if self._on_failure is not None:
             self._on_failure(reason)
+        else:
+            # The process goes on without this broker: nobody is left waiting for an answer that cannot come.
+            self.clock.call_later(0, self.stop)

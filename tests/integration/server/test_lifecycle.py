@@ -41,6 +41,25 @@ class Sender(BrokerCase):
         return [(decode_message(packet.message).body, packet.delivery_count) for packet in packets]
 
 
+class FailingDiskTests(Sender):
+    async def test_a_broker_in_a_program_stops_and_nobody_waits_for_it(self) -> None:
+        """There is no process of its own that could end."""
+        broker = self.start(persistence_enabled=True, graceful_shutdown_enabled=True)
+        client = await self.client(broker)
+        await self.make_queue(client)
+        segment = broker.store._journal.messages.current  # type: ignore[union-attr]
+
+        def fails(*arguments: object) -> None:
+            raise OSError(5, "broken")
+
+        segment.file.write = fails  # type: ignore[method-assign, union-attr]
+        client.send(wire.SessionSend(encode_message(CoreMessage(address="q", durable=True, body=b"x")), True, -2))
+        await client.closed
+        self.assertEqual([packet for packet in client.packets if isinstance(packet, wire.NullResponse)], [])
+        self.assertTrue(broker.store.failed)
+        self.flushLoggedErrors()
+
+
 class RestartTests(Sender):
     async def test_what_survives(self) -> None:
         broker = self.start(persistence_enabled=True)
