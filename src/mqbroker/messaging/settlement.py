@@ -99,6 +99,8 @@ class Settlement:
         return ticket if self._core.options.journal_sync_transactional else 0
 
     def _refuse_failed(self, transaction: Transaction) -> None:
+        if transaction.duplicate_ids:
+            transaction.renew_caches(self._core)
         if any(duplicate_id in cache for cache, duplicate_id in transaction.duplicate_ids):
             transaction.mark_rollback_only(
                 DuplicateIdRejectedError("AMQ222059: Duplicate message detected - a message of this transaction was sent before")

@@ -61,6 +61,11 @@ class Transaction:
             DuplicateIdRejectedError(f"AMQ222059: Duplicate message detected - message {message.message_id} will not be routed")
         )
 
+    def renew_caches(self, core: MessagingCore) -> None:
+        """An address may have begun to remember anew since its messages were sent."""
+        caches = ((core.duplicate_ids(cache.name), duplicate_id) for cache, duplicate_id in self.duplicate_ids)
+        self.duplicate_ids = [(cache, duplicate_id) for cache, duplicate_id in caches if cache is not None]
+
     def store(self, core: MessagingCore) -> int:
         """Hand everything to the store as one batch; returns its ticket, 0 when there was nothing to store."""
         batch = core.store.begin()

@@ -5,6 +5,10 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.duplicates import DuplicateIdCache, batch_of
+from mqbroker.messaging.transaction import Transaction
+from mqclient.errors import DuplicateIdRejectedError
+from mqclient.wire.message import KEY_DUPLICATE_ID
+from mqclient.wire.properties import STRING
 from tests.unit.messaging.support import Bench
 
 
@@ -43,3 +47,31 @@ class BatchTests(SynchronousTestCase):
         cache.add(text("plain"), batch)
         cache.add(text("plainer"), batch)
         self.assertFalse(cache.loses_its_batch(third))
+
+
+class ForgottenTests(SynchronousTestCase):
+    """The ids of an address are forgotten, by management or with its last queue, while a transaction has messages for it."""
+
+    def setUp(self) -> None:
+        self.bench = Bench()
+        self.queue = self.bench.queue("q")
+
+    def send(self, transaction: Transaction | None = None) -> None:
+        self.bench.send(b"x", properties={KEY_DUPLICATE_ID: (STRING, "once")}, transaction=transaction)
+
+    def test_what_it_commits_afterwards_is_known(self) -> None:
+        transaction = Transaction()
+        self.send(transaction)
+        self.bench.core.forget_duplicate_ids("q")
+        self.bench.messaging.settlement.commit(transaction, self.bench.context)
+        self.send()
+        self.assertEqual(self.queue.message_count, 1)
+
+    def test_what_came_meanwhile_is_known_to_it(self) -> None:
+        transaction = Transaction()
+        self.send(transaction)
+        self.bench.core.forget_duplicate_ids("q")
+        self.send()
+        with self.assertRaises(DuplicateIdRejectedError):
+            self.bench.messaging.settlement.commit(transaction, self.bench.context)
+        self.assertEqual((self.queue.message_count, self.queue.arriving), (1, 0))
