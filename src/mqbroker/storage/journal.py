@@ -234,11 +234,19 @@ class Journal:
             self.group = self._open_group(0)
 
     def _write(self) -> None:
-        self._gather()
-        self.busy = bool(self._in_flight)
-        if self.busy:
-            self._bodies.flush()
-            self._writer.submit(self._steps(self._in_flight), self._written)
+        try:
+            self._gather()
+            self.busy = bool(self._in_flight)
+            if self.busy:
+                self._bodies.flush()
+                self._writer.submit(self._steps(self._in_flight), self._written)
+        except Exception as error:
+            self._broken(error)
+
+    def _broken(self, error: Exception) -> None:
+        """This should not happen.  A journal that did not go on would let everybody wait for ever."""
+        self._log.failure("the journal cannot go on")
+        self.fail(error)
 
     def _open_group(self, size: int) -> Group:
         log = self.messages
@@ -322,6 +330,22 @@ class Journal:
         if error is not None:
             self.fail(error)
             return
+        try:
+            ticket = self._take_in_flight()
+        except Exception as failure:
+            self._broken(failure)
+            return
+        if self.urgent:
+            self._write()
+        else:
+            self.busy = False
+            if self.group.ticket or self._sealed:
+                self.schedule_late()
+        if not self.closed:
+            self._tickets.reached(ticket)
+
+    def _take_in_flight(self) -> int:
+        """What was under way is on the disk.  Returns its last ticket."""
         ticket = self._tickets.synced
         synced = self._syncs(self._in_flight)
         for group in self._in_flight:
@@ -333,10 +357,4 @@ class Journal:
         if self.pager is not None:
             self.pager.written(self._in_flight)
         self._in_flight = []
-        if self.urgent:
-            self._write()
-        else:
-            self.busy = False
-            if self.group.ticket or self._sealed:
-                self.schedule_late()
-        self._tickets.reached(ticket)
+        return ticket

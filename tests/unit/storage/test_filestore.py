@@ -12,7 +12,7 @@ from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, RecoveredDuplicateId, RecoveredReference
 from mqbroker.storage.errors import ForeignJournalError, JournalDamagedError, StorageError, StoreLockedError
 from mqbroker.storage.filestore import ID_BLOCK
-from mqbroker.storage.journal import LATE_WRITE_SECONDS
+from mqbroker.storage.journal import LATE_WRITE_SECONDS, Journal
 from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_PAUSED
 from mqclient.storageformat.files import TEMPORARY
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
@@ -389,6 +389,24 @@ class FailureTests(TestCase):
         rig.settle()
         self.assertEqual((called, rig.store.synced), ([], synced))
         self.assertLess(rig.store.synced, rig.store.ticket())
+
+    def test_a_failure_of_the_store_itself_is_final(self) -> None:
+        """Before a write and after one: a store that neither wrote nor failed would let everybody wait for ever."""
+        for name in ("write_steps", "written"):
+            self.setUp()
+
+            def fails(*arguments: object) -> None:
+                raise LookupError("nothing found")
+
+            assert self.rig.store.pager is not None
+            with mock.patch.object(self.rig.store.pager, name, fails), mock.patch.object(Journal, "_log") as log:
+                self.rig.queue("other")
+                called: list[int] = []
+                self.rig.store.when_synced(self.rig.store.ticket(), called.append, 1)
+                self.rig.settle()
+            self.assertEqual((called, self.rig.failures), ([], ["LookupError: nothing found"]))
+            log.failure.assert_called_once()
+            self.check_ended()
 
     def test_a_failed_sync_is_final(self) -> None:
         """Also when the next sync would succeed, and for what was committed while it ran."""
