@@ -106,6 +106,7 @@ class Administration:
         if not address.temporary and not address.internal:
             self._commit(lambda batch: batch.delete_address(address.address_id))
         core.forget_duplicate_ids(name)
+        address.memory.end()
         for observer in core.observers:
             observer.address_removed(address)
 

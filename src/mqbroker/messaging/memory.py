@@ -218,6 +218,12 @@ class AddressMemory:
         self.blocked = False
         self.release()
 
+    def end(self) -> None:
+        """The address is gone: nobody waits for room in it, or for somebody to unblock it."""
+        self.blocked = False
+        while self._waiting:
+            self._waiting.popitem(last=False)[0]()
+
     def release(self) -> None:
         while self._waiting and self.grants:
             self._waiting.popitem(last=False)[0]()

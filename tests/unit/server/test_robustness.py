@@ -51,6 +51,27 @@ class ManagementTests(SynchronousTestCase):
         self.assertEqual(sorted(session.bodies()), [b"later", b"waiting"])
         self.assertEqual(queue.message_count, 2)
 
+    def test_who_waits_for_an_address_goes_on_when_it_is_deleted(self) -> None:
+        """Nobody could unblock it any more, and what filled it may be held by an XA branch for long."""
+        for operation in ("block", None):
+            self.waits(operation)
+
+    def waits(self, operation: str | None) -> None:
+        settings = {"q": {"max_size_bytes": 100, "address_full_policy": "BLOCK"}}
+        world = World(Configuration(security_enabled=False, address_settings=settings))
+        session = world.peer().open(auto_commit_sends=False)
+        session.create_queue("q")
+        session.create_queue("replies")
+        if operation is not None:
+            manage(session, "address.q", operation)
+        else:
+            session.publish(b"x" * 100)
+        producer = world.peer().open()
+        producer.send(wire.ProducerRequestCredits(1000, "q"))
+        self.assertEqual(of_kind(producer.take(), wire.ProducerCredits), [])
+        manage(world.peer().open(), "broker", "deleteAddress", "q", True)
+        self.assertEqual(len(of_kind(producer.take(), wire.ProducerCredits)), 1)
+
     def test_changing_the_priority_on_one_queue_does_not_damage_another(self) -> None:
         world = World()
         session = world.peer().open()
