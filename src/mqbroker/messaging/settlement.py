@@ -232,15 +232,19 @@ class Settlement:
             target = None
         self._move_away(reference, target, settings.auto_create_expiry_resources, "expiry", self._core.clock.wall_ms())
 
-    def move(self, reference: Reference, address: str, queue_name: str | None) -> None:
-        """Take a waiting or scheduled reference to another address, or to one queue there (management)."""
+    def move(self, reference: Reference, address: str, queue_name: str | None) -> bool:
+        """Take a waiting or scheduled reference to another address, or to one queue there (management).
+
+        Returns whether it has gone: one that nobody takes there stays.
+        """
         reference.queue.take(reference)
         if self._transfer(reference, address, queue_name, None, must_arrive=True):
-            return
+            return True
         if reference.scheduled:
             reference.queue.put_back_later(reference, reference.scheduled)
         else:
             reference.queue.put_back(reference)
+        return False
 
     def _move_away(self, reference: Reference, target: str | None, auto_create: bool, kind: str, expired_at: int | None) -> None:
         core = self._core
@@ -265,9 +269,7 @@ class Settlement:
         core = self._core
         queue, message = reference.queue, reference.message
         batch = core.store.begin()
-        stored = is_stored(reference) and not queue.deleted
-        if stored:
-            batch.acknowledge(queue.queue_id, message)
+        stored = False
         arrived: list[Reference] = []
         if target:
             try:
@@ -294,6 +296,10 @@ class Settlement:
                 kept, waiting = core.paging.store(batch, each, references)
                 stored = stored or kept
                 arrived.extend(waiting)
+        # Not before: what a batch says of pages counts even if it is not committed.
+        if is_stored(reference) and not queue.deleted:
+            batch.acknowledge(queue.queue_id, message)
+            stored = True
         ticket = core.store.commit(batch) if stored else 0
         queue.leave_delivery(reference)
         core.let_go(reference)

@@ -304,6 +304,20 @@ class ManagementTests(TestCase):
         self.assertEqual(Taker(self.broker, queues["q"]).drain(), left)
         self.assertEqual(Taker(self.broker, queues["other"]).drain(), numbered(4, 10))
 
+    def test_what_cannot_be_moved_stays_as_it_was(self) -> None:
+        """Nothing of it counts as taken: the pages go with their last message, and a purge finds what is there."""
+        move = QueueControl.OPERATIONS["moveMessages"]
+        self.broker.make_queue("picky", filter_string="n > 50")
+        self.assertEqual(run_to_end(move.call(self.control, "n < 10", "picky")), 0)
+        self.assertEqual(run_to_end(move.call(self.control, "n = 55", "picky")), 1)
+        self.broker.settle()
+        self.assertEqual(self.queue.message_count, 59)
+        self.assertEqual(self.broker.messaging.removal.purge(self.queue), 59)
+        self.broker.settle()
+        self.assertEqual((self.queue.message_count, self.queue.paged), (0, 0))
+        self.assertEqual(Taker(self.broker, self.broker.core.queues["picky"]).drain(), [numbered(60)[55]])
+        self.assertEqual(self.broker.page_files(), [])
+
     def test_message_groups_stay_together(self) -> None:
         broker = PagingBroker()
         broker.make_queue("g")

@@ -192,10 +192,10 @@ class QueueControl(Resource):
         if queue is self.queue:
             raise ManagementError("Cannot move messages onto itself")
 
-        def move(reference: Reference) -> None:
+        def move(reference: Reference) -> bool:
             if queue.deleted:
                 raise ManagementError(f"AMQ229017: Queue {target} does not exist any more")
-            self.server.messaging.settlement.move(reference, queue.definition.address, queue.name)
+            return self.server.messaging.settlement.move(reference, queue.definition.address, queue.name)
 
         return self.each(references, move)
 
@@ -209,11 +209,8 @@ class QueueControl(Resource):
                 return False
             original = reference.message.property(KEY_ORIGINAL_QUEUE)
             queue = core.queues.get(original) if isinstance(original, str) else None
-            if queue is not None and queue.definition.address == address:
-                self.server.messaging.settlement.move(reference, address, queue.name)
-            else:
-                self.server.messaging.settlement.move(reference, address, None)
-            return True
+            name = queue.name if queue is not None and queue.definition.address == address else None
+            return self.server.messaging.settlement.move(reference, address, name)
 
         return self.each(references, retry)
 
