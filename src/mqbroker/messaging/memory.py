@@ -12,8 +12,6 @@ from mqbroker.messaging.references import MEMORY_PER_REFERENCE
 
 if TYPE_CHECKING:
     from mqbroker.messaging.message import Message
-
-if TYPE_CHECKING:
     from mqbroker.messaging.paging import AddressPaging
     from mqbroker.messaging.ports import Pager
 
@@ -41,7 +39,7 @@ class GlobalMemory:
         self.messages = 0
         self.pager = pager
         self.disk_full = False
-        self.accounts_waiting: list[AddressMemory] = []
+        self.accounts_waiting: dict[AddressMemory, None] = {}
 
     @property
     def full(self) -> bool:
@@ -54,7 +52,7 @@ class GlobalMemory:
 
     def release(self) -> None:
         """Something that made producers wait may have ended: grant what can be granted."""
-        accounts, self.accounts_waiting = self.accounts_waiting, []
+        accounts, self.accounts_waiting = self.accounts_waiting, {}
         for account in accounts:
             account.release()
 
@@ -195,7 +193,7 @@ class AddressMemory:
         overall = self._global
         if self._waiting:
             self.release()
-        if overall.accounts_waiting and not overall.full:
+        if overall.accounts_waiting and not (overall.full or overall.disk_full or overall.congested):
             overall.release()
 
     def when_free(self, grant: Callable[[], None]) -> bool:
@@ -233,8 +231,8 @@ class AddressMemory:
     def _wait_for_others(self) -> None:
         """Be told when it is not this address alone that producers wait for."""
         overall = self._global
-        if (overall.full or overall.disk_full or overall.congested) and self not in overall.accounts_waiting:
-            overall.accounts_waiting.append(self)
+        if overall.full or overall.disk_full or overall.congested:
+            overall.accounts_waiting[self] = None
 
 
 def _excess(size: int, limit: int) -> int:
