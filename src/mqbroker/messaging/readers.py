@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.core import is_stored
@@ -21,7 +21,7 @@ from mqbroker.messaging.ranges import Range, measure
 from mqbroker.messaging.reading import Block, QueueLog, no_steps
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.scheduled import SCHEDULED_KEY, scheduled_time_of
-from mqclient.errors import IllegalStateError, InvalidQueueConfigurationError, MaxConsumerLimitExceededError, MQError
+from mqclient.errors import IllegalStateError, InternalError, InvalidQueueConfigurationError, MaxConsumerLimitExceededError, MQError
 
 if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
@@ -51,6 +51,9 @@ SETTING = "reader"
 
 NEWEST = -2
 """Where a new reader begins: behind the newest message."""
+
+Failed: TypeAlias = Callable[[MQError], object]
+"""Told why a request that was begun cannot be carried out."""
 
 
 class Reader:
@@ -159,7 +162,7 @@ class Readers:
             self._core.store.commit(batch)
         for queue in list(self._core.reader_queues):
             if queue.log is not None:
-                self._remove_settled(queue.log, _nothing)
+                self._remove_settled(queue.log, _nothing, _nothing)
                 queue.log.index.floor = max(queue.log.index.floor, queue.log.settled)
 
     def stop(self) -> None:
@@ -176,7 +179,7 @@ class Readers:
         name: str,
         start: int,
         done: Callable[[Reader, int, int], object],
-        failed: Callable[[MQError], object],
+        failed: Failed,
     ) -> None:
         """Take a reader over, or make it.  ``done`` gets it, the newest id that can be handed out, and the ticket to wait for."""
         log = queue.log
@@ -197,7 +200,8 @@ class Readers:
 
         def opened(failure: Exception | None) -> None:
             if failure is not None:
-                raise failure
+                self._fail(failure, failed)
+                return
             if log.readers.get(name) is not reader:
                 failed(IllegalStateError(f"AMQ229901: queue {queue.name} or its reader {name} was removed meanwhile"))
                 return
@@ -259,7 +263,7 @@ class Readers:
             ticket = self._core.store.commit(batch)
         self.tell(f"AMQ221902: reader {name} of queue {queue.name} is removed, settled up to {reader.settled}")
         if log.readers:
-            self._remove_settled(log, _nothing)
+            self._remove_settled(log, _nothing, _nothing)
         else:
             self._unpin(log)
         return ticket
@@ -294,7 +298,7 @@ class Readers:
         until: int,
         limits: tuple[int, int, int],
         done: Callable[[Range, int], object],
-        failed: Callable[[MQError], object],
+        failed: Failed,
     ) -> None:
         """Find the range behind ``after``, for a reader or (None) for nobody.  ``limits`` are messages, bytes (-1 = none) and parts.
 
@@ -313,7 +317,8 @@ class Readers:
 
         def measured(found: Range, failure: Exception | None) -> None:
             if failure is not None:
-                raise failure
+                self._fail(failure, failed)
+                return
             try:
                 if queue.deleted:
                     raise IllegalStateError(f"queue {queue.name} was deleted meanwhile")
@@ -345,11 +350,11 @@ class Readers:
         """See :meth:`QueueLog.read`."""
         return self._log(queue).read(after, until, max_bytes, filter)
 
-    def find_body(self, queue: Queue, message_id: int, done: Callable[[LargeBody | None], object]) -> None:
+    def find_body(self, queue: Queue, message_id: int, done: Callable[[LargeBody | None], object], failed: Failed) -> None:
         """``done`` gets the body of a large message of the queue, None when there is none."""
         log = self._log(queue)
         if log.index.building:
-            log.when_built(lambda: self.find_body(queue, message_id, done))
+            log.when_built(lambda: self.find_body(queue, message_id, done, failed))
             return
         known = log.known_body(message_id)
         if known is not None or queue.pages is None:
@@ -365,14 +370,15 @@ class Readers:
 
         def found(body: LargeBody | None, failure: Exception | None) -> None:
             if failure is not None:
-                raise failure
+                self._fail(failure, failed)
+                return
             done(body)
 
         self._core.steps.start(search(), found)
 
     # --- settling
 
-    def settle(self, queue: Queue, name: str, epoch: int, until: int, done: Callable[[int], object]) -> None:
+    def settle(self, queue: Queue, name: str, epoch: int, until: int, done: Callable[[int], object], failed: Failed) -> None:
         """The reader is done with everything up to ``until``; ``done`` gets the ticket after which all of that is durable."""
         reader = self.find(queue, name, epoch)
         log = queue.log
@@ -384,12 +390,13 @@ class Readers:
         if until > reader.settled:
             reader.settled = until
             self._keep(log, reader)
-        self._remove_settled(log, done)
+        self._remove_settled(log, done, failed)
 
-    def _remove_settled(self, log: ReaderLog, done: Callable[[int], object]) -> None:
+    def _remove_settled(self, log: ReaderLog, done: Callable[[int], object], failed: Failed) -> None:
         def removed(result: None, failure: Exception | None) -> None:
             if failure is not None:
-                raise failure
+                self._fail(failure, failed)
+                return
             done(self._core.store.ticket())
 
         settled = log.settled
@@ -455,6 +462,11 @@ class Readers:
         core.let_go(reference)
         if waiting:
             self._context.run(ticket, self._sending.deliver, waiting)
+
+    def _fail(self, failure: Exception, failed: Failed) -> None:
+        """Work that was begun for somebody cannot go on: he waits for an answer."""
+        self.tell(f"a request of a reader could not be carried out: {failure!r}")
+        failed(failure if isinstance(failure, MQError) else InternalError(f"the request could not be carried out: {failure!r}"))
 
     # --- logs
 
@@ -543,4 +555,4 @@ def _key(queue: Queue, name: str) -> str:
     return f"{queue.queue_id}/{name}"
 
 
-def _nothing(ticket: int) -> None: ...
+def _nothing(told: object) -> None: ...

@@ -123,7 +123,9 @@ class SessionReaders:
     def _settle(self, packet: wire.ReaderSettle) -> None:
         queue = self._queue(packet.queue, "consume")
         answer = _Answer(self._session)
-        self._readers.settle(queue, packet.reader, packet.epoch, packet.until, lambda ticket: answer.give(self._null(), ticket))
+        self._readers.settle(
+            queue, packet.reader, packet.epoch, packet.until, lambda ticket: answer.give(self._null(), ticket), answer.refuse
+        )
         answer.wait()
 
     @staticmethod
@@ -187,7 +189,7 @@ class SessionReaders:
                 return
             answer.give(wire.ReaderBodyChunk(data))
 
-        self._readers.find_body(queue, packet.message_id, found)
+        self._readers.find_body(queue, packet.message_id, found, answer.refuse)
         answer.wait()
 
     # --- duplicate ids

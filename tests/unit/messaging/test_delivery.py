@@ -231,7 +231,7 @@ class SettlementTests(SynchronousTestCase):
         self.assertEqual((copy.property(KEY_ORIGINAL_ADDRESS), copy.property(KEY_ORIGINAL_QUEUE)), ("q", "q"))
         self.assertEqual((queue.messages_killed, queue.message_count), (1, 0))
         steps = [batch for batch in self.bench.store.log if any(entry[0] == "ack" for entry in batch)]
-        self.assertEqual([entry[0] for entry in steps[-1]], ["ack", "message"])
+        self.assertEqual(sorted(entry[0] for entry in steps[-1]), ["ack", "message"])
 
     def test_redelivery_delay_and_its_growth(self) -> None:
         consumer = Collector(self.bench, self.bench.queue("slow"))

@@ -76,7 +76,7 @@ class StoredBroker(PagingBroker):
     def settle_reader(self, reader: Reader, until: int, wait: bool = True) -> bool:
         """Returns whether it was answered."""
         done: list[int] = []
-        self.messaging.readers.settle(self.q, reader.name, reader.epoch, until, done.append)
+        self.messaging.readers.settle(self.q, reader.name, reader.epoch, until, done.append, print)
         if wait:
             self.settle()
             assert done

@@ -127,7 +127,7 @@ class TurnTests(TestCase):
         done: list[int] = []
         self.assertTrue(broker.q.log is not None)
         reader = broker.open()
-        broker.messaging.readers.settle(broker.q, "r", reader.epoch, found.until, done.append)
+        broker.messaging.readers.settle(broker.q, "r", reader.epoch, found.until, done.append, print)
         broker.settle()
         self.assertEqual((len(done), broker.q.message_count), (1, 150))
         self.assertEqual(broker.reserve(None, 0).messages, 150)

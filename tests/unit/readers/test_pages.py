@@ -149,10 +149,10 @@ class PageTests(TestCase):
         self.assertEqual([body for _, body in rows], [b"%d" % number * 1000 for number in range(5)])
         broker.restart()
         bodies: list[Any] = []
-        broker.messaging.readers.find_body(broker.q, rows[3][0], bodies.append)
+        broker.messaging.readers.find_body(broker.q, rows[3][0], bodies.append, print)
         broker.settle()
         self.assertEqual(bodies[0].read(0, 5000), b"3" * 1000)
-        broker.messaging.readers.find_body(broker.q, rows[3][0] + 100_000, bodies.append)
+        broker.messaging.readers.find_body(broker.q, rows[3][0] + 100_000, bodies.append, print)
         broker.settle()
         self.assertIsNone(bodies[1])
 

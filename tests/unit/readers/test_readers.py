@@ -76,6 +76,28 @@ class RangeTests(ReaderCase):
                 self.world.clock.advance(0)
         self.assertEqual((left, self.world.queue("q").message_count), (15, 15))
 
+    def test_a_request_that_fails_on_its_way_is_answered_and_holds_up_nobody(self) -> None:
+        self.publish(b"1")
+        self.client.open()
+        found = self.client.reserve(0)
+
+        def fails(*arguments: object) -> Any:
+            raise LookupError("nothing found")
+            yield 1
+
+        for patched, packet in (
+            ("readers.measure", self.client.reserving(0)),
+            ("readers.Readers._removal", self.client.settling(found.until)),
+            ("readers.Readers._without_schedules", wire.ReaderOpen("q", "new", -1)),
+        ):
+            with mock.patch(f"mqbroker.messaging.{patched}", fails):
+                self.client.session.send(packet)
+                self.world.clock.advance(0)
+            (answer,) = [each for each in self.client.session.take() if each.RESPONSE]
+            assert isinstance(answer, wire.ExceptionResponse), answer
+            self.assertIn("nothing found", answer.message or "")
+            self.assertTrue(self.client.session.peer.transport.reading, patched)
+
     def test_nothing_new_is_an_empty_range(self) -> None:
         self.client.open()
         found = self.client.reserve(0)

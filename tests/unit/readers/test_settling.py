@@ -107,7 +107,7 @@ class SharedTests(TestCase):
         broker = filled({})
         reader = broker.open()
         found = broker.reserve(reader, 0)
-        broker.messaging.readers.settle(broker.q, "r", reader.epoch, found.until, lambda ticket: None)
+        broker.messaging.readers.settle(broker.q, "r", reader.epoch, found.until, lambda ticket: None, print)
         broker.messaging.administration.delete_queue(broker.q)
         broker.settle()
         broker.restart()
