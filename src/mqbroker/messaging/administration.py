@@ -49,12 +49,13 @@ class Administration:
         internal: bool = False,
         durable: bool = True,
     ) -> Address:
-        """Make an address, or give an existing one these routing types."""
+        """Make an address, or give an existing one these routing types, if there are any."""
         core = self._core
         types = frozenset(routing_types)
         address = core.addresses.get(name)
         if address is not None:
-            self.update_address(address, types)
+            if types:
+                self.update_address(address, types)
             return address
         settings = core.settings_of(name, temporary)
         types = types or frozenset((settings.default_address_routing_type,))

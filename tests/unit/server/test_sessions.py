@@ -22,6 +22,17 @@ def names(packets: list[wire.Packet]) -> list[str]:
     return [packet.NAME for packet in packets]
 
 
+class AddressTests(SynchronousTestCase):
+    def test_an_address_that_is_made_again_without_routing_types_keeps_those_that_it_has(self) -> None:
+        world = World()
+        session = world.peer().open()
+        session.ok(wire.CreateAddress("a", (0, 1)))
+        session.ok(wire.CreateAddress("a", ()))
+        self.assertEqual(world.messaging.core.addresses["a"].routing_types, {0, 1})
+        session.ok(wire.CreateAddress("a", (1,)))
+        self.assertEqual(world.messaging.core.addresses["a"].routing_types, {1})
+
+
 class OrderTests(SynchronousTestCase):
     """Nothing is answered or delivered before what it depends on is on the disk, and answers keep the order of the requests."""
 
