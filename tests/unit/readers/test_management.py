@@ -67,6 +67,12 @@ class ManagementTests(SynchronousTestCase):
             with self.assertRaises(ManagementError, msg=operation) as caught:
                 self.world.registry.invoke("queue.q", operation, parameters)
             self.assertIn("has readers (r)", str(caught.exception))
+        self.session.create_queue("beside", "q")
+        self.session.publish(b"4", "q::beside")
+        with self.assertRaises(ManagementError) as caught:
+            self.world.registry.invoke("address.q", "purge", [])
+        self.assertIn("queue q has readers (r)", str(caught.exception))
+        self.assertEqual(self.world.queue("beside").message_count, 1)
         self.assertEqual(self.world.registry.invoke("queue.q", "countMessages", []), 3)
         self.assertEqual(len(self.world.registry.invoke("queue.q", "listMessages", [None])), 3)
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
+from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.steps import Steps
+from mqbroker.server.management.readers import check_free
 from mqbroker.server.management.registry import Operation, Resource, as_bool
 from mqbroker.server.management.sent_messages import send_message
 from mqbroker.server.management.views import limit_percent
@@ -69,8 +71,13 @@ class AddressControl(Resource):
         return True
 
     def purge(self) -> Steps[int]:
+        for queue in self.address.queues:
+            check_free(queue)
+        return self._purge(list(self.address.queues))
+
+    def _purge(self, queues: list[Queue]) -> Steps[int]:
         count = 0
-        for queue in list(self.address.queues):
+        for queue in queues:
             count += yield from self.server.messaging.removal.purge_steps(queue)
         return count
 

@@ -15,7 +15,7 @@ from mqbroker.messaging.references import Reference
 from mqbroker.messaging.selection import paged, scheduled, waiting
 from mqbroker.messaging.steps import Steps
 from mqbroker.server.management.queue_messages import DELIVERY_ATTRIBUTES, MESSAGE_OPERATIONS, count_by
-from mqbroker.server.management.readers import list_readers
+from mqbroker.server.management.readers import check_free, list_readers
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
 from mqbroker.server.management.views import Row, consumer_figures, message_map
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE
@@ -49,25 +49,16 @@ class QueueControl(Resource):
             return _first(limit, chain(messages, unread))
         return _first(limit, messages)
 
-    def _check_free(self) -> None:
-        """What readers have been given stays as it is."""
-        log = self.queue.log
-        if log is not None and log.readers:
-            raise ManagementError(
-                f"AMQ229907: queue {self.queue.name} has readers ({', '.join(log.readers)}): its messages can be taken or changed "
-                "by nobody else; removeReader ends a reader"
-            )
-
     def _selected(self, filter_text: Any, limit: int = -1) -> Iterator[Reference | None]:
         """The references that wait, to be treated; messages in pages are read one after the other, as they are asked for."""
-        self._check_free()
+        check_free(self.queue)
         filter = parse_filter(filter_text)
         accept = None if filter is None else filter.matches
         return _first(limit, chain(waiting(self.queue, accept), paged(self.queue, accept)))
 
     def one(self, message_id: Any) -> Iterator[Reference | None]:
         """The message of this id, to be treated, if it waits or is scheduled."""
-        self._check_free()
+        check_free(self.queue)
         wanted = as_int(message_id)
 
         def accept(message: Message) -> bool:
@@ -173,7 +164,7 @@ class QueueControl(Resource):
         return self.each(references, expire)
 
     def purge(self) -> Steps[int]:
-        self._check_free()
+        check_free(self.queue)
         return self.server.messaging.removal.purge_steps(self.queue)
 
     def dead_letter(self, references: Selected) -> Steps[int]:

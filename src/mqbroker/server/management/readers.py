@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.readers import Reader
 from mqbroker.server.gauges import Gauge
-from mqbroker.server.management.registry import Operation, as_text
+from mqbroker.server.management.registry import ManagementError, Operation, as_text
 from mqclient.errors import QueueDoesNotExistError
 
 if TYPE_CHECKING:
@@ -38,6 +38,16 @@ def list_readers(server: Server, queue: Queue | None = None) -> str:
     """JSON: the readers of one queue, or all."""
     rows = [reader_row(each, reader) for each, reader in server.messaging.readers.all() if queue is None or each is queue]
     return json.dumps(sorted(rows, key=lambda row: (row["queue"], row["name"])))
+
+
+def check_free(queue: Queue) -> None:
+    """What readers have been given stays as it is.  Raises ManagementError."""
+    log = queue.log
+    if log is not None and log.readers:
+        raise ManagementError(
+            f"AMQ229907: queue {queue.name} has readers ({', '.join(log.readers)}): its messages can be taken or changed "
+            "by nobody else; removeReader ends a reader"
+        )
 
 
 def reader_gauges(messaging: Messaging) -> Iterator[Gauge]:
