@@ -144,7 +144,10 @@ class Server:
         self.slow_consumers.stop()
         notice = DisconnectV3(self.node_id, REASON_SCALE_DOWN, target_node_id)
         for connection in list(self.connections.values()):
-            self.turn.run(connection.disconnect, notice)
+            try:
+                self.turn.run(connection.disconnect, notice)
+            except Exception:
+                log.failure("connection {id} was not sent away in order", id=connection.connection_id)
         self.reasons.stop()
 
     def _schedule_check(self) -> None:

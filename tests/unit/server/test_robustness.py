@@ -297,6 +297,19 @@ class FailureTests(SynchronousTestCase):
         self.assertEqual(len(self.flushLoggedErrors(LookupError)), 1)
         self.assertEqual((world.queue("q").consumer_count, list(world.server.sessions.by_name)), (0, []))
 
+    def test_a_stop_sends_everybody_away_also_after_a_failure(self) -> None:
+        world = World()
+        peers = [world.peer().open().peer for _ in range(3)]
+
+        def fails() -> None:
+            raise LookupError("nothing found")
+
+        peers[1].transport.loseConnection = fails  # type: ignore[method-assign]
+        world.server.stop()
+        self.assertEqual(len(self.flushLoggedErrors(LookupError)), 1)
+        self.assertEqual([peer.transport.closed for peer in peers], [True, False, True])
+        self.assertEqual((world.server.connections, world.server.sessions.by_name), ({}, {}))
+
     def test_the_check_of_connections_goes_on_after_a_failure(self) -> None:
         world = self.world()
         reader = world.peer().open()
