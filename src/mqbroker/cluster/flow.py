@@ -208,7 +208,7 @@ class Flow:
         binding = self._binding(properties)
         if binding is None:
             return
-        text = _optional_text(properties, "_AMQ_FilterString") or None
+        text = _filter_text(properties)
         if text is not None:
             if self._filters >= CONSUMER_FILTERS_MAX:
                 raise FlowError(f"more than {CONSUMER_FILTERS_MAX} consumers with a filter")
@@ -224,9 +224,9 @@ class Flow:
         binding = self._binding(properties)
         if binding is None:
             return
-        text = _optional_text(properties, "_AMQ_FilterString") or None
-        if text is not None:
-            self._filters = max(self._filters - 1, 0)
+        text = _filter_text(properties)
+        if text in binding.consumer_filters:
+            self._filters -= 1
         binding.consumer_removed(text)
         if self._ways.uses(binding):
             self._tell("CONSUMER_CLOSED", consumer_headers(binding, text, binding.address))
@@ -268,6 +268,7 @@ class Flow:
 
     def _remove(self, binding: RemoteBinding) -> None:
         del self.bindings[binding.cluster_name]
+        self._filters -= sum(binding.consumer_filters.values())
         self._ways.remove(binding)
 
 
@@ -303,6 +304,11 @@ def _optional_text(properties: Properties, key: str) -> str | None:
     if kind != STRING or not isinstance(value, str):
         raise FlowError(f"{key} is not a text")
     return value
+
+
+def _filter_text(properties: Properties) -> str | None:
+    """The filter of a consumer; None when it has none."""
+    return (_optional_text(properties, "_AMQ_FilterString") or "").strip() or None
 
 
 def _text(properties: Properties, key: str) -> str:

@@ -291,6 +291,21 @@ class HostileTests(TestCase):
             self.flow.handle(consumer("CREATED", "q0", filter_string="a = 2"))
             self.assertEqual(list(self.network.bound["q0" + PEER].consumer_filters), ["a = 2"])
 
+    def test_what_is_gone_does_not_count(self) -> None:
+        """Nobody tells of the consumers of a queue that is removed, and some tell of consumers that nobody knew."""
+        with patch.object(module, "CONSUMER_FILTERS_MAX", 2):
+            for number in range(5):
+                self.flow.handle(binding(queue=f"q{number}"))
+                self.flow.handle(consumer("CREATED", f"q{number}", filter_string="a = 1"))
+                self.flow.handle(consumer("CREATED", f"q{number}", filter_string=" "))
+                self.flow.handle(binding("BINDING_REMOVED", queue=f"q{number}"))
+            self.assertEqual(self.network.refused, [])
+            self.flow.handle(binding())
+            for number in range(5):
+                self.flow.handle(consumer("CREATED", filter_string=f"a = {number}"))
+                self.flow.handle(consumer("CLOSED", filter_string="b = 1"))
+            self.assertEqual(len(self.network.bound["q" + PEER].consumer_filters), 2)
+
     @given(
         st.lists(
             st.tuples(
