@@ -30,7 +30,7 @@ IN_FLIGHT_MESSAGES_MAX = 10_000
 IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
 """The same in bytes; large bodies do not count, for they go one at a time."""
 REFUSALS_LOGGED_SECONDS = 10.0
-"""How often one link writes that the target refuses messages."""
+"""How often one link writes that messages are refused, or cannot be sent."""
 _CHECKS = 4
 """Looks at the oldest unanswered message within the time that it may wait."""
 
@@ -47,7 +47,8 @@ class ForwardingSettings:
 class Forwarder:
     """A :class:`~mqbroker.messaging.consumer.QueueConsumer` that has no session here but one at another broker.
 
-    ``outgoing`` says what is sent for a message; None: to the dead letter address of the queue.
+    ``outgoing`` says what is sent for a message; None: to the dead letter address of the queue.  Where it fails and there is no such
+    address, the message is tried again later: a transformer that is broken does not cost messages.
     """
 
     def __init__(
@@ -180,8 +181,13 @@ class Forwarder:
         try:
             outgoing = self._outgoing(message)
         except Exception:  # of a transformer, or the bytes are damaged: this message cannot go, others can
-            log.failure("message {id} of queue {queue} cannot be forwarded", id=message.message_id, queue=self.queue.name)
-            outgoing = None
+            if self._may_log():
+                log.failure("message {id} of queue {queue} cannot be forwarded", id=message.message_id, queue=self.queue.name)
+            if self.queue.address.settings.dead_letter_address:
+                self._settlement.kill(reference)
+            else:
+                self._put_aside(reference)
+            return
         if outgoing is None:
             self._settlement.kill(reference)
             return
@@ -260,14 +266,22 @@ class Forwarder:
         elif settings.dead_letter_address and 0 < settings.max_delivery_attempts <= reference.delivery_count:
             self._settlement.kill(reference)
         else:
-            queue.put_back_later(reference, self._server.clock.wall_ms() + self._settings.refused_retry_interval)
+            self._put_aside(reference)
         if not self.flush_due:
             self._turn.mark_output(self)
 
-    def _log_refusal(self, message: Message, error: MQError) -> None:
+    def _put_aside(self, reference: Reference) -> None:
+        self.queue.put_back_later(reference, self._server.clock.wall_ms() + self._settings.refused_retry_interval)
+
+    def _may_log(self) -> bool:
         now = self._server.clock.monotonic()
-        if now - self._refusals_logged >= REFUSALS_LOGGED_SECONDS:
-            self._refusals_logged = now
+        if now - self._refusals_logged < REFUSALS_LOGGED_SECONDS:
+            return False
+        self._refusals_logged = now
+        return True
+
+    def _log_refusal(self, message: Message, error: MQError) -> None:
+        if self._may_log():
             log.warn(
                 "the target of queue {queue} refuses message {id} to {address}: {error} ({count} refused so far)",
                 queue=self.queue.name,

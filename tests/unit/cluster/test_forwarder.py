@@ -174,6 +174,22 @@ class RefusalTests(SynchronousTestCase):
         self.assertEqual((dead, pair.arrived()), ([b"bad", b"nowhere"], [b"good"]))
         self.flushLoggedErrors(RuntimeError)
 
+    def test_without_one_a_message_that_a_transformer_fails_with_is_put_aside_and_not_dropped(self) -> None:
+        failures = [RuntimeError("transformer") for _ in range(3)]
+
+        def outgoing(message: Message) -> Outgoing:
+            if message.decoded().body == b"bad" and failures:
+                raise failures.pop()
+            return with_duplicate_ids(message)
+
+        pair = Pair(outgoing=outgoing)
+        pair.publish(b"bad", b"good")
+        pair.start()
+        self.assertEqual((pair.arrived(), pair.a.queue("q").message_count), ([b"good"], 1))
+        pair.advance(7)
+        self.assertEqual((pair.arrived(), pair.a.queue("q").message_count), ([b"good", b"bad"], 0))
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+
     def test_answers_that_do_not_come_in_time_make_the_link_anew(self) -> None:
         pair = Pair(forwarding=ForwardingSettings(pending_ack_timeout=4000))
         pair.start()
