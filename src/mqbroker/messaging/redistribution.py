@@ -12,6 +12,7 @@ is not stranded.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -64,12 +65,19 @@ class Redistribution:
 
     def consumer_appeared(self, binding: RemoteBinding) -> None:
         """A consumer of a remote queue has come, or the link to it is there again."""
-        core = self.core
-        binding.appeared = core.store.next_id()
-        address = core.addresses.get(binding.address)
-        for queue in () if address is None else address.queues:
+        binding.appeared = self.core.store.next_id()
+        for queue in self._stand_ins(binding):
             if serves(binding, queue):
                 self.consider(queue)
+
+    def _stand_ins(self, binding: RemoteBinding) -> Iterable[Queue]:
+        """Queues here among which those are that have messages for the remote queue: not all of a topic with thousands."""
+        core = self.core
+        if binding.routing_name != binding.address:
+            queue = core.queues.get(binding.routing_name)
+            return () if queue is None else (queue,)
+        address = core.addresses.get(binding.address)
+        return () if address is None else address.queues
 
     def consumer_changed(self, queue: Queue, came: bool) -> None:
         """A consumer of a queue here has come or gone, or the queue is deleted."""
@@ -108,7 +116,7 @@ class Redistribution:
 
     def targets(self, queue: Queue) -> list[RemoteBinding]:
         """The remote queues that stand for ``queue``; those of its own name first."""
-        found = [binding for binding in self.core.routing.remote_bound(queue.definition.address) if serves(binding, queue)]
+        found = [each for each in self.core.routing.remote_group(*_group_of(queue)) if each.load_balancing.redistributes]
         return sorted(found, key=lambda binding: binding.queue_name != queue.name)
 
     def stop(self) -> None:
@@ -124,10 +132,13 @@ class Redistribution:
 
 def serves(binding: RemoteBinding, queue: Queue) -> bool:
     """Are messages of ``queue`` also meant for the remote queue?"""
+    return binding.load_balancing.redistributes and (binding.address, binding.routing_name) == _group_of(queue)
+
+
+def _group_of(queue: Queue) -> tuple[str, str]:
+    """Address and routing name."""
     definition = queue.definition
-    if not binding.load_balancing.redistributes or binding.address != definition.address:
-        return False
-    return binding.routing_name == (definition.address if definition.routing_type == ANYCAST else queue.name)
+    return definition.address, definition.address if definition.routing_type == ANYCAST else queue.name
 
 
 class _Redistributor:

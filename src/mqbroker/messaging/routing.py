@@ -141,6 +141,8 @@ class RoutingTable:
         self._routes: dict[tuple[str, int | None, str | None], Route] = {}
         self._positions: dict[tuple[str, str], Position] = {}
         self._remotes: dict[str, RemoteBinding] = {}
+        self._remote_groups: dict[tuple[str, str], list[RemoteBinding]] = {}
+        """The same by address and routing name: a topic may have thousands."""
         self._balancing: dict[str, LoadBalancing] = {}
         """By address: what the remote binding said that was added last."""
         self.on_remote: Callable[[RemoteBinding, bool], object] = lambda binding, came: None
@@ -184,6 +186,7 @@ class RoutingTable:
     def bind_remote(self, binding: RemoteBinding) -> None:
         """A queue of another broker is known from now on, by its cluster name."""
         self._remotes[binding.cluster_name] = binding
+        self._remote_groups.setdefault((binding.address, binding.routing_name), []).append(binding)
         self._balancing[binding.address] = binding.load_balancing
         binding.changed = self.changed
         binding.on_connected = self.on_connected
@@ -194,6 +197,11 @@ class RoutingTable:
         """It is no longer there."""
         if self._remotes.get(binding.cluster_name) is binding:
             del self._remotes[binding.cluster_name]
+            key = binding.address, binding.routing_name
+            group = self._remote_groups[key]
+            group.remove(binding)
+            if not group:
+                del self._remote_groups[key]
             self.unbind(binding)
             if not any(isinstance(each, RemoteBinding) for each in self._exact.get(binding.address, ())):
                 # Temporary queues have new addresses each time.
@@ -219,6 +227,10 @@ class RoutingTable:
         if not self._remotes:
             return []
         return [binding for binding in self._bindings(address) if isinstance(binding, RemoteBinding)]
+
+    def remote_group(self, address: str, routing_name: str) -> list[RemoteBinding]:
+        """The remote queues of exactly this address that share its messages under this name."""
+        return [binding for binding in self._remote_groups.get((address, routing_name), ()) if not binding.withdrawn]
 
     def remote_by_id(self, address: str, binding_id: int) -> RemoteBinding | None:
         """The one with the id that this broker gave it, among those of ``address``."""

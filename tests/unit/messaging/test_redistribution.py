@@ -7,10 +7,12 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.messaging import redistribution
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.redistribution import MOVED_MAX, PATIENCE_SECONDS, REPORT_SECONDS
-from mqbroker.messaging.remote import LoadBalancing
+from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.redistribution import MOVED_MAX, PATIENCE_SECONDS, REPORT_SECONDS, serves
+from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.message import CoreMessage, encode_headers
 from mqclient.wire.properties import LONG, STRING
 from tests.unit.messaging.cluster_support import Link, Node, texts
@@ -176,6 +178,24 @@ class RedistributionTests(SharedQueue):
         self.a.appear(self.at_b)
         self.to_b.pump()
         self.assertEqual((texts(self.near), texts(other), texts(self.far)), ([], [b"1"], [b"1"]))
+
+    def test_a_topic_with_many_subscriptions(self) -> None:
+        """Each consumer that comes to one of them concerns that one: the others are not looked at."""
+        looked_at: list[Queue] = []
+
+        def counted(binding: RemoteBinding, queue: Queue) -> bool:
+            looked_at.append(queue)
+            return serves(binding, queue)
+
+        self.patch(redistribution, "serves", counted)
+        for number in range(100):
+            self.share(f"sub {number}", MULTICAST, "t")
+        self.send(b"1", address="t", routing_type=MULTICAST)
+        self.a.appear(self.at_b)
+        self.assertEqual((looked_at, self.near.message_count), ([self.near], 0))
+        self.at_b.connected = False
+        self.at_b.connected = True
+        self.assertEqual(looked_at, [self.near, self.near])
 
     def test_an_anycast_queue_with_a_name_of_its_own(self) -> None:
         self.share("x", ANYCAST, "q")
