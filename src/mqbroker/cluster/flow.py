@@ -99,10 +99,7 @@ class Flow:
     def disconnected(self) -> None:
         """The link is gone, and may come back: bindings stay, but are nobody's first choice."""
         self._accepting = self.complete = False
-        for binding in list(self.bindings.values()):
-            if binding.connected:
-                binding.connected = False
-                self._ways.changed(binding)
+        self._ways.cut([binding for binding in self.bindings.values() if binding.connected])
 
     def end(self) -> None:
         """The member has left: its bindings go, and no message goes to them from now on."""

@@ -83,8 +83,16 @@ class Ways:
             self._timer = None
         self._leaving.clear()
 
+    def cut(self, bindings: Iterable[RemoteBinding]) -> None:
+        """The link of these, which may be very many, is gone: what has another way takes it."""
+        for binding in bindings:
+            binding.lose_link()
+            if len(self._known[binding.cluster_name]) > 1:
+                self._choose(binding.cluster_name)
+        self._core.routing.changed()
+
     def changed(self, binding: RemoteBinding) -> None:
-        """It was connected or disconnected, or has another filter."""
+        """It was connected, or has another filter."""
         if not self._choose(binding.cluster_name):
             self._core.routing.changed()
 

@@ -162,8 +162,12 @@ class RemoteBinding:
                 self.on_connected(self)
 
     def withdraw(self) -> None:
-        """It is going to be removed later.  Nobody is told: who withdraws some tells the routing table once for all of them."""
+        """It is going to be removed later.  As with :meth:`lose_link` nobody is told."""
         self.withdrawn = True
+        self._connected = False
+
+    def lose_link(self) -> None:
+        """It is not connected any more.  Nobody is told: who does so to many tells the routing table once for all of them."""
         self._connected = False
 
     # --- consumers there

@@ -184,6 +184,16 @@ class LinkTests(TestCase):
         self.assertFalse(self.network.bound["q" + PEER].connected)
         self.assertEqual(self.network.bound["q" + PEER].consumer_count, 1)
 
+    def test_a_lost_link_with_many_bindings_changes_routing_once(self) -> None:
+        changes: list[int] = []
+        for number in range(100):
+            self.flow.handle(binding(queue=f"q{number}"))
+        self.network.core.changed = lambda: changes.append(1)  # type: ignore[method-assign]
+        for each in self.flow.bindings.values():
+            each.changed = lambda: changes.append(1)
+        self.flow.disconnected()
+        self.assertEqual(len(changes), 1)
+
     def test_what_is_not_told_again_goes(self) -> None:
         self.flow.disconnected()
         connect(self.flow)
