@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from itertools import combinations
 from typing import Any
@@ -216,6 +216,9 @@ class _Assembly:
                 if wildcards.any_words in part or wildcards.single_word in part:
                     text = f"{part!r} has wildcards, which mean nothing here: only addresses that begin with these very characters match"
                     self._warn(place, f"cluster-connection {connection.name}: <address>: {text}")
+            for part, exclusion in _excluded(connection.address):
+                text = f"{part!r} matches nothing: {exclusion!r} excludes it"
+                self._warn(place, f"cluster-connection {connection.name}: <address>: {text}")
         for one, other in combinations(connections, 2):
             common = _overlap(one.address, other.address)
             if common is not None:
@@ -268,6 +271,15 @@ def _hint(near: str | None, known: Iterable[str]) -> str:
 
 def _parts(address: str) -> list[str]:
     return [part.strip() for part in address.split(",") if part.strip()]
+
+
+def _excluded(address: str) -> Iterator[tuple[str, str]]:
+    """Parts of which nothing is left, each with the exclusion that does so."""
+    parts = _parts(address)
+    for part in parts:
+        exclusion = next((each for each in parts if len(each) > 1 and each[0] == "!" and part.startswith(each[1:])), None)
+        if exclusion is not None:
+            yield part, exclusion
 
 
 def _overlap(one: str, other: str) -> str | None:

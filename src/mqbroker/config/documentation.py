@@ -84,7 +84,7 @@ or a discovery group that does not exist. A line in the log, and in `mqbroker ch
 
 * AMQ222007: a cluster connection with the default cluster user and password;
 * cluster connections whose addresses overlap: such messages go to both clusters;
-* an address of a cluster connection with wildcards, which mean nothing there;
+* an address of a cluster connection with wildcards, which mean nothing there, or with a part that another one excludes;
 * a cluster connection whose `connector-ref` does not exist: it is left out;
 * a broadcast group without a connector: it is left out;
 * static connectors beside a discovery group: the static ones hold;

@@ -442,6 +442,13 @@ class WarningTests(ConfigurationTestCase):
         self.assert_warning(connections(connection("<address>jms.#,a</address>")), "'jms.#' has wildcards, which mean nothing here")
         self.assert_warning(connections(connection("<address>!a.*</address>")), "'!a.*' has wildcards")
 
+    def test_parts_of_an_address_that_match_nothing(self) -> None:
+        self.assert_warning(connections(connection("<address>eu.uk,eu,!eu.uk</address>")), "'eu.uk' matches nothing: '!eu.uk' excludes it")
+        self.assert_warning(connections(connection("<address>eu.uk,de,!eu</address>")), "'eu.uk' matches nothing: '!eu' excludes it")
+        for fine in ("eu,!eu.uk", "!eu", "eu.uk,eu.de", "eu,!us"):
+            with self.subTest(fine):
+                self.configured(connections(connection(f"<address>{fine}</address>")))
+
     def test_default_credentials(self) -> None:
         text = connections(connection(""))
         self.assert_warning(text.replace(SECRET, ""), "AMQ222007")
