@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqclient.core import encoded_sends
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection import Connection
 from mqclient.core.locator import Locator
@@ -250,6 +251,17 @@ class EncodedSendTests(SynchronousTestCase):
         self.settle()
         self.assertEqual(self.rooms, 1)
         self.assertTrue(self.send(session, "y", 10))
+
+    def test_the_credits_of_an_address_in_use_outlive_those_of_many_that_are_used_once(self) -> None:
+        """As temporary queues are: each new one must not give the busy address a new window that the broker has not granted."""
+        self.patch(encoded_sends, "ADDRESSES_MAX", 3)
+        self.broker.credits = False
+        session = self.open(producer_window_size=1000)
+        for number in range(9):
+            session.send_encoded([bytes(100)], 100, self.done("busy"), address="busy")
+            session.send_encoded([bytes(10)], 10, self.done("once"), address=f"once {number}")
+        credits = session.open_encoded_sends().credits()
+        self.assertEqual((credits["busy"], len(credits)), (100, 3))
 
     def test_without_flow_control_nothing_is_asked_for(self) -> None:
         session = self.open(producer_window_size=-1)

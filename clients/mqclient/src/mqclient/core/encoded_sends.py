@@ -187,6 +187,8 @@ class EncodedSends:
         credits = self._credits.get(address)
         if credits is None:
             credits = self._new_credits(address)
+        elif len(self._credits) > 1:
+            self._credits.move_to_end(address)
         ask = credits.request(size)
         if ask:
             self._channel.send_at_once(ProducerRequestCredits(ask, address))
