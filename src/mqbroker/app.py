@@ -330,6 +330,8 @@ class Broker:
     def _stop_now(self, closing: Deferred[Any]) -> Deferred[None]:
         uptime = (self.clock.wall_ms() - self.server.started_ms) / 1000
         self.server.on_empty = None
+        if self.clustering is not None:
+            self.clustering.cut()
         self.server.stop()
         self.messaging.stop()
         written: Deferred[None] = Deferred()
@@ -353,6 +355,8 @@ class Broker:
         """A start that failed leaves nothing running."""
         self._stop_looking()
         self._leave_others()
+        if self.clustering is not None:
+            self.clustering.cut()
         for name in ("server", "messaging"):
             part = getattr(self, name, None)
             if part is not None:

@@ -67,6 +67,8 @@ class Clustering:
         self._kept_bridges = {name: text for (kind, name), text in kept.items() if kind == KEPT_BRIDGE_KIND}
         self._shown: list[Callable[[], object]] = []
         """What takes the metrics of groups away."""
+        self._leaving: Deferred[Any] | None = None
+        """Completes when nobody has to be waited for any more."""
         self._unique_id = new_uuid(runtime)
         self._make_groups(configuration)
         self.bridges = CoreBridges(server, runtime, self.connectors, self._discovered)
@@ -253,5 +255,11 @@ class Clustering:
                 left.callback(None)
 
         limit = self._server.clock.call_later(STOP_SECONDS, done)
-        DeferredList(waiting, consumeErrors=True).addCallback(done)
+        self._leaving = DeferredList(waiting, consumeErrors=True)
+        self._leaving.addCallback(done)
         return left
+
+    def cut(self) -> None:
+        """The broker ends now: what has not answered in time is not waited for any more."""
+        if self._leaving is not None:
+            self._leaving.cancel()

@@ -132,8 +132,11 @@ class Bridge:
         self._machine.start()
 
     def stop(self) -> Deferred[None]:
-        """Take no more messages, wait up to a minute for outstanding acknowledgements and close the link."""
-        stopped: Deferred[None] = Deferred()
+        """Take no more messages, wait up to a minute for outstanding acknowledgements and close the link.
+
+        Who cancels what it gives does not want to wait any longer.
+        """
+        stopped: Deferred[None] = Deferred(lambda _: self.forwarder.detach())
         self._stopping.append(stopped)
         self._restart = False
         self._machine.stop()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from twisted.internet.defer import Deferred, DeferredList, succeed
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
 from mqbroker.cluster.bridge import Bridge
@@ -286,14 +286,9 @@ class CoreBridges:
     def find(self, name: str) -> CoreBridge | None:
         return self._bridges.get(name)
 
-    def stop(self) -> Deferred[None]:
+    def stop(self) -> Deferred[Any]:
         """Stop all bridges; completes when outstanding acknowledgements have arrived or were waited for long enough."""
-        waiting = [*self._stopping, *(bridge.stop() for bridge in self._bridges.values())]
-        if not waiting:
-            return succeed(None)
-        all_stopped: Deferred[None] = Deferred()
-        DeferredList(waiting, consumeErrors=True).addCallback(lambda _: all_stopped.callback(None))
-        return all_stopped
+        return DeferredList([*self._stopping, *(bridge.stop() for bridge in self._bridges.values())], consumeErrors=True)
 
     def _places(self, configuration: BridgeConfiguration) -> Connectors:
         name = configuration.name

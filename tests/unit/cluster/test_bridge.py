@@ -265,6 +265,18 @@ class StopTests(SynchronousTestCase):
         pair.advance(31)
         self.assertFalse(pair.link.open)
 
+    def test_who_does_not_want_to_wait_any_longer_cancels_the_stop(self) -> None:
+        pair = Pair()
+        pair.start()
+        pair.link.silent = True
+        pair.publish(b"1")
+        pair.stir()
+        stopped = pair.bridge.stop()
+        stopped.cancel()
+        self.successResultOf(stopped)
+        self.assertEqual((pair.bridge.state, pair.waiting()), ("stopped", [b"1"]))
+        self.assertFalse(pair.link.open)
+
     def test_a_link_lost_while_it_stops_ends_the_wait(self) -> None:
         pair = Pair()
         pair.start()

@@ -1,0 +1,64 @@
+"""What a broker does with others, from its start to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.clustering import STOP_SECONDS, Clustering
+from mqbroker.config.cluster import BridgeConfiguration
+from mqbroker.config.configuration import Configuration
+from mqclient.urls import parse_transport_uri
+from tests.unit.cluster.bridge_support import MemoryRuntime
+from tests.unit.cluster.flow_support import OWN
+from tests.unit.messaging.support import FakeClock
+from tests.unit.server.support import World
+
+
+class StopTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = FakeClock()
+        configuration = Configuration(security_enabled=False)
+        configuration.connectors = {"target": parse_transport_uri("tcp://broker:1", "target")}
+        configuration.bridges = [BridgeConfiguration("bridge", "q", static_connectors=("target",))]
+        self.world, self.target = World(configuration, clock=self.clock), World(clock=self.clock)
+        self.world.store.node_id = OWN
+        self.sender = self.world.session()
+        self.sender.create_queue("q")
+        self.runtime = MemoryRuntime(self.clock)
+        self.runtime.targets["1"] = self.target
+        self.clustering = Clustering(self.world.server, self.runtime, Path("etc"), {})
+        self.clustering.start()
+        self.stir()
+
+    def stir(self) -> None:
+        busy = True
+        while busy:
+            self.clock.advance(0)
+            busy = sum(link.move(1 << 20) for link in self.runtime.links) > 0
+
+    def test_what_does_not_answer_is_waited_for_a_while_and_then_left(self) -> None:
+        """Nothing of the broker may go on after its end, in a process that does."""
+        [link] = self.runtime.links
+        link.silent = True
+        self.sender.publish(b"1")
+        self.clock.advance(0)
+        stopped = self.clustering.stop()
+        self.clock.advance(STOP_SECONDS - 1)
+        self.assertNoResult(stopped)
+        self.clock.advance(1)
+        self.successResultOf(stopped)
+        bridge = self.clustering.bridges.find("bridge")
+        assert bridge is not None
+        self.assertEqual(bridge.messages_pending, 1)
+        self.clustering.cut()
+        self.assertEqual((bridge.state, link.open, self.world.queue("q").references.count), ("stopped", False, 1))
+
+    def test_who_has_answered_is_not_cut(self) -> None:
+        self.sender.publish(b"1")
+        stopped = self.clustering.stop()
+        self.stir()
+        self.successResultOf(stopped)
+        self.clustering.cut()
+        self.assertEqual(self.world.queue("q").message_count, 0)
