@@ -66,7 +66,7 @@ class Clustering:
         self._etc = str(etc)
         self._kept_bridges = {name: text for (kind, name), text in kept.items() if kind == KEPT_BRIDGE_KIND}
         self._shown: list[Callable[[], object]] = []
-        """What takes the metrics of groups away."""
+        """What takes the metrics and health checks of groups away."""
         self._leaving: Deferred[Any] | None = None
         """Completes when nobody has to be waited for any more."""
         self._unique_id = new_uuid(runtime)
@@ -209,6 +209,10 @@ class Clustering:
     def _start_group(self, group: DiscoveryGroup | BroadcastGroup) -> None:
         group.start()
         self._shown.append(group.register(self._server.gauges))
+        if isinstance(group, DiscoveryGroup):
+            checks, problem = self._server.health_checks, group.problem
+            checks.append(problem)
+            self._shown.append(lambda: checks.remove(problem))
 
     def _connector(self, name: str, owner: str) -> TransportConfiguration:
         connector = self.connectors.get(name)

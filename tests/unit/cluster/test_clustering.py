@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.clustering import STOP_SECONDS, Clustering
-from mqbroker.config.cluster import BridgeConfiguration
+from mqbroker.config.cluster import BridgeConfiguration, DiscoveryGroupConfiguration
 from mqbroker.config.configuration import Configuration
+from mqclient.protocol.discovery import Endpoint, UdpEndpoint, encode_announcement
 from mqclient.urls import parse_transport_uri
-from tests.unit.cluster.bridge_support import MemoryRuntime
+from tests.unit.cluster.bridge_support import MemoryRuntime, connector
 from tests.unit.cluster.flow_support import OWN
 from tests.unit.messaging.support import FakeClock
 from tests.unit.server.support import World
@@ -62,3 +64,39 @@ class StopTests(SynchronousTestCase):
         self.successResultOf(stopped)
         self.clustering.cut()
         self.assertEqual(self.world.queue("q").message_count, 0)
+
+
+class Hearing(MemoryRuntime):
+    """A runtime whose multicast groups the test speaks to."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.received: list[Callable[[bytes, str], None]] = []
+
+    def open_broadcast(self, endpoint: Endpoint, received: Callable[[bytes, str], None] | None) -> Hearing:
+        if received is not None:
+            self.received.append(received)
+        return self
+
+    def send(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class HealthTests(SynchronousTestCase):
+    def test_another_broker_with_the_own_node_id_is_noticed_also_where_only_bridges_listen(self) -> None:
+        """Their targets would take messages of one for repetitions of the other's."""
+        configuration = Configuration(security_enabled=False)
+        configuration.discovery_groups = {"group": DiscoveryGroupConfiguration("group", UdpEndpoint("231.7.7.7", 9876))}
+        configuration.bridges = [BridgeConfiguration("bridge", "q", discovery_group="group")]
+        clock = FakeClock()
+        world, runtime = World(configuration, clock=clock), Hearing(clock)
+        world.store.node_id = OWN
+        clustering = Clustering(world.server, runtime, Path("etc"), {})
+        clustering.start()
+        [received] = runtime.received
+        self.assertIsNone(world.server.problem())
+        received(encode_announcement(world.server.node_id, "another one", [connector(5)]), "127.0.0.1:9")
+        self.assertIn("another broker announces the node id of this one", str(world.server.problem()))
+        clustering.stop()
+        self.assertIsNone(world.server.problem())
