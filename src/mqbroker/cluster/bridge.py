@@ -154,11 +154,6 @@ class Bridge:
         """Where the link leads; None while there is none."""
         return self._factory.connector if self._factory is not None else None
 
-    @property
-    def target_node_id(self) -> str | None:
-        """The node id that the target has announced."""
-        return self._factory.node_id if self._factory is not None else None
-
     def figures(self) -> dict[str, Any]:
         """What management shows of the link; ``credits`` are the bytes that the target still lets be sent to an address."""
         forwarder, session = self.forwarder, self._session

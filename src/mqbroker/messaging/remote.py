@@ -67,7 +67,7 @@ def _nothing() -> None: ...
 class RemoteBinding:
     """A queue of another broker.  Messages for it go to ``store_and_forward``, with its ``remote_id`` in a property.
 
-    ``binding_id`` is the id that this broker gives it; ``cluster_name`` the name of the queue followed by the id of its node;
+    ``binding_id`` is the id that this broker gives it; ``cluster_name`` the name of the queue followed by the id of its node.
     """
 
     __slots__ = (

@@ -52,8 +52,9 @@ class SessionFactory(ListenerMethods):
         self._opening: Any = None
         self._round = 0
         self._attempt: Connection | None = None
-        self._told_by: Connection | None = None
         """The connection that is being opened."""
+        self._told_by: Connection | None = None
+        """The connection that has told of the topology last."""
         self._restored_at: float | None = None
         self._hasty = False
         self._failure: MQError | None = None
