@@ -176,7 +176,8 @@ class MessagingCore:
                 size = min(size, STRAY_IDS_MAX)
                 self._forget_strays(STRAY_CACHES_MAX - 1)
                 self._stray_caches[name] = None
-            cache = self._caches[name] = DuplicateIdCache(name, size, self.store, self.options.persist_id_cache)
+            bridged, persistent = name.startswith(BRIDGE_CACHE), self.options.persist_id_cache
+            cache = self._caches[name] = DuplicateIdCache(name, size, self.store, persistent, by_sender=bridged)
         return cache
 
     def _forget_strays(self, allowed: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from mqbroker.messaging.ports import Store, StoreBatch
 
@@ -34,20 +34,94 @@ def remembered(duplicate_id: bytes) -> bytes:
     return duplicate_id if len(duplicate_id) <= ID_LENGTH_MAX else hashlib.sha256(duplicate_id).digest()
 
 
+class IdsBySender:
+    """Bridge duplicate ids with a number each.  They begin with the node id of their sender; who has the most loses its oldest first.
+
+    So a broker whose link was cut finds its last ids here when it comes back, however much others have sent to the address meanwhile.
+    """
+
+    __slots__ = ("_count", "_last", "_senders")
+
+    def __init__(self) -> None:
+        self._senders: dict[bytes, OrderedDict[bytes, int]] = {}
+        """Those that have ids, by the byte of a node id that differs the most: of some hundred a few share their room."""
+        self._last: OrderedDict[bytes, int] = OrderedDict()
+        """The one that was heard last."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, duplicate_id: bytes) -> bool:
+        ids = self._senders.get(duplicate_id[3:4])
+        return ids is not None and duplicate_id in ids
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Sender by sender, the oldest of each first."""
+        return chain.from_iterable(self._senders.values())
+
+    def __setitem__(self, duplicate_id: bytes, number: int) -> None:
+        ids = self._senders.get(duplicate_id[3:4])
+        if ids is None:
+            ids = self._senders[duplicate_id[3:4]] = OrderedDict()
+        if duplicate_id not in ids:
+            self._count += 1
+        ids[duplicate_id] = number
+        self._last = ids
+
+    def add_new(self, duplicate_ids: Sequence[bytes], number: int) -> None:
+        """Add ids that are not there, all different."""
+        senders = self._senders
+        ids: OrderedDict[bytes, int] | None = None
+        for duplicate_id in duplicate_ids:
+            ids = senders.get(duplicate_id[3:4])
+            if ids is None:
+                ids = senders[duplicate_id[3:4]] = OrderedDict()
+            ids[duplicate_id] = number
+        self._last = ids or self._last
+        self._count += len(duplicate_ids)
+
+    def get(self, duplicate_id: bytes, default: int) -> int:
+        return self._senders.get(duplicate_id[3:4], self._last).get(duplicate_id, default)
+
+    def pop(self, duplicate_id: bytes, default: int) -> int:
+        if duplicate_id not in self:
+            return default
+        ids = self._senders[duplicate_id[3:4]]
+        number = ids.pop(duplicate_id)
+        self._one_gone_from(ids, duplicate_id)
+        return number
+
+    def popitem(self, last: bool = False) -> tuple[bytes, int]:
+        """Take the oldest of the sender that has the most, or of the one that was heard last if it has at least its share."""
+        ids = self._last
+        if not ids or len(ids) * len(self._senders) < self._count:
+            ids = max(self._senders.values(), key=len, default=ids)
+        found = ids.popitem(last=last)
+        self._one_gone_from(ids, found[0])
+        return found
+
+    def _one_gone_from(self, ids: OrderedDict[bytes, int], duplicate_id: bytes) -> None:
+        self._count -= 1
+        if not ids:
+            del self._senders[duplicate_id[3:4]]
+
+
 class DuplicateIdCache:
     """A ring of the last ``size`` duplicate ids of one address.
 
-    ``persistent`` ids are written with the message that carries them.  An id leaves the ring when ``size`` newer ones have come.
+    ``persistent`` ids are written with the message that carries them.  An id leaves the ring when ``size`` newer ones have come; with
+    ``by_sender`` see :class:`IdsBySender`.
     """
 
     __slots__ = ("_ids", "_persistent", "_restored", "_shared", "_store", "name", "size")
 
-    def __init__(self, name: str, size: int, store: Store, persistent: bool) -> None:
+    def __init__(self, name: str, size: int, store: Store, persistent: bool, *, by_sender: bool = False) -> None:
         self.name = name
         self.size = size
         self._store = store
         self._persistent = persistent
-        self._ids: OrderedDict[bytes, int] = OrderedDict()
+        self._ids: OrderedDict[bytes, int] | IdsBySender = IdsBySender() if by_sender else OrderedDict()
         """Duplicate id to the record id under which the store keeps it, oldest first."""
         self._shared: dict[int, int] = {}
         """Records of several ids, and how many of these are still remembered."""
@@ -60,7 +134,7 @@ class DuplicateIdCache:
         return duplicate_id in self._ids
 
     def ids(self) -> list[bytes]:
-        """All ids, oldest first."""
+        """All ids, oldest first; those of bridges sender by sender."""
         return list(self._ids)
 
     def loses_its_batch(self, duplicate_id: bytes) -> bool:
@@ -104,8 +178,11 @@ class DuplicateIdCache:
         else:
             record_id = 0
         known = self._ids
-        for duplicate_id in ids:
-            known[duplicate_id] = record_id
+        if isinstance(known, IdsBySender):
+            known.add_new(ids, record_id)
+        else:
+            for duplicate_id in ids:
+                known[duplicate_id] = record_id
         for _ in range(len(known) - self.size):
             self._drop_oldest(batch)
 

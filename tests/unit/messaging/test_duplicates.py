@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.duplicates import DuplicateIdCache, batch_of
+from mqbroker.messaging.core import BRIDGE_CACHE
+from mqbroker.messaging.duplicates import DuplicateIdCache, IdsBySender, batch_of
 from mqbroker.messaging.transaction import Transaction
 from mqclient.errors import DuplicateIdRejectedError
 from mqclient.wire.message import KEY_DUPLICATE_ID
@@ -75,3 +78,66 @@ class ForgottenTests(SynchronousTestCase):
         with self.assertRaises(DuplicateIdRejectedError):
             self.bench.messaging.settlement.commit(transaction, self.bench.context)
         self.assertEqual((self.queue.message_count, self.queue.arriving), (1, 0))
+
+
+def bridged(sender: int, number: int) -> bytes:
+    """A bridge duplicate id: the node id of the sender, then the id that the message has there."""
+    return bytes([0, 0, 0, sender]) + bytes(12) + number.to_bytes(8, "big")
+
+
+class SenderTests(SynchronousTestCase):
+    """Several brokers send to one address."""
+
+    def setUp(self) -> None:
+        self.bench = Bench()
+        self.cache = self.bench.core.duplicate_ids(f"{BRIDGE_CACHE}q")
+        assert self.cache is not None
+        self.cache.size = 20
+
+    def add(self, sender: int, numbers: range) -> None:
+        assert self.cache is not None
+        batch = self.bench.store.begin()
+        self.cache.add_run([bridged(sender, number) for number in numbers], batch, self.bench.store.next_id())
+        self.bench.store.commit(batch)
+
+    def test_who_is_cut_off_is_remembered_whatever_others_send_meanwhile(self) -> None:
+        """It may not have heard that its last messages have arrived, and sends them again when it is back."""
+        assert self.cache is not None
+        self.add(1, range(100))
+        self.add(2, range(5))
+        self.add(1, range(100, 200))
+        self.add(3, range(3))
+        self.add(1, range(200, 300))
+        self.assertEqual(len(self.cache), 20)
+        self.assertTrue(all(bridged(2, number) in self.cache for number in range(5)))
+        self.assertTrue(all(bridged(3, number) in self.cache for number in range(3)))
+        self.assertEqual([number for number in range(300) if bridged(1, number) in self.cache], list(range(288, 300)))
+
+    def test_one_sender_has_all_the_room(self) -> None:
+        assert self.cache is not None
+        self.add(1, range(100))
+        self.assertEqual(self.cache.ids(), [bridged(1, number) for number in range(80, 100)])
+
+    def test_nobody_has_more_than_a_fair_share_when_all_send(self) -> None:
+        assert self.cache is not None
+        for number in range(100):
+            for sender in (1, 2, 3, 4):
+                self.add(sender, range(number, number + 1))
+        counts = [sum(bridged(sender, number) in self.cache for number in range(100)) for sender in (1, 2, 3, 4)]
+        self.assertEqual(counts, [5, 5, 5, 5])
+
+    @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.sampled_from(["set", "pop", "oldest"])), max_size=60))
+    def test_it_holds_what_was_put_in_and_not_taken_out(self, steps: list[tuple[int, int, str]]) -> None:
+        ids, expected = IdsBySender(), {}
+        for sender, number, action in steps:
+            key = bridged(sender, number)
+            if action == "set":
+                ids[key] = expected[key] = number
+            elif action == "pop":
+                self.assertEqual(ids.pop(key, 9), expected.pop(key, 9))
+            elif ids:
+                found, value = ids.popitem(last=False)
+                self.assertEqual(expected.pop(found), value)
+            self.assertEqual((len(ids), set(ids)), (len(expected), set(expected)))
+            self.assertEqual((key in ids, ids.get(key, 9)), (key in expected, expected.get(key, 9)))
+        self.assertRaises(KeyError, IdsBySender().popitem)
