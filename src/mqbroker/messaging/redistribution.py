@@ -83,17 +83,17 @@ class Redistribution:
         """A consumer of a queue here has come or gone, or the queue is deleted."""
         if came:
             self._end(queue)
-        self.consider(queue)
+        self.consider(queue, anew=True)
 
     def settings_changed(self) -> None:
         """The address settings have changed."""
         for address in {binding.address for binding in self.core.routing.remote_bindings()}:
             known = self.core.addresses.get(address)
             for queue in () if known is None else known.queues:
-                self.consider(queue)
+                self.consider(queue, anew=True)
 
-    def consider(self, queue: Queue) -> None:
-        """Begin, or begin the delay anew, if there is a reason; else end."""
+    def consider(self, queue: Queue, *, anew: bool = False) -> None:
+        """Begin, or with ``anew`` begin the delay again, if there is a reason; else end."""
         delay = queue.address.settings.redistribution_delay
         if not self.wanted(queue):
             self._end(queue)
@@ -101,7 +101,7 @@ class Redistribution:
         redistributor = self._redistributors.get(queue.queue_id)
         if redistributor is None:
             redistributor = self._redistributors[queue.queue_id] = _Redistributor(self, queue)
-        redistributor.start(delay / 1000)
+        redistributor.start(delay / 1000, anew)
 
     def wanted(self, queue: Queue) -> bool:
         """May messages of the queue go elsewhere, and is there a place for any?"""
@@ -162,12 +162,14 @@ class _Redistributor:
         self._reported = float("-inf")
         self._report_timer: Cancellable | None = None
 
-    def start(self, delay: float) -> None:
-        """Join the queue after ``delay`` seconds, counted anew; one that has joined looks through it anew."""
+    def start(self, delay: float, anew: bool) -> None:
+        """Join the queue after ``delay`` seconds, with ``anew`` counted from now on; one that has joined looks through it again."""
         if self.queue.redistributor is self:
             self._look_again()
             return
         if self._timer is not None:
+            if not anew:
+                return  # consumers that come and go elsewhere would put it off for ever
             self._timer.cancel()
             self._timer = None
         if delay > 0:

@@ -305,15 +305,27 @@ class DelayTests(SharedQueue):
 
     settings: dict[str, Any] = {"#": {"redistribution_delay": 1000}}
 
-    def test_it_begins_anew_with_each_reason(self) -> None:
+    def test_it_begins_anew_when_a_consumer_here_goes(self) -> None:
         self.share()
         self.send(b"1")
         self.a.appear(self.at_b)
         self.a.clock.advance(0.9)
-        self.a.appear(self.at_b)
+        Collector(self.a, self.near, room=0).leave()
         self.a.clock.advance(0.9)
         self.assertEqual(texts(self.near), [b"1"])
         self.a.clock.advance(0.1)
+        self.assertEqual(texts(self.near), [])
+
+    def test_consumers_that_come_and_go_elsewhere_do_not_put_it_off(self) -> None:
+        """As those do that ask for one message at a time: what waits here would wait for ever."""
+        self.share()
+        self.send(b"1")
+        for _ in range(4):
+            self.a.appear(self.at_b)
+            self.a.clock.advance(0.2)
+            self.at_b.consumer_removed(None)
+            self.a.clock.advance(0.1)
+        self.a.appear(self.at_b)
         self.assertEqual(texts(self.near), [])
 
     def test_a_queue_that_is_deleted_is_forgotten(self) -> None:
