@@ -242,6 +242,35 @@ class ListenerTests(ModeCase):
             self.assertEqual(after.count("begun"), after.count("ended"))
             self.left()
 
+    def test_a_running_listener_can_finish_its_work_while_its_connection_is_closed(self) -> None:
+        connection = self.connect()
+        session, begun, closing = connection.create_session(transacted=True), threading.Event(), threading.Event()
+        producer, errors = session.create_producer(self.name + ".out"), list[Exception]()
+
+        def listener(message: Message) -> None:
+            begun.set()
+            closing.wait(5)
+            try:
+                self.eventually(lambda: connection.closed)
+                time.sleep(0.1)  # by now it waits for this listener
+                producer.send("done")
+                session.commit()
+            except Exception as error:
+                errors.append(error)
+
+        consumer = session.create_consumer(self.name)
+        self.filled(self.session(), "a").close()
+        consumer.listener = listener
+        self.assertTrue(begun.wait(5))
+        thread = threading.Thread(target=connection.close)
+        thread.start()
+        closing.set()
+        thread.join(15)
+        self.assertEqual(errors, [])
+        self.assertEqual(self.left(), [])
+        self.name += ".out"
+        self.assertEqual(self.left(), ["done"])
+
     def test_taking_the_listener_away(self) -> None:
         session, got = self.session(), list[Message]()
         consumer = self.filled(session, "a")

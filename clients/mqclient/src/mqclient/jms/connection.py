@@ -295,8 +295,9 @@ class Connection:
     def close(self) -> None:
         """Close all sessions and the connection; open transactions are rolled back.  Safe to call twice.
 
-        Never fails because of the network.  Calls of other threads that wait in ``receive()`` return None.  Raises
-        IllegalStateException in a listener of a session.
+        A listener that runs can finish its work, within ``on_message_close_timeout``; no other message is handed to it.  Never fails
+        because of the network.  Calls of other threads that wait in ``receive()`` return None.  Raises IllegalStateException in a listener
+        of a session.
         """
         if self._closed:
             return
@@ -304,6 +305,7 @@ class Connection:
         self._closed = True
         for session in tuple(self._sessions):
             session._await_completions()
+            session._end_listeners()
             session._close_quietly(session._sender.settle)
             session._abandon()
         self._sessions.clear()

@@ -346,6 +346,11 @@ class Session:
         if self._dispatcher is not None:
             self._dispatcher.wait_idle(self._connection._settings.on_message_close_timeout)
 
+    def _end_listeners(self) -> None:
+        """No listener is called any more; one that runs has the session until it returns, or for as long as closing waits for it."""
+        if self._dispatcher is not None:
+            self._dispatcher.close(self._connection._settings.on_message_close_timeout)
+
     def _check_open(self) -> None:
         if self._closed:
             raise IllegalStateException("the session is closed")
@@ -372,6 +377,7 @@ class Session:
         self._await_completions()
         for consumer in tuple(self._consumers):
             consumer.close()
+        self._end_listeners()
         self._close_quietly(self._sender.settle)
         self._abandon()
         self._close_quietly(lambda: self._call(self._core.close))
@@ -384,8 +390,6 @@ class Session:
         self._closed = True
         self._producers.clear()
         self._consumers.clear()
-        if self._dispatcher is not None:
-            self._dispatcher.close(self._connection._settings.on_message_close_timeout)
 
     def __enter__(self) -> Self:
         return self
