@@ -285,6 +285,20 @@ def make_dead(url: str, queue: str, count: int) -> None:
         assert broker.manage(f"queue.{queue}", "sendMessagesToDeadLetterAddress", "") == count
 
 
+def test_times_of_dead_letters_are_in_utc_wherever_the_job_runs(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [f"timestamp_millis({NOON_MS} + id) as timestamp", *(f"'x' as {name}" for name in ("node_id", "queue", "reason", "address"))]
+    letters = spark.range(3).selectExpr(*columns, "cast(null as string) as origin")
+    try:
+        monkeypatch.setenv("TZ", "America/New_York")
+        time.tzset()
+        (group,) = grouped(letters)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert (group.messages, group.oldest, group.newest) == (3, noon, noon.replace(microsecond=2000))
+
+
 def test_dead_letters_are_grouped_and_sent_back(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
     make_dead(broker.url, "jobs.dead", 10)
     send_numbered(broker.url, "DLQ", 3)

@@ -154,6 +154,14 @@ def epoch_ms(moment: datetime) -> int:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
+def moment_of(ms: int) -> datetime:
+    """The time so many milliseconds after the beginning of 1970.
+
+    Spark hands out times without a zone, in that of the machine: what is shown is taken from it as a number.
+    """
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+
+
 @contextmanager
 def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
     before = spark.conf.get(name)

@@ -16,7 +16,7 @@ import click
 
 from mqspark.errors import BrokerUnreachableError, MqsparkError
 from mqspark.jobs import status
-from mqspark.jobs.archives import parse_time, property_text, selected
+from mqspark.jobs.archives import millis, moment_of, parse_time, property_text, selected
 from mqspark.jobs.brokers import Brokers
 from mqspark.jobs.command import Run, job_command
 from mqspark.jobs.progress import NoProgress, Progress
@@ -25,7 +25,7 @@ from mqspark.jobs.status import JobError
 from mqspark.options import Use
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
     from mqspark.broker import Broker
 
@@ -140,18 +140,24 @@ def grouped(letters: DataFrame) -> list[Group]:
     """The dead letters in groups, the greatest first.  Raises :class:`mqspark.jobs.JobError` for more than :data:`GROUPS_MAX`."""
     from pyspark.sql import functions as f
 
+    sent = millis(letters, "timestamp")
     rows = (
         letters.groupBy("node_id", "queue", "reason", "address", "origin")
-        .agg(f.count(f.lit(1)).alias("messages"), f.min("timestamp").alias("oldest"), f.max("timestamp").alias("newest"))
+        .agg(f.count(f.lit(1)).alias("messages"), f.min(sent).alias("oldest"), f.max(sent).alias("newest"))
         .limit(GROUPS_MAX + 1)
         .collect()
     )
     if len(rows) > GROUPS_MAX:
         raise JobError(f"there are more than {GROUPS_MAX} reasons and origins: choose some of the messages, or another property as reason")
-    groups = [Group(**row.asDict()) for row in rows]
+    groups = map(_group, rows)
     return sorted(
         groups, key=lambda group: (-group.messages, group.node_id, group.queue, group.reason, group.address or "", group.origin or "")
     )
+
+
+def _group(row: Row) -> Group:
+    times = {name: None if row[name] is None else moment_of(row[name]) for name in ("oldest", "newest")}
+    return Group(**row.asDict() | times)
 
 
 def propose(groups: Iterable[Group], brokers: Brokers, wanted: Sequence[str] = ()) -> dict[Group, Proposal]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mqspark.jobs.archives import ADDRESS, ARCHIVED_AT, SIZE, millis, open_archive, parse_time, property_text, selected
+from mqspark.jobs.archives import ADDRESS, ARCHIVED_AT, SIZE, millis, moment_of, open_archive, parse_time, property_text, selected
 from mqspark.jobs.command import Run, job_command
 from mqspark.jobs.progress import NoProgress, Progress
 from mqspark.jobs.report import Report, Table, duration_text, size_text
@@ -165,11 +165,7 @@ def collected(rows: list[Row]) -> Stats | None:
 
 
 def _hour(row: Row) -> datetime:
-    return _time(row["hour"] * 3_600_000)
-
-
-def _time(ms: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    return moment_of(row["hour"] * 3_600_000)
 
 
 def _group(row: Row) -> Group:
@@ -177,8 +173,8 @@ def _group(row: Row) -> Group:
         messages=row["messages"],
         size=row["bytes"] or 0,
         largest=row["largest"] or 0,
-        first=None if row["first"] is None else _time(row["first"]),
-        last=None if row["last"] is None else _time(row["last"]),
+        first=None if row["first"] is None else moment_of(row["first"]),
+        last=None if row["last"] is None else moment_of(row["last"]),
         to_broker=_latency(row["to_broker"]),
         to_archive=_latency(row["to_archive"]),
     )
