@@ -349,6 +349,19 @@ def test_a_write_job_whose_driver_dies_after_the_decision(session: SparkSession,
     assert (received_numbers(broker.url, "sink.undecided", 1, 100), end_transactions(options)) == ([], [])
 
 
+def test_times_of_a_session_in_a_zone_with_summer_time(session: SparkSession, broker: MqbrokerProcess) -> None:
+    """The hour that the zone has twice is sent as any other."""
+    begin = 1_729_989_000_000  # 2024-10-27T00:30Z: half past two in Berlin, as an hour later
+    before = str(session.conf.get("spark.sql.session.timeZone"))
+    session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        rows = session.range(0, 2, 1, 1).selectExpr("'x' AS text", f"timestamp_millis({begin} + id * 3600000) AS timestamp")
+        write(rows, broker.url, queue="sink.zone")
+    finally:
+        session.conf.set("spark.sql.session.timeZone", before)
+    assert [message.timestamp for message in messages(broker.url, "sink.zone", 2)] == [begin, begin + 3_600_000]
+
+
 def test_what_was_read_can_be_written(session: SparkSession, broker: MqbrokerProcess) -> None:
     """Every column of the source is one of the sink, with the types of its values."""
     with context(broker.url) as opened:
