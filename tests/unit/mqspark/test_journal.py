@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import pickle
 import shutil
 import tempfile
@@ -216,6 +217,30 @@ class TableTests(JournalTest):
         self.put()
         queues = {row["name"]: row["address"] for row in self.rows("bindings") if row["kind"] == "queue"}
         self.assertEqual(queues, {"q": "a", "p0": "paged", "o0": "paged"})
+
+    def test_no_password_shows(self) -> None:
+        """Users and bridges that management has made are settings, and their passwords may be plain."""
+        rig = Rig(3)
+        rig.start()
+        kept = {
+            ("user", "ann"): {"password": "geheim", "roles": ["amq"]},
+            ("bridge", "b"): {"masked_password": "geheim", "queue_name": "q", "parts": [{"trustStorePassword": "geheim"}]},
+        }
+        batch = rig.store.begin()
+        for (kind, key), value in kept.items():
+            batch.put_setting(kind, key, json.dumps(value))
+        batch.put_setting("note", "n", "no JSON")
+        rig.store.commit(batch)
+        rig.settle()
+        rig.stop()
+        put(rig, self.folder)
+        shown = {row["name"]: json.loads(row["value"])["value"] for row in self.rows("bindings") if row["kind"] == "setting"}
+        self.assertEqual(json.loads(shown["ann"]), {"password": "***", "roles": ["amq"]})
+        self.assertEqual(json.loads(shown["b"]), {"masked_password": "***", "queue_name": "q", "parts": [{"trustStorePassword": "***"}]})
+        self.assertEqual(shown["n"], "no JSON")
+        details = [row["detail"] for row in self.rows("records") if row["detail"] is not None]
+        self.assertTrue(any("ann" in detail for detail in details))
+        self.assertFalse(any("geheim" in detail for detail in details))
 
     def test_only_wanted_columns(self) -> None:
         self.put()

@@ -22,7 +22,7 @@ from mqclient.storageformat.salvage import SegmentFile
 from mqclient.storageformat.surviving import Index, SegmentShare, salvaged_index
 from mqspark.journal_folder import find_folders, steady
 from mqspark.journal_reading import FolderReader, Found, PackedShare
-from mqspark.journal_rows import STATES, Rows, facts_of, record_name, xid_text
+from mqspark.journal_rows import STATES, Rows, facts_of, record_name, without_passwords, xid_text
 from mqspark.journal_tables import check_table_schema, table_ddl
 from mqspark.options import Options, Use
 
@@ -169,7 +169,7 @@ class JournalReader(DataSourceReader):
                     "id": value.get("id"),
                     "name": value.get("key") if kind == "setting" else value.get("name"),
                     "address": value.get("name") if kind == "address" else value.get("address"),
-                    "value": json.dumps(value, sort_keys=True),
+                    "value": json.dumps(without_passwords(value), sort_keys=True),
                     "node_id": _node_id(index),
                 }
             )

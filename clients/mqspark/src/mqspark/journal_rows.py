@@ -6,7 +6,7 @@ import json
 import os
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -217,11 +217,32 @@ def facts_of(record: Record) -> RecordFacts:
         address=values.get("address"),
     )
     if isinstance(record, BindingRecord | BindingGoneRecord):
-        values = {"what": values["what"], **values["value"]}
+        values = {"what": values["what"], **without_passwords(values["value"])}
     if isinstance(record, BranchRecord):
         values["xid"] = xid_text(record)
     found.detail = json.dumps(values, default=_plain, sort_keys=True)
     return found
+
+
+def without_passwords(binding: Mapping[str, Any]) -> dict[str, Any]:
+    """What a binding says, but passwords: a setting holds its value as JSON, among them users and bridges."""
+    found = dict(binding)
+    if isinstance(found.get("value"), str):
+        try:
+            value = json.loads(found["value"])
+        except ValueError:
+            return found
+        found["value"] = json.dumps(_hidden(value), sort_keys=True)
+    return found
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_hidden(each) for each in value]
+    if isinstance(value, dict):
+        secret = {name for name in value if "password" in name.lower() and isinstance(value[name], str)}
+        return {name: "***" if name in secret else _hidden(each) for name, each in value.items()}
+    return value
 
 
 def xid_text(record: BranchRecord) -> str:

@@ -63,7 +63,7 @@ BINDINGS: Final = (
     Column("id", "bigint", "The number of the address or queue; null for a setting."),
     Column("name", "string", "Its name; of a setting its key."),
     Column("address", "string", "The address; of a setting null."),
-    Column("value", "string", "All of it, as JSON."),
+    Column("value", "string", "All of it but passwords, as JSON."),
     Column("node_id", "string", "The id of the broker."),
 )
 
