@@ -213,6 +213,7 @@ class Connection:
         settings.ha = True  # the topology forgets who has left only then
         settings.initial_connect_attempts = 1
         settings.reconnect_attempts = settings.failover_attempts = 0
+        settings.pre_acknowledge = False  # what comes along and is not wanted goes back
         for name, value in self._overrides.items():
             setattr(settings, name, value)
         return settings
