@@ -105,6 +105,12 @@ class ParsingTests(SynchronousTestCase):
 
 
 class SecretTests(SynchronousTestCase):
+    def test_a_parameter_of_the_url_that_does_nothing_is_told(self) -> None:
+        with self.assertLogs("mqspark.options", "WARNING") as logged:
+            Options.parse({"url": f"{URL}?calTimeout=9&password=geheim", "queue": "orders"}, Use.READ)
+        self.assertIn("calTimeout is not known and does nothing; is callTimeout meant?", "".join(logged.output))
+        self.assertNotIn("geheim", "".join(logged.output))
+
     def test_no_secret_shows(self) -> None:
         options = Options.parse({**READ, "url": f"{URL}?password=in-url", "user": "u", "password": "hidden"}, Use.READ)
         self.assertEqual((options.password, options.user), ("hidden", "u"))

@@ -7,6 +7,7 @@ options, from a file or from the environment of the driver; they are read when o
 from __future__ import annotations
 
 import enum
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,8 @@ class Use(enum.Flag):
     SINK = WRITE | WRITE_STREAM
     BROKER = SOURCE | SINK | JOB
 
+
+_log = logging.getLogger(__name__)
 
 USE_NAMES: Final = {
     Use.READ: "spark.read",
@@ -438,7 +441,8 @@ class Options:
         if allowed & Use.BROKER and not self.url:
             raise BadOptionError("the option url is missing: expected a connection URL such as tcp://host:61616")
         if self.url:
-            self.configuration()
+            for warning in self.configuration().warnings:
+                _log.warning("the option url: %s", warning)
         named = [name for name, value in (("queue", self.queues), ("topic", self.topic), ("address", self.address)) if value]
         if len(named) > 1:
             raise BadOptionError(f"the options {' and '.join(named)} exclude each other")
