@@ -85,6 +85,16 @@ class ParsingTests(SynchronousTestCase):
         self.assertEqual(Options.parse({"url": URL, "topic": "t"}, Use.WRITE).topic, "t")
         self.assertEqual(Options.parse({"path": "data"}, Use.JOURNAL).table, "messages")
 
+    def test_a_selector_speaks_of_headers_as_in_jms(self) -> None:
+        """The broker knows them by other names, and a name that it does not know matches nothing."""
+        for text, expected in (
+            ("JMSPriority > 4 AND JMSDeliveryMode = 'PERSISTENT'", "AMQPriority > 4 AND AMQDurable = 'DURABLE'"),
+            ("AMQPriority > 4 AND text = 'JMSPriority'", "AMQPriority > 4 AND text = 'JMSPriority'"),
+            ("JMSType = 'a' AND size > 1", "JMSType = 'a' AND size > 1"),
+        ):
+            self.assertEqual(Options.parse({**READ, "selector": text}, Use.READ).selector, expected)
+        self.assertIn("a message selector", self.refused({**READ, "selector": " "}, Use.READ))
+
     def test_the_schema_of_bodies_that_are_no_json(self) -> None:
         """Without the format it would be passed over, and the query would give bytes."""
         self.assertIn("bodySchema needs bodyFormat=json", self.refused({**READ, "bodySchema": "id bigint"}, Use.READ))

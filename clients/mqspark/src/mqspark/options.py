@@ -78,6 +78,18 @@ def _text(value: str) -> str:
     return value
 
 
+def _selector(value: str) -> str:
+    """As the broker has it: the headers of JMS have other names there."""
+    if not value.strip():
+        raise ValueError
+    if "JMS" not in value:
+        return value
+    # Not before it is needed: the package of JMS imports Twisted.
+    from mqclient.jms.selectors import to_filter
+
+    return to_filter(value) or value
+
+
 def _flag(value: str) -> bool:
     found = {"true": True, "false": False}.get(value.strip().lower())
     if found is None:
@@ -224,8 +236,8 @@ class Options:
     selector: str | None = _option(
         "selector",
         Use.SOURCE | Use.JOB,
-        _text,
-        "a message selector",
+        _selector,
+        "a message selector, as in JMS",
         "Which messages are read. Of a subscription that is created it becomes the filter.",
     )
     starting_offsets: str = _option(
