@@ -132,3 +132,19 @@ class ListenerTests(SettlingTestCase):
         end = self.at(3)
         self.told(self.event(end, {**end, "epochs": {"a": {"q": 2}}}))
         self.assertEqual(len(self.queue.messages), 5)
+
+    def test_what_was_not_foreseen_does_not_end_it(self) -> None:
+        """Too many open files, for one."""
+        end = self.at(3)
+        tries = iter((OSError(24, "Too many open files"),))
+        connect = self.cluster.connect
+
+        def failing(*args: Any, **more: Any) -> Any:
+            for error in tries:
+                raise error
+            return connect(*args, **more)
+
+        self.patch(queues, "connect", failing)
+        with self.assertLogs("mqspark.settling", "ERROR"):
+            self.told(*[self.event(end, {**end, "epochs": {"a": {"q": 2}}})] * 2)
+        self.assertEqual(list(self.queue.messages), [4, 5])

@@ -171,7 +171,10 @@ class SettlingListener(StreamingQueryListener):
     def _run(self) -> None:
         try:
             while (task := self._tasks.get()) is not None:
-                self._settle(*task)
+                try:
+                    self._settle(*task)
+                except Exception:  # the next batch tries it again
+                    log.exception("committed, not settled: %s", task[0])
         finally:
             self._cluster.close()
 
