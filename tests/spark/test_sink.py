@@ -238,6 +238,21 @@ def test_a_broker_that_is_killed(session: SparkSession, mortal_broker: MqbrokerP
     assert sorted(received_numbers(mortal_broker.url, "sink.killed", count + 1, 500)) == list(range(count))
 
 
+def test_a_broker_that_is_away_before_a_later_batch(session: SparkSession, mortal_broker: MqbrokerProcess, tmp_path: Path) -> None:
+    """A query that has begun waits for it longer than a new one would."""
+    files = Files(session, tmp_path)
+    files.add(1)
+    chosen = {"queue": "sink.away", "connectTimeout": 500}
+    start(files.stream(), mortal_broker.url, tmp_path / "checkpoint", **chosen).awaitTermination()
+    mortal_broker.kill()
+    count = files.add(1)
+    query = start(files.stream(), mortal_broker.url, tmp_path / "checkpoint", **chosen)
+    assert not query.awaitTermination(3)
+    mortal_broker.start()
+    query.awaitTermination()
+    assert sorted(received_numbers(mortal_broker.url, "sink.away", count + 1, 500)) == list(range(count))
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_cluster(session: SparkSession, cluster: list[MqbrokerProcess], mode: str) -> None:
     """Tasks take the nodes in turn, and what fails is done again on the same one."""
