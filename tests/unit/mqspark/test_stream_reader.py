@@ -34,6 +34,7 @@ from mqspark.errors import (
     ReaderRefusedError,
     SchemaError,
 )
+from mqspark.nodes import Node
 from mqspark.options import Options, Use
 from mqspark.stream_reader import StreamReader
 from tests.unit.mqspark.fakes import FakeBroker, FakeCluster, FakeQueue
@@ -385,6 +386,48 @@ class FailureTests(StreamTestCase):
         with self.lost("b", "queue_query", "p"):
             engine.trigger()
         self.assertEqual(sorted(engine.out), sorted(sent[:3]))
+
+    def test_all_nodes_go_and_one_comes_back(self) -> None:
+        """A query that runs waits for any of them as long as it would for the only one."""
+        for failures, waits in ((8, True), (100, False)):
+            self.use(FakeCluster("a", "b"))
+            sent = self.send(2, "a")
+            engine = Engine(self, queue="q,p", connectTimeout="1000", reconnectTimeout="8000")
+            self.cluster.nodes["b"].queues["p"] = FakeQueue()
+            engine.trigger()
+            sent += self.send(2, "a")
+            for node in self.cluster.nodes.values():
+                node.up = False
+            connect, left = self.cluster.connect, iter(range(failures))
+
+            def late(*args: Any, connect: Any = connect, left: Iterator[int] = left, **more: Any) -> FakeBroker:
+                if next(left, None) is None:
+                    self.cluster.nodes["a"].up = True
+                broker: FakeBroker = connect(*args, **more)
+                return broker
+
+            self.patch(queues, "connect", late)
+            if waits:
+                engine.trigger()
+                self.assertEqual(engine.out, sent)
+            else:
+                self.assertRaises(BrokerUnreachableError, engine.trigger)
+                self.assertGreater(next(left), 8)
+
+    def test_a_new_query_does_not_wait_for_any(self) -> None:
+        self.use(FakeCluster("a", "b"))
+        self.send(2, "a")
+        asked: list[object] = []
+
+        def refused(_: object, node: Node | None = None, **__: object) -> FakeBroker:
+            asked.append(node)
+            if node is None:
+                return FakeBroker(self.cluster, self.cluster.nodes["a"])
+            raise BrokerUnreachableError("the host is not known here")
+
+        self.patch(queues, "connect", refused)
+        self.assertRaises(BrokerUnreachableError, Engine(self).trigger)
+        self.assertEqual(len(asked), 3)
 
     def test_the_only_node_goes_while_a_batch_is_planned(self) -> None:
         self.send(2, "a")

@@ -91,8 +91,28 @@ class Cluster:
     def each(self, do: Callable[[str, Reading], None]) -> None:
         """Call ``do(node id, broker)`` for every node that is there; one that cannot be reached is noted in ``away``.
 
-        Raises BrokerUnreachableError when none can.
+        When none can, a query that runs tries them in turn for ``reconnectTimeout``: ``do`` may see a node twice then.  Raises
+        BrokerUnreachableError.
         """
+        rounds = self._rounds()
+        error = self._each(do)
+        for _ in range(rounds):
+            if error is None:
+                break
+            log.warning("no node can be reached, trying again: %s", error)
+            self.away.clear()
+            error = self._each(do)
+        if error is not None:
+            raise error
+
+    def _rounds(self) -> int:
+        """How often all nodes are tried again; a single one is waited for in one go."""
+        if not self._seen or len(self.nodes) < 2:
+            return 0
+        return self._options.reconnect_timeout // (self._options.connect_timeout * len(self.nodes))
+
+    def _each(self, do: Callable[[str, Reading], None]) -> BrokerUnreachableError | None:
+        """The first failure when all have failed."""
         first: BrokerUnreachableError | None = None
         reached = False
         for node_id in sorted(self.nodes):
@@ -104,8 +124,7 @@ class Cluster:
             except BrokerUnreachableError as error:
                 self.lost(node_id, error)
                 first = first or error
-        if not reached and first is not None:
-            raise first
+        return None if reached else first
 
     def queues(self, node_id: str, broker: Reading) -> tuple[str, ...]:
         """The queues of the query that this node has; that of a subscription is created."""

@@ -124,16 +124,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         position = Offset.parse(start)
         readers = self._named(position.reader)
-        offers: list[tuple[Reading, Lane, int]] = []
+        offered: dict[Place, tuple[Reading, Lane, int]] = {}
 
         def settle(node_id: str, broker: Reading) -> None:
             for queue in self._cluster.queues(node_id, broker):
                 after = self._settled(readers, broker, node_id, queue, position)
-                offers.append((broker, readers.lane(node_id, queue), after))
+                offered[node_id, queue] = broker, readers.lane(node_id, queue), after
 
         self._look()
         self._cluster.each(settle)
         self._cluster.check_queues()
+        offers = list(offered.values())
         ends = self._hand_out(readers, offers, limit)
         waiting = self._waiting(offers)
         away = self._cluster.away
