@@ -81,8 +81,13 @@ def totals(spark: SparkSession, url: str, reader: str) -> DataFrame:
 
 
 def into_queue(frame: DataFrame, url: str, folder: Path) -> StreamingQuery:
-    """One text message for each row."""
-    messages = frame.select(sql.to_json(sql.struct("half_hour", "product", "orders", "amount")).alias("text"))
+    """One text message for each row.
+
+    A task that is repeated has the same totals, but perhaps in another order: an id made of what they are the totals of keeps the broker
+    from taking one twice.
+    """
+    text = sql.to_json(sql.struct("half_hour", "product", "orders", "amount"))
+    messages = frame.select(text.alias("text"), sql.concat_ws("/", "half_hour", "product").alias("duplicate_id"))
     return (
         messages.writeStream.format("mqbroker")
         .option("url", url)
