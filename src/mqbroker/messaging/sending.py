@@ -252,13 +252,13 @@ class Sending:
         """What the policy of a full address says: store, or drop (False), or fail."""
         memory = address.memory
         policy = memory.policy
-        reason = "is full"
+        pages = ""
         if policy == "PAGE" and memory.paging is not None and memory.paging.full:
-            policy, reason = memory.settings.page_full_policy or policy, "is full, and so are its pages,"
+            policy, pages = memory.settings.page_full_policy or policy, "; its pages are full, too"
         if policy == "FAIL":
-            raise AddressFullError(f'AMQ229102: Address "{address.name}" {reason}. Message encode size = {message.encode_size}B')
+            raise AddressFullError(f'AMQ229102: Address "{address.name}" is full. Message encode size = {message.encode_size}B{pages}')
         if policy == "DROP":
-            self._core.report("AMQ222039", f"address {address.name} {reason} and its policy is DROP: messages are dropped")
+            self._core.report("AMQ222039", f"address {address.name} is full and its policy is DROP: messages are dropped{pages}")
             self._drop_unrouted(message)
             return False
         return True
