@@ -81,8 +81,8 @@ def settings_from_file(path: Path, base: Path, properties: Sequence[str], enviro
     """
     loaded = load_configuration(str(path), read_file, environment, properties)
     configuration = loaded.configuration
-    resolve_paths(configuration, str(base.absolute()))
     etc = path.parent.absolute()
+    resolve_paths(configuration, str(base.absolute()), str(etc), read_file)
     login_config = etc / "login.config"
     domains: Mapping[str, Sequence[LoginModule]] = {}
     if login_config.exists():

@@ -78,7 +78,7 @@ def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
             configuration = read_instance(str(instance), read, os.environ).load(read).configuration
         else:
             configuration = load_configuration(str(file), read, os.environ).configuration
-            resolve_paths(configuration, str((instance or Path()).absolute()))
+            resolve_paths(configuration, str((instance or Path()).absolute()), str(file.parent.absolute()), read)
     except (ConfigurationError, OSError) as error:
         raise CommandError(str(error)) from error
     return DataFolders(

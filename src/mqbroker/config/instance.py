@@ -68,7 +68,7 @@ class Instance:
     def load(self, read_file: ReadFile) -> Loaded:
         """The broker's configuration, its paths made absolute.  Raises :class:`.problems.ConfigurationError`."""
         loaded = load_configuration(self.broker_xml, read_file, self.substitutions(), self.property_files)
-        resolve_paths(loaded.configuration, self.folder)
+        resolve_paths(loaded.configuration, self.folder, self.etc, read_file)
         return replace(loaded, warnings=[*self.warnings, *loaded.warnings])
 
 
@@ -103,23 +103,38 @@ def _etc_folder(folder: str, read_file: ReadFile) -> str:
     return posixpath.join(folder, written[1]) if written else usual
 
 
-def resolve_paths(configuration: Configuration, base: str) -> None:
-    """Make every relative path in ``configuration`` start at the folder ``base``."""
+def resolve_paths(configuration: Configuration, base: str, etc: str, read_file: ReadFile) -> None:
+    """Make every relative path in ``configuration`` start at the folder ``base``.
+
+    A key store or trust store that is not there may also lie in the folder ``etc``, as in Artemis, which has it on its class path.
+    """
     for name in ("bindings_directory", "journal_directory", "paging_directory", "large_messages_directory"):
         setattr(configuration, name, posixpath.normpath(posixpath.join(base, getattr(configuration, name))))
     if configuration.node_manager_lock_directory is not None:
         configuration.node_manager_lock_directory = posixpath.normpath(posixpath.join(base, configuration.node_manager_lock_directory))
-    configuration.acceptors = [_with_stores(uri, base) for uri in configuration.acceptors]
-    configuration.connectors = {name: _with_stores(uri, base) for name, uri in configuration.connectors.items()}
+
+    def resolved(uri: TransportUri) -> TransportUri:
+        paths = {name: uri.parameters[name] for name in ("keyStorePath", "trustStorePath") if uri.parameters.get(name)}
+        if not paths:
+            return uri
+        paths = {name: _store_path(path, base, etc, read_file) for name, path in paths.items()}
+        return replace(uri, parameters={**uri.parameters, **paths})
+
+    configuration.acceptors = [resolved(uri) for uri in configuration.acceptors]
+    configuration.connectors = {name: resolved(uri) for name, uri in configuration.connectors.items()}
 
 
-def _with_stores(uri: TransportUri, base: str) -> TransportUri:
-    paths = {
-        name: posixpath.normpath(posixpath.join(base, uri.parameters[name]))
-        for name in ("keyStorePath", "trustStorePath")
-        if uri.parameters.get(name)
-    }
-    return replace(uri, parameters={**uri.parameters, **paths}) if paths else uri
+def _store_path(path: str, base: str, etc: str, read_file: ReadFile) -> str:
+    usual, other = (posixpath.normpath(posixpath.join(folder, path)) for folder in (base, etc))
+    return other if not _readable(usual, read_file) and _readable(other, read_file) else usual
+
+
+def _readable(path: str, read_file: ReadFile) -> bool:
+    try:
+        read_file(path)
+    except OSError:
+        return False
+    return True
 
 
 class _InstanceReader:
@@ -157,11 +172,7 @@ class _InstanceReader:
         )
 
     def _exists(self, path: str) -> bool:
-        try:
-            self._read_file(path)
-        except OSError:
-            return False
-        return True
+        return _readable(path, self._read_file)
 
     def _text(self, path: str) -> str | None:
         try:

@@ -75,7 +75,7 @@ class TlsTests(BrokerCase):
             ("keyStorePath=server.pem;needClientAuth=true", "trustStorePath"),
             ("keyStorePath=server.pem;enabledProtocols=TLSv1.9", "TLSv1.9"),
         ):
-            (self.folder / "old.jks").write_bytes(b"\xfe\xed\xfe\xed")
+            (self.folder / "old.jks").write_bytes(b"\xce\xce\xce\xce")
             error = self.assertRaises(StartError, self.broker, parameters)
             self.assertIn(words, str(error))
             self.assertIn("a0", str(error))

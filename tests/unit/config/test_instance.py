@@ -284,6 +284,15 @@ class InstanceTests(SynchronousTestCase):
         parameters = self.instance().load(self.read_file).configuration.acceptors[0].parameters
         self.assertEqual((parameters["keyStorePath"], parameters["trustStorePath"]), ("/opt/brokers/plain/etc/k.p12", "/t.p12"))
 
+    def test_key_stores_may_lie_beside_the_configuration(self) -> None:
+        """Artemis has etc on its class path."""
+        self.put("plain", "/opt/brokers/plain")
+        self.files |= {"/opt/brokers/plain/etc/k.jks": b"", "/opt/brokers/plain/etc/t.jks": b"", "/opt/brokers/plain/t.jks": b""}
+        self.edit("/opt/brokers/plain/etc/broker.xml", "useEpoll=true;amqpCredits", "keyStorePath=k.jks;trustStorePath=t.jks;amqpCredits")
+        parameters = self.instance().load(self.read_file).configuration.acceptors[0].parameters
+        self.assertEqual(parameters["keyStorePath"], "/opt/brokers/plain/etc/k.jks")
+        self.assertEqual(parameters["trustStorePath"], "/opt/brokers/plain/t.jks")
+
     def test_a_configuration_folder_elsewhere(self) -> None:
         self.put("plain", "/opt/brokers/plain")
         self.files = {path.replace("/opt/brokers/plain/etc/", "/etc/b/"): data for path, data in self.files.items()}

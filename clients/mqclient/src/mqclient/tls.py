@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key, pkcs12
-from cryptography.x509 import Certificate, load_der_x509_crl, load_pem_x509_certificates, load_pem_x509_crl
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509 import Certificate, load_der_x509_crl, load_pem_x509_crl
 
+from mqclient.keystores import read_key_store
 from mqclient.tls_policy import TlsPolicy, tls_policy
 from mqclient.wire.primitives import TransportConfiguration, TransportValue
 
 _CRL_START = b"-----BEGIN X509 CRL"
-_JKS_MAGIC = bytes.fromhex("feedfeed")
 
 
 @dataclass(slots=True)
@@ -90,44 +90,15 @@ def _revocations(path: str, read: Callable[[str], bytes]) -> list[bytes]:
 
 
 def _store(parameters: Mapping[str, TransportValue], which: str, data: bytes) -> tuple[bytes | None, list[bytes]]:
-    """(private key, certificates) of a PEM or PKCS#12 store; what it is shows from its content."""
+    """(private key, certificates) of a store; what it is shows from its content."""
     path = parameters[f"{which}Path"]
     given = parameters.get(f"{which}Password")
-    password = str(given).encode() if given is not None else None
-    if data.startswith(_JKS_MAGIC):
-        raise ValueError(
-            f"{which}Path={path}: JKS stores are not supported; convert it with: "
-            "keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype PKCS12"
-        )
     try:
-        if b"-----BEGIN" in data:
-            return _from_pem(data, password)
-        return _from_pkcs12(data, password)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{which}Path={path}: not a PEM or PKCS12 store, or {which}Password is wrong: {error}") from None
-
-
-def _from_pem(data: bytes, password: bytes | None) -> tuple[bytes | None, list[bytes]]:
-    certificates = [_pem(found) for found in load_pem_x509_certificates(data)] if b"-----BEGIN CERTIFICATE" in data else []
-    key = None
-    if b"PRIVATE KEY-----" in data:
-        encrypted = b"ENCRYPTED" in data
-        private = load_pem_private_key(data[data.index(b"-----BEGIN", _key_start(data)) :], password if encrypted else None)
-        key = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return key, certificates
-
-
-def _key_start(data: bytes) -> int:
-    marker = data.index(b"PRIVATE KEY-----")
-    return data.rindex(b"-----BEGIN", 0, marker)
-
-
-def _from_pkcs12(data: bytes, password: bytes | None) -> tuple[bytes | None, list[bytes]]:
-    store = pkcs12.load_pkcs12(data, password)
-    certificates = [_pem(store.cert.certificate)] if store.cert is not None else []
-    certificates += [_pem(entry.certificate) for entry in store.additional_certs]
+        store = read_key_store(data, None if given is None else str(given))
+    except ValueError as error:
+        raise ValueError(f"{which}Path={path}: not a PEM, PKCS12 or JKS store, or {which}Password is wrong: {error}") from None
     key = None if store.key is None else store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return key, certificates
+    return key, [_pem(certificate) for certificate in store.certificates]
 
 
 def _pem(certificate: Certificate) -> bytes:

@@ -9,6 +9,7 @@ from mqbroker.config.schema.model import Item, honoured, quiet, refused, warned
 
 NETTY = "the event loop of this broker has no such setting"
 NO_HTTP = "messages cannot be carried inside HTTP"
+BY_CONTENT = "what a file is shows from its content"
 CLIENT_ONLY = "only a client uses it"
 
 PROTOCOLS = ("CORE", "AMQP", "STOMP", "HORNETQ", "MQTT", "OPENWIRE")
@@ -17,10 +18,10 @@ TLS: tuple[Item, ...] = (
     honoured("sslEnabled", kinds.BOOLEAN, "Use TLS."),
     honoured("keyStorePath", kinds.TEXT, "File with key and certificates of this side."),
     honoured("keyStorePassword", kinds.TEXT, "Its password; may be ENC(…)."),
-    honoured("keyStoreType", kinds.choice("JKS", "PKCS12", "PEM", "PEMCFG"), "Its format; PEM and PKCS12 can be read."),
+    quiet("keyStoreType", kinds.choice("JKS", "PKCS12", "PEM", "PEMCFG"), "Its form; PEM, PKCS12 and JKS can be read.", BY_CONTENT),
     honoured("trustStorePath", kinds.TEXT, "File with the certificates that are trusted."),
     honoured("trustStorePassword", kinds.TEXT, "Its password; may be ENC(…)."),
-    honoured("trustStoreType", kinds.choice("JKS", "PKCS12", "PEM", "PEMCA"), "Its format; PEM and PKCS12 can be read."),
+    quiet("trustStoreType", kinds.choice("JKS", "PKCS12", "PEM", "PEMCA"), "Its form; PEM, PKCS12 and JKS can be read.", BY_CONTENT),
     honoured("verifyHost", kinds.BOOLEAN, "Check that the certificate of the other side names its host."),
     honoured("enabledProtocols", kinds.TEXT, "TLS versions, with commas between."),
     honoured("enabledCipherSuites", kinds.TEXT, "Cipher suites, with commas between."),
