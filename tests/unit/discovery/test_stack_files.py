@@ -145,7 +145,11 @@ class StackFileTests(SynchronousTestCase):
         found = read(TCP_OF_JGROUPS_5, JGROUPS_TCP_ADDRESS="10.0.0.1")
         assert isinstance(found.transport, TcpStack)
         self.assertEqual(found.transport.bind_address, "10.0.0.1")
-        self.refused(stack('<UDP mcast_port="${nowhere}"/>'), "line 2", "mcast_port names nowhere")
+
+    def test_what_names_nothing_is_as_if_it_was_not_there(self) -> None:
+        tcp = '<TCP bind_addr="${nowhere}" bind_port="${nowhere}" external_addr="${nowhere}"/>'
+        self.assertEqual(read(stack(tcp, '<FILE_PING location="x"/>')), StackFile(TcpStack(None, 7800, 10, None, folder="x")))
+        self.refused(stack("<TCP/>", '<FILE_PING location="${nowhere}"/>'), "FILE_PING has no location")
 
     def test_tcp(self) -> None:
         self.assertEqual(

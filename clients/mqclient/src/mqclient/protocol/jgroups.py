@@ -168,7 +168,10 @@ class _Values:
         given = next((name for name in names if name in protocol.attributes), None)
         if given is None:
             return default
-        return self._PLACEHOLDER.sub(lambda match: self._looked_up(protocol, given, match), protocol.attributes[given]).strip()
+        try:
+            return self._PLACEHOLDER.sub(self._looked_up, protocol.attributes[given]).strip()
+        except LookupError:
+            return default
 
     def number(self, protocol: _Protocol, default: int, greatest: int, *names: str) -> int:
         text = self.text(protocol, str(default), *names)
@@ -187,7 +190,8 @@ class _Values:
             raise self.error(protocol, f"bind_addr is {text}", "an address, LOOPBACK, or nothing for any")
         return text
 
-    def _looked_up(self, protocol: _Protocol, attribute: str, match: re.Match[str]) -> str:
+    def _looked_up(self, match: re.Match[str]) -> str:
+        """Raises LookupError for what has neither a value nor a default: JGroups takes the attribute as if it was not there."""
         for name in match[1].split(","):
             plain = name.strip()
             for spelling in (plain, re.sub(r"[^A-Za-z0-9]", "_", plain).upper()):
@@ -195,7 +199,7 @@ class _Values:
                 if value is not None:
                     return value
         if match[2] is None:
-            raise self.error(protocol, f"{attribute} names {match[1]}, which is not set", "a value in the environment, or ${name:default}")
+            raise LookupError(match[1])
         return match[2]
 
 
