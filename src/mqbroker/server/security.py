@@ -79,13 +79,6 @@ class _Refusal(NamedTuple):
 _Outcome: TypeAlias = Subject | _Refusal
 
 
-def _with_cluster_hint(outcome: _Outcome) -> _Outcome:
-    """A refusal says why the cluster user is a user like any other here."""
-    if isinstance(outcome, Subject) or outcome.broken:
-        return outcome
-    return _Refusal("the cluster password is the built-in default and there is no cluster")
-
-
 class _Repeats:
     """Lets an event through that a client repeats in a loop once per interval only, and counts the others."""
 
@@ -192,12 +185,7 @@ class SecurityManager:
             return succeed(Subject(user))
         credentials = Credentials(user, password, subject_name(certificate))
         if user is not None and user == self._configuration.cluster_user:
-            checking: Deferred[_Outcome]
-            if self._known_to_everybody():
-                # Without a cluster nobody needs this password; who would get in without it, does so with it.
-                checking = self._check_login(credentials, domain).addCallback(_with_cluster_hint)
-            else:
-                checking = succeed(self._check_cluster_user(user, password))
+            checking: Deferred[_Outcome] = succeed(self._check_cluster_user(user, password))
         else:
             checking = self._check_login(credentials, domain)
         return checking.addCallback(self._decide, credentials, remote)
@@ -219,11 +207,11 @@ class SecurityManager:
                 )
         return None
 
-    def _known_to_everybody(self) -> bool:
-        return self._configuration.cluster_password == DEFAULT_CLUSTER_PASSWORD and not self._clustered
-
     def _check_cluster_user(self, user: str, password: str | None) -> _Outcome:
         expected = self._configuration.cluster_password
+        if expected == DEFAULT_CLUSTER_PASSWORD and not self._clustered:
+            # Everybody knows this password, and without a cluster nobody needs it.
+            return _Refusal("the cluster password is the built-in default and there is no cluster")
         if password is None or not hmac.compare_digest(_bytes(password), _bytes(expected)):
             return _Refusal("the cluster password is wrong", cluster=True)
         return Subject(user, is_cluster_user=True)

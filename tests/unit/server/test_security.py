@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
 from mqbroker.config.jaas import LoginModule as ModuleConfiguration
-from mqbroker.server.login import Credentials, GuestLoginModule, Identity, LoginBrokenError, LoginFailedError, LoginStep
+from mqbroker.server.login import Credentials, Identity, LoginBrokenError, LoginFailedError, LoginStep
 from mqbroker.server.security import REPORT_INTERVAL_SECONDS, REPORTED_LINES_MAX, REPORTED_MAX, SecurityManager, Subject
 from mqbroker.server.users import KeptUsers, KeptUsersLoginModule, PropertiesUsers
 from mqclient.errors import ClusterSecurityError, MQError, SecurityError
@@ -293,16 +293,8 @@ class ClusterUserTests(SecurityTestCase):
             error = self.refused(self.manager(configuration).authenticate(user, DEFAULT_CLUSTER_PASSWORD, REMOTE))
             self.assertIn("AMQ229031", str(error))
             self.accepted(self.manager(configuration, clustered=True).authenticate(user, DEFAULT_CLUSTER_PASSWORD, REMOTE))
-        self.assertTrue(any("built-in default" in line for line in self.audit()))
         changed = Configuration(cluster_password="changed")
         self.accepted(self.manager(changed).authenticate(DEFAULT_CLUSTER_USER, "changed", REMOTE))
-
-    def test_without_a_cluster_it_is_a_guest_where_everybody_is(self) -> None:
-        """A core bridge without a user shows it to its target."""
-        guests = [LoginStep("required", GuestLoginModule(roles=frozenset({"guests"})))]
-        manager = SecurityManager(Configuration(), guests, self.threads, self.clock, Path.read_bytes)  # type: ignore[arg-type]
-        subject = self.accepted(manager.authenticate(DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD, REMOTE))
-        self.assertEqual((subject.is_cluster_user, subject.roles), (False, frozenset({"guests"})))
 
 
 class PermissionTests(SecurityTestCase):
