@@ -144,6 +144,24 @@ class TcpTests(ChannelCase):
         self.assertEqual(self.world.dialled, [])
         self.assertEqual(self.world.connections, 3)
 
+    def test_a_new_member_hears_what_was_announced_last(self) -> None:
+        """It does not have to wait for the next announcement of everybody."""
+        for stack in (TCPPING, SEED, MPING, FILE_PING):
+            self.setUp()
+            one, other, third = self.hosts(stack)
+            link, gone = one.join(), one.sender()
+            link.send(b"old")
+            link.send(b"new")
+            gone.send(b"of somebody who is gone")
+            gone.close()
+            gone.send(b"after that")
+            other.join().send(b"mine")
+            self.world.run(2.5)
+            self.assertEqual((one.heard[-1], other.heard), (b"mine", [b"new"]), stack)
+            third.join()
+            self.world.run(2.5)
+            self.assertEqual(sorted(third.heard), [b"mine", b"new"], stack)
+
     def test_a_member_that_comes_late_or_back_is_found(self) -> None:
         one, other = self.hosts(SEED, 2)
         other.join()
@@ -195,10 +213,8 @@ class TcpTests(ChannelCase):
         self.assertEqual(len(one.warnings), 2)
         self.assertIn("no free port", one.warnings[1])
         self.world.taken = set()
-        link.send(b"lost")
-        self.world.run(3)
         link.send(b"hello")
-        self.world.run(0.1)
+        self.world.run(3)
         self.assertEqual(other.heard, [b"hello"])
 
     def test_members_tell_each_other_of_third_ones(self) -> None:

@@ -65,8 +65,14 @@ class Channel:
         """To all other members, and to the other users of this one."""
         if handle not in self._handles:
             return
-        self.transmit(encode_message(ANNOUNCEMENT, self.id, self.name, data))
+        self.transmit(self.announcement(data))
         self._deliver(data, "this process", handle)
+
+    def announcement(self, data: bytes) -> bytes:
+        return encode_message(ANNOUNCEMENT, self.id, self.name, data)
+
+    def has(self, handle: ChannelHandle) -> bool:
+        return handle in self._handles
 
     def received(self, message: Message, source: str) -> None:
         """An announcement has come from another member."""

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mqclient.core.configuration import NETTY_CONNECTOR
-from mqclient.core.jgroups import Channel
+from mqclient.core.jgroups import Channel, ChannelHandle
 from mqclient.core.network import Listener, Multicast, Network
 from mqclient.core.runtime import BroadcastLink, Link, Runtime, Timer
 from mqclient.errors import MalformedPacketError, MQError, NotConnectedError
@@ -126,6 +126,8 @@ class MemberChannel(Channel):
         self._given = [(host, port + more) for host, port, further in stack.members for more in range(further + 1)]
         self._learned: dict[Place, int] = {}
         """Places that were told of, with the number of attempts in vain."""
+        self._latest: dict[ChannelHandle, bytes] = {}
+        """The last announcement of each who sends here."""
         self._who: dict[Place, bytes] = {}
         """Which member answered at a place."""
         folder = stack.folder
@@ -176,6 +178,15 @@ class MemberChannel(Channel):
             group.close()
         for link in list(self._links):
             link.close()
+
+    def send(self, handle: ChannelHandle, data: bytes) -> None:
+        super().send(handle, data)
+        if self.has(handle):
+            self._latest[handle] = self.announcement(data)
+
+    def leave(self, handle: ChannelHandle) -> None:
+        self._latest.pop(handle, None)
+        super().leave(handle)
 
     def transmit(self, message: bytes) -> None:
         if self._running and self._listener is None:
@@ -246,6 +257,12 @@ class MemberChannel(Channel):
         known = [place for place, who in self._who.items() if who not in (self.id, message.sender) and self._is_linked(who)]
         if known:
             link.send(self._encoded(MEMBERS, tuple(known[:MEMBERS_TOLD_MAX])))
+        self._catch_up(link)
+
+    def _catch_up(self, link: MemberLink) -> None:
+        """A new member need not wait for the next announcement."""
+        for message in self._latest.values():
+            link.send(message)
 
     def _learn(self, place: Place) -> None:
         host, port = place
@@ -292,6 +309,8 @@ class MemberChannel(Channel):
                     self._who.pop(place, None)
         else:
             link.send(self._introduction())
+            if link.member is not None:
+                self._catch_up(link)  # it was introduced while this side could not yet send
 
     # --- turns ---
 
