@@ -42,10 +42,9 @@ class TransportReader:
     def acceptor(self, written: Written) -> TransportUri | None:
         """The endpoint to listen on; None after an error, or with a warning when CORE is not among its protocols."""
         uri = self._endpoint(written, "acceptor", self._acceptor_items)
-        if uri is None:
+        if uri is None or not self._speaks_core(uri, written):
             return None
-        uri = self._checked(uri, written, "acceptor", self._acceptor_items)
-        return uri if self._speaks_core(uri, written) else None
+        return self._checked(uri, written, "acceptor", self._acceptor_items)
 
     def connector(self, written: Written) -> TransportUri | None:
         """The endpoint to connect to; None after an error."""

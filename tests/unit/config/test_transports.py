@@ -24,6 +24,9 @@ class AcceptorTests(ConfigurationTestCase):
             self.assertEqual(self.load(self.acceptor(f"tcp://h:1?protocols={protocols}")).configuration.acceptors, [])
             self.assert_warning(self.acceptor(f"tcp://h:1?protocols={protocols}"), "acceptor a is not opened")
 
+    def test_what_is_not_opened_may_ask_for_what_is_not_there(self) -> None:
+        self.assert_warning(self.acceptor("tcp://h:1?protocols=MQTT;sslEnabled=true;crlPath=x;closeIdle=1"), "is not opened")
+
     def test_with_core_it_is_opened(self) -> None:
         for query, warnings in (
             ("", 0),
