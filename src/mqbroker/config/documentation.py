@@ -97,7 +97,8 @@ DIFFERENCES = """## Where mqbroker is stricter or different
 * In the match of an address-setting or security-setting only the wildcard characters are special. Artemis leaves other characters of
   regular expressions active.
 * An unknown permission type stops the start (Artemis warns and ignores it), and so does an unknown name among the overriding properties.
-* A second queue with the same name stops the start (Artemis logs an error and goes on without it).
+* A second queue with the name of one on another address is left out with a warning, as in Artemis.
+* In the URL of an acceptor or connector only known parameters may stand without a value; their defaults hold.
 * An unknown connector of a broadcast group, of a bridge or among `static-connectors` stops the start (Artemis logs it and goes on without
   it). An unknown `connector-ref` of a cluster connection is a warning, and the cluster connection is left out, as in Artemis.
 * A divert without address and a bridge without queue or target stop the start.
