@@ -79,6 +79,9 @@ BROKER_XML = """<?xml version="1.0"?>
          <address-setting match="interop.delayed.#">
             <redelivery-delay>300</redelivery-delay>
          </address-setting>
+         <address-setting match="interop.queue-last-value.#">
+            <default-last-value-key>key</default-last-value-key>
+         </address-setting>
          <address-setting match="interop.closed.#">
             <auto-create-queues>false</auto-create-queues>
             <auto-create-addresses>false</auto-create-addresses>

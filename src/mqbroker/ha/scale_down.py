@@ -338,7 +338,7 @@ class ScaleDown:
         log.info("scale-down: {count} messages are moved, {left} wait", count=moved, left=self._waiting())
 
     def _waiting(self) -> int:
-        return sum(queue.message_count for queue in self._server.messaging.core.queues.values() if not queue.definition.temporary)
+        return sum(queue.total_count for queue in self._server.messaging.core.queues.values() if not queue.definition.temporary)
 
     def _tell_end(self, complete: bool, seconds: float) -> None:
         progress = self.progress

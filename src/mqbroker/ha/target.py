@@ -214,6 +214,8 @@ def queue_configuration(definition: QueueDefinition) -> QueueConfiguration:
         max_consumers=definition.max_consumers,
         purge_on_no_consumers=definition.purge_on_no_consumers,
         exclusive=definition.exclusive,
+        last_value=definition.last_value,
+        last_value_key=definition.last_value_key,
         consumers_before_dispatch=definition.consumers_before_dispatch,
         delay_before_dispatch=definition.delay_before_dispatch,
         group_rebalance=definition.group_rebalance,

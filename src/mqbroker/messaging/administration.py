@@ -9,11 +9,13 @@ from mqbroker.config.configuration import QueueConfiguration
 from mqbroker.messaging.address import Address
 from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST, ROUTING_TYPE_NAMES, QueueDefinition, resolve
-from mqbroker.messaging.filter import parse_filter
+from mqbroker.messaging.filter import Filter, parse_filter
+from mqbroker.messaging.last_values import LastValueQueue
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.removal import Removal
+from mqbroker.messaging.renewal import Renewal
 from mqclient.errors import (
     AddressDoesNotExistError,
     DeleteAddressError,
@@ -32,9 +34,10 @@ class Administration:
     ``store.ticket()``.
     """
 
-    def __init__(self, core: MessagingCore, removal: Removal, on_expired: Callable[[Reference], None]) -> None:
+    def __init__(self, core: MessagingCore, removal: Removal, renewal: Renewal, on_expired: Callable[[Reference], None]) -> None:
         self._core = core
         self._removal = removal
+        self._renewal = renewal
         self._on_expired = on_expired
 
     # --- addresses
@@ -215,6 +218,7 @@ class Administration:
             )
         queue.deleted = True
         del core.queues[queue.name]
+        core.ordered_queues.pop(queue, None)
         address = queue.address
         address.queues.remove(queue)
         core.routing.unbind(queue)
@@ -288,9 +292,19 @@ class Administration:
             address = self.create_address(definition.address, (definition.routing_type,), auto_created=True)
         return self._bind(queue_id, definition, address, parse_filter(definition.filter_string))
 
-    def _bind(self, queue_id: int, definition: QueueDefinition, address: Address, filter: object) -> Queue:
+    def _make(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None) -> Queue:
+        """A queue of the kind that the definition says."""
+        core, expired = self._core, self._on_expired
+        if definition.last_value:
+            replaced, due = self._removal.replaced, self._renewal.renew
+            return LastValueQueue(queue_id, definition, address, filter, core.turn, core.clock, expired, replaced, due)
+        return Queue(queue_id, definition, address, filter, core.turn, core.clock, expired)
+
+    def _bind(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None) -> Queue:
         core = self._core
-        queue = Queue(queue_id, definition, address, filter, core.turn, core.clock, self._on_expired)  # type: ignore[arg-type]
+        queue = self._make(queue_id, definition, address, filter)
+        if queue.numbers_ascend:
+            core.ordered_queues[queue] = None
         queue.on_consumer = core.consumer_changed
         core.queues[definition.name] = queue
         address.queues.append(queue)

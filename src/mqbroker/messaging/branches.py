@@ -314,7 +314,7 @@ class Branches:
     # --- start
 
     def restore(self, recovered: Recovered, queues: Mapping[int, Queue], held: Mapping[tuple[int, int], Reference]) -> None:
-        """Take over what the store has kept.  ``held`` are the references that prepared branches have acknowledged; they wait in queues."""
+        """Take over what the store has kept.  ``held`` are the references that prepared branches have acknowledged."""
         known = {entry.record_id: entry for entry in recovered.duplicate_ids}
         for entry in recovered.branches:
             record = entry.record
@@ -348,7 +348,6 @@ class Branches:
             transaction.add_send(message, references)
         for place in entry.record.acknowledged:
             if place in held:
-                held[place].queue.take(held[place])
                 transaction.acknowledged.append(held[place])
         for record_id in entry.record.duplicate_ids:
             duplicate = known.get(record_id)

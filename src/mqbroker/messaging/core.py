@@ -131,6 +131,8 @@ class MessagingCore:
         """Told when address settings have changed."""
         self.reader_queues: dict[Queue, None] = {}
         """The queues that have readers."""
+        self.ordered_queues: dict[Queue, None] = {}
+        """Other queues where ids have to ascend as messages become visible."""
         self.on_log_gone: Callable[[Queue], object] = lambda queue: None
         """Told of queues that were read by message id and are deleted."""
         self.stamps_arrival = False

@@ -8,6 +8,7 @@ from mqbroker.config.address_settings import AddressSettings
 from mqbroker.config.configuration import QueueConfiguration
 from mqbroker.messaging.ports import QueueRecord
 from mqclient.errors import NotImplementedByBrokerError
+from mqclient.wire.message import KEY_LAST_VALUE
 
 MULTICAST = 0
 ANYCAST = 1
@@ -44,6 +45,9 @@ class QueueDefinition:
     group_rebalance: bool = False
     group_rebalance_pause_dispatch: bool = False
     group_first_key: str | None = None
+    last_value: bool = False
+    last_value_key: str | None = None
+    """The property that is the key; set exactly when ``last_value`` is true."""
     auto_delete: bool = False
     auto_delete_delay: int = 0
     auto_delete_message_count: int = 0
@@ -84,6 +88,7 @@ def resolve(configuration: QueueConfiguration, settings: AddressSettings) -> Que
     durable = either(configuration.durable, True) and not configuration.temporary and not configuration.transient
     routing_type = configuration.routing_type
     text = configuration.filter_string
+    key = _last_value_key(configuration, settings)
     return QueueDefinition(
         name=configuration.name,
         address=configuration.address or configuration.name,
@@ -108,6 +113,8 @@ def resolve(configuration: QueueConfiguration, settings: AddressSettings) -> Que
             configuration.group_rebalance_pause_dispatch, settings.default_group_rebalance_pause_dispatch
         ),
         group_first_key=configuration.group_first_key or settings.default_group_first_key or None,
+        last_value=key is not None,
+        last_value_key=key,
         auto_delete=auto_delete and not configuration.configuration_managed and not configuration.internal,
         auto_delete_delay=_number(configuration.auto_delete_delay, settings.auto_delete_queues_delay),
         auto_delete_message_count=_number(configuration.auto_delete_message_count, settings.auto_delete_queues_message_count),
@@ -118,10 +125,19 @@ def _number(value: int | None, default: int) -> int:
     return default if value is None else value
 
 
+def _last_value_key(configuration: QueueConfiguration, settings: AddressSettings) -> str | None:
+    """The property whose newest message alone a queue keeps, if it does that.  Who names one wants it."""
+    if configuration.last_value_key:
+        return configuration.last_value_key
+    key = settings.default_last_value_key or None
+    wanted = configuration.last_value
+    if wanted is None:
+        wanted = settings.default_last_value_queue or key is not None
+    return (key or KEY_LAST_VALUE) if wanted else None
+
+
 def _refuse_missing_kinds(configuration: QueueConfiguration, settings: AddressSettings) -> None:
     wanted = {
-        "last-value": configuration.last_value or (configuration.last_value is None and settings.default_last_value_queue),
-        "last-value-key": configuration.last_value_key or settings.default_last_value_key,
         "non-destructive": configuration.non_destructive or (configuration.non_destructive is None and settings.default_non_destructive),
         "ring-size": _number(configuration.ring_size, settings.default_ring_size) >= 0,
     }

@@ -22,6 +22,7 @@ from mqbroker.messaging.readers import Readers, queues_with_readers
 from mqbroker.messaging.reapers import ExpiryReaper, UsageReaper
 from mqbroker.messaging.redistribution import Redistribution
 from mqbroker.messaging.removal import Removal
+from mqbroker.messaging.renewal import Renewal
 from mqbroker.messaging.restoring import restore_messages
 from mqbroker.messaging.sending import Sending
 from mqbroker.messaging.settlement import Settlement
@@ -49,7 +50,8 @@ class Messaging:
         self.sending = Sending(self.core)
         self.settlement = Settlement(self.core, self.sending)
         self.removal = Removal(self.core)
-        self.administration = Administration(self.core, self.removal, self.settlement.expire)
+        self.renewal = Renewal(self.core, self.sending)
+        self.administration = Administration(self.core, self.removal, self.renewal, self.settlement.expire)
         self.settlement.administration = self.sending.distribution.administration = self.administration
         self.diverts = Diverts(self.core)
         self.pauses = Pauses(self.core)
@@ -58,7 +60,7 @@ class Messaging:
         self.core.on_settings = self.redistribution.settings_changed
         self.core.routing.on_connected = self.redistribution.consumer_appeared
         self.branches = Branches(self.core, self.settlement)
-        self.readers = Readers(self.core, self.sending)
+        self.readers = Readers(self.core, self.renewal)
         self.core.on_log_gone = self.readers.queue_deleted
         self.expiry_reaper = ExpiryReaper(self.core, self.settlement)
         self.usage_reaper = UsageReaper(self.core, self.administration, removed)
@@ -85,6 +87,7 @@ class Messaging:
         for queue in queues.values():
             wanted = {message_id for queue_id, message_id in to_hold if queue_id == queue.queue_id}
             for reference in () if queue.pages is None or not wanted else queue.pages.take(wanted):
+                queue.take(reference)
                 held[queue.queue_id, reference.message.message_id] = reference
         for queue in queues.values():
             queue.messages_added = 0
@@ -162,6 +165,13 @@ class Messaging:
             made, asked = ("durable", "not durable") if durable else ("not durable", "durable")
             problems.append(f"queue {configuration.name} was made {made}, and stays so until it is deleted; broker.xml wants it {asked}")
             wanted = replace(wanted, durable=durable)
+        if wanted.last_value_key != existing.definition.last_value_key:
+            key = existing.definition.last_value_key
+            problems.append(
+                f"queue {configuration.name} exists with {'last-value-key ' + key if key else 'last-value false'}, and keeps that: "
+                "delete the queue so that it is made anew"
+            )
+            wanted = replace(wanted, last_value=existing.definition.last_value, last_value_key=key)
         if wanted != existing.definition:
             existing.filter = parse_filter(wanted.filter_string)
             existing.definition = wanted

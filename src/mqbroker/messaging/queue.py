@@ -69,6 +69,7 @@ class Queue:
         "messages_expired",
         "messages_killed",
         "messages_redistributed",
+        "messages_replaced",
         "name",
         "needed_for",
         "on_consumer",
@@ -127,6 +128,8 @@ class Queue:
         """Those that went to other brokers, because their consumers are there."""
         self.needed_for: str | None = None
         """Why it cannot be deleted now; None when it can."""
+        self.messages_replaced = 0
+        """Those that gave way to newer ones (:mod:`mqbroker.messaging.last_values`)."""
         self.redistributor: Deliverable | None = None
         """Takes what no consumer takes, after each delivery."""
         self.on_consumer: Callable[[Queue, bool], object] | None = None
@@ -151,7 +154,12 @@ class Queue:
 
     @property
     def message_count(self) -> int:
-        """Messages waiting (also in pages), scheduled and in delivery."""
+        """Messages waiting (also in pages), scheduled and in delivery: what the queue is said to have."""
+        return self.references.count + self.scheduled.count + self.delivering + self.paged
+
+    @property
+    def total_count(self) -> int:
+        """All messages that the queue really has."""
         return self.references.count + self.scheduled.count + self.delivering + self.paged
 
     @property
@@ -184,6 +192,11 @@ class Queue:
     def has_readers(self) -> bool:
         """Are there readers, whose messages nobody else may take?"""
         return self.log is not None and bool(self.log.readers)
+
+    @property
+    def numbers_ascend(self) -> bool:
+        """Do messages have to become visible in the order of their ids?"""
+        return self.has_readers
 
     @property
     def expires(self) -> bool:
@@ -273,6 +286,13 @@ class Queue:
         else:
             self.scheduled.remove(reference)
         self.delivering += 1
+
+    def deliver_scheduled(self, reference: Reference) -> None:
+        """Put a scheduled reference at the end, before its time."""
+        self.scheduled.remove(reference)
+        reference.scheduled = 0
+        self.references.append(reference)
+        self.turn.mark_queue(self)
 
     def _due(self, due: list[Reference]) -> None:
         for reference in reversed(due):

@@ -14,13 +14,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.core import is_stored
 from mqbroker.messaging.places import KeptPlaces, Place
 from mqbroker.messaging.ranges import Range, measure
 from mqbroker.messaging.reading import Block, QueueLog, no_steps
-from mqbroker.messaging.references import Reference
-from mqbroker.messaging.scheduled import SCHEDULED_KEY, scheduled_time_of
+from mqbroker.messaging.scheduled import scheduled_time_of
 from mqclient.errors import IllegalStateError, InternalError, InvalidQueueConfigurationError, MaxConsumerLimitExceededError, MQError
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.filter import Filter
     from mqbroker.messaging.ports import Cancellable, LargeBody
     from mqbroker.messaging.queue import Queue
-    from mqbroker.messaging.sending import Sending
+    from mqbroker.messaging.renewal import Renewal
     from mqbroker.messaging.steps import Steps
 
 READERS_OF_QUEUE_MAX = 16
@@ -99,10 +97,9 @@ class ReaderLog(QueueLog):
 class Readers:
     """All readers of the broker.  Requests raise MQError; those that cannot be answered at once call back."""
 
-    def __init__(self, core: MessagingCore, sending: Sending) -> None:
+    def __init__(self, core: MessagingCore, renewal: Renewal) -> None:
         self._core = core
-        self._sending = sending
-        self._context = OperationContext(core.store)
+        self._renewal = renewal
         self._idle: dict[Queue, ReaderLog] = {}
         """Logs without readers."""
         self._places = KeptPlaces()
@@ -239,6 +236,8 @@ class Readers:
             why = "it belongs to the broker itself"
         elif definition.purge_on_no_consumers:
             why = "it has purge-on-no-consumers"
+        elif definition.last_value:
+            why = "it is a last-value queue, which removes messages by itself"
         elif queue.consumer_count:
             why = f"it has {queue.consumer_count} consumers: a queue has either readers or consumers"
         elif queue.delivering:
@@ -434,35 +433,6 @@ class Readers:
         log.index.floor = max(log.index.floor, settled)
         log.forget_until(settled)
 
-    # --- what comes late
-
-    def _late(self, log: ReaderLog, reference: Reference) -> None:
-        """A message would appear below what was handed out: it goes on with a new id."""
-        core, queue = self._core, log.queue
-        old = reference.message
-        copy = old.duplicate(core.store.next_id())
-        if scheduled_time_of(copy):
-            copy.strip_properties((SCHEDULED_KEY,))
-        fresh = Reference(copy, queue, 0, reference.delivery_count)
-        account = old.account
-        core.hold(fresh, queue.address.memory if account is None else account)
-        queue.arriving += 1
-        batch = core.store.begin()
-        stored = is_stored(reference)
-        if stored:
-            batch.acknowledge(queue.queue_id, old)
-        kept, waiting = core.paging.store(batch, copy, [fresh])
-        if kept and fresh.delivery_count and waiting:
-            batch.delivery_count(queue.queue_id, copy, fresh.delivery_count)
-        ticket = core.store.commit(batch) if stored or kept else 0
-        # Its queue has counted the old one already.
-        queue.messages_added -= 1
-        queue.delivering += 1
-        queue.leave_delivery(reference)
-        core.let_go(reference)
-        if waiting:
-            self._context.run(ticket, self._sending.deliver, waiting)
-
     def _fail(self, failure: Exception, failed: Failed) -> None:
         """Work that was begun for somebody cannot go on: he waits for an answer."""
         self.tell(f"a request of a reader could not be carried out: {failure!r}")
@@ -487,7 +457,7 @@ class Readers:
             # What was taken before, in whatever order, was promised to no reader.
             log.index.floor = 0
             self._core.reader_queues[queue] = None
-            log.index.on_late = lambda reference: self._late(log, reference)
+            log.index.on_late = self._renewal.renew
             self._core.consumer_changed(queue, False)
         return log
 

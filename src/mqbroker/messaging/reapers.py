@@ -141,7 +141,7 @@ class UsageReaper(Periodic):
     def sweep_at_start(self) -> None:
         """Before anybody connects: empty auto-delete queues and unbound auto-created addresses go at once."""
         for queue in list(self._core.queues.values()):
-            if queue.definition.auto_delete and not queue.message_count and not queue.arriving and not queue.has_readers:
+            if queue.definition.auto_delete and not queue.total_count and not queue.arriving and not queue.has_readers:
                 self._administration.delete_queue(queue, keep_address=True)
         for address in list(self._core.addresses.values()):
             if address.auto_created and address.settings.auto_delete_addresses and not address.queues:
@@ -152,7 +152,7 @@ class UsageReaper(Periodic):
         if not definition.auto_delete or queue.consumer_count or queue.arriving or definition.internal or queue.has_readers:
             return False
         allowed = definition.auto_delete_message_count
-        if allowed >= 0 and queue.message_count > allowed:
+        if allowed >= 0 and queue.total_count > allowed:
             return False
         idle_ms = self._core.clock.wall_ms() - queue.idle_since_ms
         used = queue.consumers_seen or queue.messages_acknowledged or queue.messages_expired or queue.messages_killed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mqbroker.messaging.core import MessagingCore, is_stored
 from mqbroker.messaging.ports import StoreBatch
@@ -65,6 +65,21 @@ class Removal:
             if is_stored(reference):
                 batch = batch or core.store.begin()
                 batch.acknowledge(queue.queue_id, reference.message)
+            core.let_go(reference)
+        if batch is not None:
+            core.store.commit(batch)
+
+    def replaced(self, references: Sequence[Reference]) -> None:
+        """References in delivery with nobody have given way to newer ones."""
+        core = self._core
+        batch: StoreBatch | None = None
+        for reference in references:
+            queue = reference.queue
+            if is_stored(reference) and not queue.deleted:
+                batch = batch or core.store.begin()
+                batch.acknowledge(queue.queue_id, reference.message)
+            queue.leave_delivery(reference)
+            queue.messages_replaced += 1
             core.let_go(reference)
         if batch is not None:
             core.store.commit(batch)

@@ -37,7 +37,7 @@ def restore_messages(
 ) -> Held:
     """Put messages into their queues, of which some (ids) have readers; they leave ``entries`` on the way.
 
-    Returns the references among ``to_hold``, which are (queue id, message id).
+    Returns the references among ``to_hold``, which are (queue id, message id); they are in delivery with nobody.
     """
     held: Held = {}
     runs: dict[int, _Run] = {}
@@ -69,6 +69,7 @@ def restore_messages(
                 reference = _add(core, queue, message, entry, with_readers)
                 place = (entry.queue_id, message.message_id)
                 if place in to_hold:
+                    queue.take(reference)
                     held[place] = reference
     for run in runs.values():
         _add_run(core, run)
@@ -87,8 +88,8 @@ def _add(core: MessagingCore, queue: Queue, message: Message, entry: RecoveredRe
     core.hold(reference, core.addresses.get(message.address, queue.address).memory)
     if has_group(message):
         queue.keep_groups()
-    # Who reads by id must not find it below what was handed out: when it is due, it gets another id.
-    queue.add(reference, later=queue.queue_id in with_readers)
+    # Who reads by id must not find it below what was handed out, and a newer value is one from then on: when it is due, it gets another id.
+    queue.add(reference, later=queue.queue_id in with_readers or queue.numbers_ascend)
     return reference
 
 

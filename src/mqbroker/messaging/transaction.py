@@ -74,7 +74,7 @@ class Transaction:
         if self.prepared is not None:
             self._end_branch(batch, commit=True)
             stored = True
-        elif core.reader_queues or core.paging.addresses:
+        elif core.reader_queues or core.ordered_queues or core.paging.addresses:
             self._number_anew(core)
         for message, references in self.sends:
             if self.prepared is None:
@@ -154,10 +154,10 @@ class Transaction:
             batch.put_branch(BranchRecord(record.branch_id, record.xid, outcome, record.time_ms))
 
     def _number_anew(self, core: MessagingCore) -> None:
-        """Ids ascend in pages, and on queues with readers, in the order in which messages become visible: that is now."""
+        """Ids ascend in pages, and on queues where that matters, in the order in which messages become visible: that is now."""
         for message, references in self.sends:
             account = message.account
-            if (account is not None and account.paging is not None) or any(each.queue.has_readers for each in references):
+            if (account is not None and account.paging is not None) or any(each.queue.numbers_ascend for each in references):
                 message.renumber(core.store.next_id())
 
     @staticmethod
@@ -165,7 +165,7 @@ class Transaction:
         """A message that the preparation has stored goes on with a new id where ids have to ascend.  Returns what is to be delivered."""
         account = message.account
         pages = account is not None and core.store.pager is not None and core.paging.wanted(account)
-        if account is None or not (pages or any(each.queue.has_readers for each in references)):
+        if account is None or not (pages or any(each.queue.numbers_ascend for each in references)):
             return references
         copy = message.duplicate(core.store.next_id())
         fresh = [Reference(copy, each.queue, each.scheduled) for each in references]

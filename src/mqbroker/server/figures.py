@@ -94,5 +94,6 @@ def _of_queue(queue: Queue) -> Figures:
         "messages.killed": queue.messages_killed,
         "messages.expired": queue.messages_expired,
         "messages.redistributed": queue.messages_redistributed,
+        "messages.replaced": queue.messages_replaced,
         "consumer.count": queue.consumer_count,
     }

@@ -59,6 +59,7 @@ QUEUE_METRICS: Final = {
     "messages.killed": "Messages given up after too many deliveries since the broker has started",
     "messages.expired": "Messages expired since the broker has started",
     "messages.redistributed": "Messages that went to other brokers, where their consumers are, since the broker has started",
+    "messages.replaced": "Messages that gave way to newer ones since the broker has started",
     "consumer.count": "Consumers of the queue",
 }
 

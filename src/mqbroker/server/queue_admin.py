@@ -228,6 +228,8 @@ class SessionAdministration:
             group_rebalance=definition.group_rebalance,
             group_rebalance_pause_dispatch=definition.group_rebalance_pause_dispatch,
             group_first_key=definition.group_first_key,
+            last_value=definition.last_value,
+            last_value_key=definition.last_value_key,
             configuration_managed=definition.configuration_managed,
         )
 

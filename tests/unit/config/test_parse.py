@@ -288,8 +288,6 @@ class HonestyTests(ConfigurationTestCase):
     def test_queue_kinds(self) -> None:
         queue = '<addresses><address name="a"><anycast><queue name="q" {}/></anycast></address></addresses>'
         for attribute in (
-            'last-value="true"',
-            'last-value-key="k"',
             'non-destructive="true"',
             'ring-size="10"',
         ):
@@ -297,12 +295,23 @@ class HonestyTests(ConfigurationTestCase):
                 self.assert_error(queue.format(attribute), "cannot be used")
         self.configured(queue.format('exclusive="false" last-value="false" ring-size="-1" group-buckets="-1" non-destructive="false"'))
 
+    def test_last_value_queues(self) -> None:
+        queue = '<addresses><address name="a"><anycast><queue name="q" {}/></anycast></address></addresses>'
+        (made,) = self.configured(queue.format('last-value="true" last-value-key="k"')).addresses[0].queues
+        self.assertEqual((made.last_value, made.last_value_key), (True, "k"))
+        settings = (
+            '<address-settings><address-setting match="a"><{0}>true</{0}>'
+            "<default-last-value-key>k</default-last-value-key></address-setting></address-settings>"
+        )
+        found = self.configured(settings.format("default-last-value-queue")).address_settings_repository().lookup("a")
+        self.assertEqual((found.default_last_value_queue, found.default_last_value_key), (True, "k"))
+        old = settings.format("last-value-queue")
+        self.assert_warning(old, "write default-last-value-queue")
+        self.assertTrue(self.load(old, "").configuration.address_settings_repository().lookup("a").default_last_value_queue)
+
     def test_address_setting_kinds(self) -> None:
         settings = '<address-settings><address-setting match="a"><{0}>{1}</{0}></address-setting></address-settings>'
         for name, bad, good in (
-            ("default-last-value-queue", "true", "false"),
-            ("last-value-queue", "true", None),
-            ("default-last-value-key", "k", ""),
             ("default-non-destructive", "true", "false"),
             ("default-ring-size", "10", "-1"),
             ("retroactive-message-count", "10", "0"),

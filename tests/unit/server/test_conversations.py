@@ -29,11 +29,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 """The recorded broker's settings: what the README and the notes of the files name."""
 
-NOT_PLAYED = {
-    "core-groups-lvq": "message groups and last-value queues are not supported yet",
-}
-"""Conversations that need what this broker does not have yet."""
-
 EXPECTED_DIFFERENCES: dict[str, list[tuple[str, str]]] = {
     "core-broker-made-large": [("recorded .*SESS_RECEIVE_(LARGE_MSG|CONTINUATION)", "this journal takes records of any size")],
     "core-management": [("number 8: .*addressFullMessagePolicy", "the address settings of the recorded broker said more")],
@@ -116,8 +111,6 @@ class ConversationTests(SynchronousTestCase):
         paths = sorted((VECTORS / folder).glob("*.json"))
         self.assertGreater(len(paths), 20)
         for path in paths:
-            if path.stem in NOT_PLAYED:
-                continue
             expected = EXPECTED_DIFFERENCES.get(path.stem, []) + EXPECTED_DIFFERENCES.get(f"{folder}/{path.stem}", [])
             problems = play(path)
             surprises = [problem for problem in problems if not any(re.search(pattern, problem) for pattern, _ in expected)]

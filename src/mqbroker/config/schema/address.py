@@ -70,8 +70,8 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     flag("default-group-rebalance-pause-dispatch", "Delivery pauses until nothing is in delivery any more."),
     honoured("default-group-buckets", kinds.integer(-1, kinds.INT_MAX), "Groups are put into so many; 0: no groups, -1: each for itself."),
     honoured("default-group-first-key", kinds.OPTIONAL_TEXT, "Property that is true in the first message of a group for its consumer."),
-    refused("default-last-value-queue", kinds.BOOLEAN, "Keep only the newest message of each key.", NO_SPECIAL),
-    refused("default-last-value-key", kinds.OPTIONAL_TEXT, "Property that is the key.", NO_SPECIAL, (None,)),
+    flag("default-last-value-queue", "Keep only the newest message of each key."),
+    honoured("default-last-value-key", kinds.OPTIONAL_TEXT, "Property that is the key; with it the queue is a last-value queue."),
     refused("default-non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),
     honoured("default-consumers-before-dispatch", kinds.integer(0, kinds.INT_MAX), "Consumers that must be there before delivery begins."),
     honoured("default-delay-before-dispatch", kinds.LONG_OR_NONE, "Or how long after the first one, ms; -1 only the number counts."),
@@ -103,11 +103,10 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     flag("enable-metrics", "Show metrics of the address and its queues."),
     flag("enable-ingress-timestamp", "Note in each message when the broker got it."),
     honoured("disk-full-policy", kinds.choice("BLOCK", "FAIL", "DROP"), "What happens to messages sent while the disk is nearly full."),
-    refused(
+    honoured(
         "last-value-queue",
         kinds.BOOLEAN,
         "Old name of default-last-value-queue.",
-        NO_SPECIAL,
         instead="default-last-value-queue",
         field="default_last_value_queue",
     ),

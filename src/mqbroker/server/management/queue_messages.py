@@ -82,16 +82,13 @@ def _deliver(control: QueueControl, references: Iterator[Reference | None]) -> S
 
     def deliver(reference: Reference) -> None:
         if reference.scheduled:
-            queue.scheduled.remove(reference)
-            reference.scheduled = 0
-            queue.references.append(reference)
             if is_stored(reference):
                 batch = store.begin()
                 batch.schedule(queue.queue_id, reference.message, 0)
                 store.commit(batch)
+            queue.deliver_scheduled(reference)
 
     yield from control.each(references, deliver)
-    control.server.turn.mark_queue(queue)
 
 
 def _deliver_scheduled(control: QueueControl, filter_text: Any = None) -> Steps[None]:

@@ -27,6 +27,7 @@ final class QueueScenarios {
         all.put("queue-order", QueueScenarios::order);
         all.put("queue-two-consumers", QueueScenarios::twoConsumers);
         all.put("queue-groups", QueueScenarios::groups);
+        all.put("queue-last-value", QueueScenarios::lastValue);
         all.put("queue-start-stop", QueueScenarios::startStop);
         all.put("queue-selector", QueueScenarios::selector);
         all.put("queue-selector-jms-fields", QueueScenarios::selectorOnHeaders);
@@ -105,6 +106,39 @@ final class QueueScenarios {
         if (sequence != 0) {
             message.setIntProperty("JMSXGroupSeq", sequence);
         }
+        producer.send(message);
+    }
+
+    /** The newest message of each key waits; what comes back is dropped when there is a newer one. */
+    private static void lastValue(Context context) throws Exception {
+        Connection connection = context.connect("");
+        Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+        Queue queue = session.createQueue(context.name("q"));
+        Session sending = connection.createSession();
+        MessageProducer producer = sending.createProducer(queue);
+        sendWithKey(sending, producer, "a", "a1");
+        sendWithKey(sending, producer, "b", "b1");
+        sendWithKey(sending, producer, "a", "a2");
+        producer.send(sending.createTextMessage("without"));
+        try (QueueBrowser browser = session.createBrowser(queue)) {
+            Context.equal(3, Collections.list(browser.getEnumeration()).size(), "values");
+        }
+        MessageConsumer consumer = session.createConsumer(queue);
+        Context.nextTexts(consumer, "b1", "a2", "without");
+        sendWithKey(sending, producer, "a", "a3");
+        session.rollback();
+        Set<String> seen = new HashSet<>(List.of(Context.nextText(consumer), Context.nextText(consumer), Context.nextText(consumer)));
+        Context.equal(Set.of("b1", "without", "a3"), seen, "values after the rollback");
+        Context.nothing(consumer);
+        session.commit();
+        sendWithKey(sending, producer, "a", "a4");
+        Context.nextTexts(consumer, "a4");
+        session.commit();
+    }
+
+    private static void sendWithKey(Session session, MessageProducer producer, String key, String text) throws JMSException {
+        TextMessage message = session.createTextMessage(text);
+        message.setStringProperty("key", key);
         producer.send(message);
     }
 
