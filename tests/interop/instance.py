@@ -82,6 +82,9 @@ BROKER_XML = """<?xml version="1.0"?>
          <address-setting match="interop.queue-last-value.#">
             <default-last-value-key>key</default-last-value-key>
          </address-setting>
+         <address-setting match="interop.queue-ring.#">
+            <default-ring-size>3</default-ring-size>
+         </address-setting>
          <address-setting match="interop.closed.#">
             <auto-create-queues>false</auto-create-queues>
             <auto-create-addresses>false</auto-create-addresses>

@@ -16,6 +16,7 @@ from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.removal import Removal
 from mqbroker.messaging.renewal import Renewal
+from mqbroker.messaging.ring import Ring
 from mqclient.errors import (
     AddressDoesNotExistError,
     DeleteAddressError,
@@ -183,13 +184,17 @@ class Administration:
         return self._core.addresses.get(name) or self.create_address(name, (MULTICAST,), internal=True)
 
     def update_queue(self, queue: Queue, **changes: bool | int | str | None) -> None:
-        """Change attributes of a queue in place."""
+        """Change attributes of a queue in place.  Raises IllegalStateError for a ring-size where there are readers."""
+        size = changes.get("ring_size")
+        if queue.has_readers and isinstance(size, int) and size >= 0:
+            raise IllegalStateError(f"AMQ229904: queue {queue.name} has readers, whose messages a ring would remove")
         before = queue.definition.filter_string
         if changes.get("filter_string") is not None or "filter_string" in changes:
             text = changes["filter_string"]
             queue.filter = parse_filter(text if isinstance(text, str) else None)
         queue.definition = replace(queue.definition, **changes)  # type: ignore[arg-type]
         self._core.routing.changed()
+        self._size_ring(queue)
         if queue.definition.exclusive:
             queue.keep_groups()
         if queue.groups is not None and not changes.keys().isdisjoint(("exclusive", "group_buckets")):
@@ -300,11 +305,26 @@ class Administration:
             return LastValueQueue(queue_id, definition, address, filter, core.turn, core.clock, expired, replaced, due)
         return Queue(queue_id, definition, address, filter, core.turn, core.clock, expired)
 
+    def _size_ring(self, queue: Queue) -> None:
+        """Let as many messages wait as the definition says."""
+        size = queue.definition.ring_size
+        if queue.ring is not None:
+            queue.ring.size = size
+            self._core.turn.mark_queue(queue.ring)
+            if size < 0:
+                queue.ring = None
+        elif size >= 0:
+            queue.ring = Ring(queue, size, self._removal.replaced)
+            self._core.turn.mark_queue(queue.ring)
+        if queue.definition.last_value or queue.ring is not None:
+            self._core.ordered_queues[queue] = None
+        else:
+            self._core.ordered_queues.pop(queue, None)
+
     def _bind(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None) -> Queue:
         core = self._core
         queue = self._make(queue_id, definition, address, filter)
-        if queue.numbers_ascend:
-            core.ordered_queues[queue] = None
+        self._size_ring(queue)
         queue.on_consumer = core.consumer_changed
         core.queues[definition.name] = queue
         address.queues.append(queue)

@@ -48,6 +48,7 @@ class QueueDefinition:
     last_value: bool = False
     last_value_key: str | None = None
     """The property that is the key; set exactly when ``last_value`` is true."""
+    ring_size: int = -1
     auto_delete: bool = False
     auto_delete_delay: int = 0
     auto_delete_message_count: int = 0
@@ -115,6 +116,7 @@ def resolve(configuration: QueueConfiguration, settings: AddressSettings) -> Que
         group_first_key=configuration.group_first_key or settings.default_group_first_key or None,
         last_value=key is not None,
         last_value_key=key,
+        ring_size=max(_number(configuration.ring_size, settings.default_ring_size), -1),
         auto_delete=auto_delete and not configuration.configuration_managed and not configuration.internal,
         auto_delete_delay=_number(configuration.auto_delete_delay, settings.auto_delete_queues_delay),
         auto_delete_message_count=_number(configuration.auto_delete_message_count, settings.auto_delete_queues_message_count),
@@ -139,7 +141,6 @@ def _last_value_key(configuration: QueueConfiguration, settings: AddressSettings
 def _refuse_missing_kinds(configuration: QueueConfiguration, settings: AddressSettings) -> None:
     wanted = {
         "non-destructive": configuration.non_destructive or (configuration.non_destructive is None and settings.default_non_destructive),
-        "ring-size": _number(configuration.ring_size, settings.default_ring_size) >= 0,
     }
     for attribute, asked in wanted.items():
         if asked:

@@ -172,6 +172,9 @@ class Messaging:
                 "delete the queue so that it is made anew"
             )
             wanted = replace(wanted, last_value=existing.definition.last_value, last_value_key=key)
+        if wanted.ring_size >= 0 and existing.has_readers:
+            problems.append(f"queue {configuration.name} has readers, and gets no ring-size")
+            wanted = replace(wanted, ring_size=existing.definition.ring_size)
         if wanted != existing.definition:
             existing.filter = parse_filter(wanted.filter_string)
             existing.definition = wanted

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.paging import QueuePages
     from mqbroker.messaging.ports import Cancellable, Clock
     from mqbroker.messaging.readers import ReaderLog
+    from mqbroker.messaging.ring import Ring
     from mqbroker.messaging.turn import Deliverable, Turn
 
 
@@ -80,6 +81,7 @@ class Queue:
         "queue_id",
         "redistributor",
         "references",
+        "ring",
         "scheduled",
         "sweep_mark",
         "turn",
@@ -129,7 +131,9 @@ class Queue:
         self.needed_for: str | None = None
         """Why it cannot be deleted now; None when it can."""
         self.messages_replaced = 0
-        """Those that gave way to newer ones (:mod:`mqbroker.messaging.last_values`)."""
+        """Those that gave way to newer ones (:mod:`mqbroker.messaging.last_values`, :mod:`mqbroker.messaging.ring`)."""
+        self.ring: Ring | None = None
+        """Set while only so many messages may wait."""
         self.redistributor: Deliverable | None = None
         """Takes what no consumer takes, after each delivery."""
         self.on_consumer: Callable[[Queue, bool], object] | None = None
@@ -196,7 +200,7 @@ class Queue:
     @property
     def numbers_ascend(self) -> bool:
         """Do messages have to become visible in the order of their ids?"""
-        return self.has_readers
+        return self.has_readers or self.ring is not None
 
     @property
     def expires(self) -> bool:
@@ -247,7 +251,9 @@ class Queue:
             self.turn.mark_queue(self)
 
     def put_back(self, reference: Reference) -> None:
-        """A reference that was in delivery waits again in its original place."""
+        """A reference that was in delivery waits again in its original place, unless the ring is full."""
+        if self.ring is not None and not self.ring.takes_back(reference):
+            return
         self.delivering -= 1
         reference.consumer = None
         self.references.insert(reference)
@@ -379,6 +385,8 @@ class Queue:
 
     def deliver(self) -> None:
         """Hand messages to ready consumers: highest consumer priority first, round robin among equals."""
+        if self.ring is not None:
+            self.turn.mark_queue(self.ring)
         if self.paused or self.address.paused:
             return
         if self.redistributor is not None:

@@ -230,6 +230,7 @@ class SessionAdministration:
             group_first_key=definition.group_first_key,
             last_value=definition.last_value,
             last_value_key=definition.last_value_key,
+            ring_size=definition.ring_size,
             configuration_managed=definition.configuration_managed,
         )
 

@@ -287,10 +287,7 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_queue_kinds(self) -> None:
         queue = '<addresses><address name="a"><anycast><queue name="q" {}/></anycast></address></addresses>'
-        for attribute in (
-            'non-destructive="true"',
-            'ring-size="10"',
-        ):
+        for attribute in ('non-destructive="true"',):
             with self.subTest(attribute=attribute):
                 self.assert_error(queue.format(attribute), "cannot be used")
         self.configured(queue.format('exclusive="false" last-value="false" ring-size="-1" group-buckets="-1" non-destructive="false"'))
@@ -309,11 +306,19 @@ class HonestyTests(ConfigurationTestCase):
         self.assert_warning(old, "write default-last-value-queue")
         self.assertTrue(self.load(old, "").configuration.address_settings_repository().lookup("a").default_last_value_queue)
 
+    def test_ring_queues(self) -> None:
+        queue = '<addresses><address name="a"><anycast><queue name="q" ring-size="10"/></anycast></address></addresses>'
+        self.assertEqual(self.configured(queue).addresses[0].queues[0].ring_size, 10)
+        settings = (
+            '<address-settings><address-setting match="a"><default-ring-size>{}</default-ring-size></address-setting></address-settings>'
+        )
+        self.assertEqual(self.configured(settings.format(0)).address_settings_repository().lookup("a").default_ring_size, 0)
+        self.assert_error(settings.format(-2), "default-ring-size")
+
     def test_address_setting_kinds(self) -> None:
         settings = '<address-settings><address-setting match="a"><{0}>{1}</{0}></address-setting></address-settings>'
         for name, bad, good in (
             ("default-non-destructive", "true", "false"),
-            ("default-ring-size", "10", "-1"),
             ("retroactive-message-count", "10", "0"),
         ):
             with self.subTest(name=name):

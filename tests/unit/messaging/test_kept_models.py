@@ -17,17 +17,15 @@ KEYS = ("", "a", "b")
 SETTINGS = {"#": {"max_delivery_attempts": -1}}
 
 keys = st.sampled_from(KEYS)
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just("send"), keys, st.booleans()),
-        st.tuples(st.just("send"), keys, st.just(True)),
-        st.tuples(st.just("transacted"), keys, st.booleans()),
-        st.tuples(st.sampled_from(("commit", "undo", "roll back", "leave", "restart", "crash"))),
-        st.tuples(st.sampled_from(("take", "acknowledge")), st.integers(1, 3)),
-    ),
-    min_size=12,
-    max_size=50,
+step = st.one_of(
+    st.tuples(st.just("send"), keys, st.booleans()),
+    st.tuples(st.just("send"), keys, st.just(True)),
+    st.tuples(st.just("transacted"), keys, st.booleans()),
+    st.tuples(st.sampled_from(("commit", "undo", "roll back", "leave", "restart", "crash"))),
+    st.tuples(st.sampled_from(("take", "acknowledge")), st.integers(1, 3)),
 )
+steps = st.lists(step, min_size=12, max_size=50)
+resizes = st.tuples(st.just("resize"), st.integers(-1, 4))
 
 
 @dataclass
@@ -39,9 +37,10 @@ class Item:
 
 
 class Model:
-    """What a last-value queue does, said as simply as possible."""
+    """What a last-value or ring queue does, said as simply as possible."""
 
-    def __init__(self) -> None:
+    def __init__(self, ring: int) -> None:
+        self.ring = ring
         self.waiting: list[Item] = []
         self.delivering: list[Item] = []
         self.room = 0
@@ -60,25 +59,32 @@ class Model:
         while self.room and self.waiting:
             self.delivering.append(self.waiting.pop(0))
             self.room -= 1
+        if self.ring >= 0:
+            del self.waiting[: max(0, len(self.waiting) - self.ring)]
 
     def comes_back(self) -> None:
-        self.waiting = sorted([each for each in self.waiting + self.delivering if not self.has_newer(each)], key=lambda each: each.order)
+        for item in reversed(self.delivering):
+            if (self.ring < 0 or len(self.waiting) < self.ring) and not self.has_newer(item):
+                self.waiting.append(item)
+                self.waiting.sort(key=lambda each: each.order)
         self.delivering = []
 
     def restart(self) -> None:
         self.waiting = [each for each in self.waiting if each.durable]
         self.delivering = [each for each in self.delivering if each.durable]
         self.room = 0
-        self.comes_back()
+        self.waiting = sorted(self.waiting + self.delivering, key=lambda each: each.order)
+        self.delivering = []
+        self.waiting = [each for each in self.waiting if not self.has_newer(each)]
 
 
 class Walk:
     """Does the same to a broker and to a model."""
 
-    def __init__(self, **attributes: object) -> None:
+    def __init__(self, ring: int = -1, **attributes: object) -> None:
         self.broker = PagingBroker(SETTINGS)
-        self.broker.make_queue("q", **attributes)
-        self.model = Model()
+        self.broker.make_queue("q", ring_size=ring, **attributes)
+        self.model = Model(ring)
         self.taker: Taker | None = None
         self.transaction = Transaction()
         self.pending: list[Item] = []
@@ -148,6 +154,10 @@ class Walk:
             self.model.room = 0
             self.model.comes_back()
 
+    def do_resize(self, ring: int) -> None:
+        self.broker.messaging.administration.update_queue(self.queue, ring_size=ring)
+        self.model.ring = ring
+
     def do_restart(self) -> None:
         self.forget()
         self.broker.restart()
@@ -180,25 +190,38 @@ class Walk:
         Taker(self.broker, self.queue).drain()
 
 
-class LastValueTests(SynchronousTestCase):
-    def check(self, walk: Walk) -> None:
-        self.assertEqual(walk.found(), walk.expected())
-        queue = walk.queue
-        held = len(walk.model.waiting) + len(walk.model.delivering) + len(walk.pending)
-        self.assertEqual((queue.address.memory.messages, queue.message_count), (held, len(walk.model.waiting)))
-
-    @settings(max_examples=60, deadline=None)
-    @given(steps)
-    def test_everything_ends_as_the_model_says(self, script: list[tuple[object, ...]]) -> None:
-        walk = Walk(last_value_key="sym")
+class ModelCase(SynchronousTestCase):
+    def check(self, walk: Walk, script: list[tuple[object, ...]]) -> None:
         for kind, *values in script:
             walk.step(str(kind), *values)
-            self.check(walk)
+            self.assertEqual(walk.found(), walk.expected())
+            queue, model = walk.queue, walk.model
+            held = len(model.waiting) + len(model.delivering)
+            self.assertEqual((queue.address.memory.messages, queue.total_count), (held + len(walk.pending), held))
         walk.end()
         queue = walk.queue
         self.assertEqual((queue.total_count, queue.persistent_size, queue.address.memory.size), (0, 0, 0))
         walk.broker.restart()
         self.assertEqual((walk.queue.total_count, walk.broker.rig.recovered), (0, {}))
+
+
+class RingTests(ModelCase):
+    @settings(max_examples=50, deadline=None)
+    @given(steps, st.integers(0, 3))
+    def test_everything_ends_as_the_model_says(self, script: list[tuple[object, ...]], ring: int) -> None:
+        self.check(Walk(ring), [(kind, "", *rest[1:]) if kind in ("send", "transacted") else (kind, *rest) for kind, *rest in script])
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.one_of(step, resizes), min_size=12, max_size=50))
+    def test_rings_of_last_values_that_change_their_sizes(self, script: list[tuple[object, ...]]) -> None:
+        self.check(Walk(2, last_value_key="sym"), script)
+
+
+class LastValueTests(ModelCase):
+    @settings(max_examples=50, deadline=None)
+    @given(steps)
+    def test_everything_ends_as_the_model_says(self, script: list[tuple[object, ...]]) -> None:
+        self.check(Walk(last_value_key="sym"), script)
 
     @settings(max_examples=40, deadline=None)
     @given(st.lists(keys, min_size=1, max_size=20), st.integers(0, 20), st.integers(1, 1000))

@@ -75,7 +75,7 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     refused("default-non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),
     honoured("default-consumers-before-dispatch", kinds.integer(0, kinds.INT_MAX), "Consumers that must be there before delivery begins."),
     honoured("default-delay-before-dispatch", kinds.LONG_OR_NONE, "Or how long after the first one, ms; -1 only the number counts."),
-    refused("default-ring-size", kinds.LONG, "Most messages in a queue; older ones give way.", NO_SPECIAL, (-1,)),
+    honoured("default-ring-size", kinds.LONG_OR_NONE, "Most messages that wait in a queue; older ones give way. -1 no limit."),
     honoured("default-consumer-window-size", kinds.integer(-1, kinds.INT_MAX), "Bytes sent ahead to a consumer that sets nothing itself."),
     refused("retroactive-message-count", kinds.LONG_OR_NONE, "Old messages given to a new queue.", NO_SPECIAL, (0, -1)),
     honoured(

@@ -53,7 +53,7 @@ QUEUE_ATTRIBUTES: tuple[Item, ...] = (
     refused("non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),
     honoured("consumers-before-dispatch", kinds.integer(0, kinds.INT_MAX), "Consumers that must be there before delivery begins."),
     honoured("delay-before-dispatch", kinds.LONG_OR_NONE, "Or how long after the first one, ms; -1 only the number counts."),
-    refused("ring-size", kinds.LONG, "Most messages in the queue; older ones give way.", NO_SPECIAL, (-1,)),
+    honoured("ring-size", kinds.LONG_OR_NONE, "Most messages that wait in the queue; older ones give way. -1 no limit."),
     flag("enabled", "false: nothing is routed to the queue."),
 )
 

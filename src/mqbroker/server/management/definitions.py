@@ -117,7 +117,7 @@ def describe_queue(queue: Queue) -> str:
         "auto-delete": definition.auto_delete,
         "auto-delete-delay": definition.auto_delete_delay,
         "auto-delete-message-count": definition.auto_delete_message_count,
-        "ring-size": -1,
+        "ring-size": definition.ring_size,
         "configuration-managed": definition.configuration_managed,
         "temporary": definition.temporary,
         "auto-create-address": True,

@@ -338,7 +338,7 @@ QueueControl.ATTRIBUTES = {
     "Paused": _queue(lambda queue: queue.paused),
     "PersistedPause": lambda control: control.server.messaging.pauses.is_kept(control.queue),
     "GroupCount": _queue(lambda queue: queue.groups.count if queue.groups is not None else 0),
-    "RingSize": lambda control: -1,
+    "RingSize": _queue(lambda queue: queue.definition.ring_size),
     "ReaderCount": _queue(lambda queue: 0 if queue.log is None else len(queue.log.readers)),
     "AutoDelete": _queue(lambda queue: queue.definition.auto_delete),
 }

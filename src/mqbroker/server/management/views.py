@@ -70,7 +70,7 @@ def queue_row(queue: Queue) -> Row:
         "groupBuckets": definition.group_buckets,
         "groupFirstKey": definition.group_first_key,
         "enabled": definition.enabled,
-        "ringSize": -1,
+        "ringSize": definition.ring_size,
         "consumersBeforeDispatch": definition.consumers_before_dispatch,
         "delayBeforeDispatch": definition.delay_before_dispatch,
         "autoDelete": definition.auto_delete,

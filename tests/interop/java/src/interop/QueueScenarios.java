@@ -28,6 +28,7 @@ final class QueueScenarios {
         all.put("queue-two-consumers", QueueScenarios::twoConsumers);
         all.put("queue-groups", QueueScenarios::groups);
         all.put("queue-last-value", QueueScenarios::lastValue);
+        all.put("queue-ring", QueueScenarios::ring);
         all.put("queue-start-stop", QueueScenarios::startStop);
         all.put("queue-selector", QueueScenarios::selector);
         all.put("queue-selector-jms-fields", QueueScenarios::selectorOnHeaders);
@@ -140,6 +141,25 @@ final class QueueScenarios {
         TextMessage message = session.createTextMessage(text);
         message.setStringProperty("key", key);
         producer.send(message);
+    }
+
+    /** Three messages wait, the newest ones; those in delivery do not count, and come back as far as there is room. */
+    private static void ring(Context context) throws Exception {
+        Connection connection = context.connect("");
+        Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+        Queue queue = session.createQueue(context.name("q"));
+        Session sending = connection.createSession();
+        MessageProducer producer = sending.createProducer(queue);
+        Context.sendTexts(sending, producer, "1", "2", "3", "4", "5");
+        MessageConsumer consumer = session.createConsumer(queue);
+        Context.nextTexts(consumer, "3", "4", "5");
+        session.rollback();
+        consumer.close();
+        Context.sendTexts(sending, producer, "6");
+        consumer = session.createConsumer(queue);
+        Context.nextTexts(consumer, "4", "5", "6");
+        Context.nothing(consumer);
+        session.commit();
     }
 
     private static void startStop(Context context) throws Exception {
