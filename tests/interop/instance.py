@@ -85,6 +85,10 @@ BROKER_XML = """<?xml version="1.0"?>
          <address-setting match="interop.queue-ring.#">
             <default-ring-size>3</default-ring-size>
          </address-setting>
+         <address-setting match="interop.queue-non-destructive.#">
+            <default-non-destructive>true</default-non-destructive>
+            <default-last-value-key>key</default-last-value-key>
+         </address-setting>
          <address-setting match="interop.closed.#">
             <auto-create-queues>false</auto-create-queues>
             <auto-create-addresses>false</auto-create-addresses>

@@ -217,6 +217,7 @@ def queue_configuration(definition: QueueDefinition) -> QueueConfiguration:
         last_value=definition.last_value,
         last_value_key=definition.last_value_key,
         ring_size=definition.ring_size,
+        non_destructive=definition.non_destructive,
         consumers_before_dispatch=definition.consumers_before_dispatch,
         delay_before_dispatch=definition.delay_before_dispatch,
         group_rebalance=definition.group_rebalance,

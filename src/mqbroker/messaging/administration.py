@@ -11,6 +11,7 @@ from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.definitions import ANYCAST, MULTICAST, ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.filter import Filter, parse_filter
 from mqbroker.messaging.last_values import LastValueQueue
+from mqbroker.messaging.non_destructive import NonDestructiveQueue
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.references import Reference
@@ -300,8 +301,12 @@ class Administration:
     def _make(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None) -> Queue:
         """A queue of the kind that the definition says."""
         core, expired = self._core, self._on_expired
+        replaced, due = self._removal.replaced, self._renewal.renew
+        if definition.non_destructive:
+            return NonDestructiveQueue(
+                queue_id, definition, address, filter, core.turn, core.clock, expired, replaced, due, core.hold, core.let_go
+            )
         if definition.last_value:
-            replaced, due = self._removal.replaced, self._renewal.renew
             return LastValueQueue(queue_id, definition, address, filter, core.turn, core.clock, expired, replaced, due)
         return Queue(queue_id, definition, address, filter, core.turn, core.clock, expired)
 

@@ -18,7 +18,7 @@ from mqbroker.messaging.message import MEMORY_PER_MESSAGE
 from mqbroker.messaging.paging import Paging
 from mqbroker.messaging.ports import Clock, PagePlace, Store
 from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import MEMORY_PER_REFERENCE, Reference
+from mqbroker.messaging.references import MEMORY_PER_REFERENCE, Loan, Reference
 from mqbroker.messaging.remote import RemoteBinding
 from mqbroker.messaging.routing import RoutingTable
 from mqbroker.messaging.steps import StepwiseWork
@@ -272,6 +272,8 @@ def _owner(name: str) -> str:
 
 
 def is_stored(reference: Reference) -> bool:
-    """Does the store know this reference?  All that come from pages it knows."""
+    """Does the store know this reference?  All that come from pages it knows, and no loan."""
+    if reference.__class__ is Loan:
+        return False
     message = reference.message
     return (message.durable and reference.queue.definition.durable) or message.store_state.__class__ is PagePlace

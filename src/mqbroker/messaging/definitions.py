@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 from mqbroker.config.address_settings import AddressSettings
 from mqbroker.config.configuration import QueueConfiguration
 from mqbroker.messaging.ports import QueueRecord
-from mqclient.errors import NotImplementedByBrokerError
 from mqclient.wire.message import KEY_LAST_VALUE
 
 MULTICAST = 0
@@ -49,6 +48,7 @@ class QueueDefinition:
     last_value_key: str | None = None
     """The property that is the key; set exactly when ``last_value`` is true."""
     ring_size: int = -1
+    non_destructive: bool = False
     auto_delete: bool = False
     auto_delete_delay: int = 0
     auto_delete_message_count: int = 0
@@ -77,12 +77,11 @@ _ATTRIBUTES = frozenset(field.name for field in fields(QueueDefinition)) - {
 
 
 def resolve(configuration: QueueConfiguration, settings: AddressSettings) -> QueueDefinition:
-    """Fill in what ``configuration`` leaves open.  Raises :class:`NotImplementedByBrokerError` for a kind of queue that is not there."""
+    """Fill in what ``configuration`` leaves open."""
 
     def either(value: bool | None, default: bool) -> bool:
         return default if value is None else value
 
-    _refuse_missing_kinds(configuration, settings)
     auto_delete = configuration.auto_delete
     if auto_delete is None:
         auto_delete = settings.auto_delete_queues if configuration.auto_created else settings.auto_delete_created_queues
@@ -116,6 +115,7 @@ def resolve(configuration: QueueConfiguration, settings: AddressSettings) -> Que
         group_first_key=configuration.group_first_key or settings.default_group_first_key or None,
         last_value=key is not None,
         last_value_key=key,
+        non_destructive=either(configuration.non_destructive, settings.default_non_destructive),
         ring_size=max(_number(configuration.ring_size, settings.default_ring_size), -1),
         auto_delete=auto_delete and not configuration.configuration_managed and not configuration.internal,
         auto_delete_delay=_number(configuration.auto_delete_delay, settings.auto_delete_queues_delay),
@@ -136,14 +136,3 @@ def _last_value_key(configuration: QueueConfiguration, settings: AddressSettings
     if wanted is None:
         wanted = settings.default_last_value_queue or key is not None
     return (key or KEY_LAST_VALUE) if wanted else None
-
-
-def _refuse_missing_kinds(configuration: QueueConfiguration, settings: AddressSettings) -> None:
-    wanted = {
-        "non-destructive": configuration.non_destructive or (configuration.non_destructive is None and settings.default_non_destructive),
-    }
-    for attribute, asked in wanted.items():
-        if asked:
-            raise NotImplementedByBrokerError(
-                f"queue {configuration.name}: {attribute} is not supported by this broker; create the queue without it"
-            )

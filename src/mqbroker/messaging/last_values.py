@@ -118,10 +118,13 @@ class LastValueQueue(Queue):
     # --- replacing
 
     def deliver(self) -> None:
+        self._settle_outdated()
+        super().deliver()
+
+    def _settle_outdated(self) -> None:
         if self._outdated:
             outdated, self._outdated = self._outdated, []
             self.on_replaced(outdated)
-        super().deliver()
 
     def _came(self, reference: Reference) -> None:
         """A reference waits, now or later: whichever is older of it and the newest known one is replaced."""

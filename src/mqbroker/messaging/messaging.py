@@ -158,23 +158,7 @@ class Messaging:
                 f"it is not deployed on {configuration.address}"
             ]
         wanted = resolve(configuration, existing.address.settings)
-        problems: list[str] = []
-        durable = existing.definition.durable
-        if wanted.durable != durable:
-            # What it holds is stored, or is not: acknowledgements have to go with that.
-            made, asked = ("durable", "not durable") if durable else ("not durable", "durable")
-            problems.append(f"queue {configuration.name} was made {made}, and stays so until it is deleted; broker.xml wants it {asked}")
-            wanted = replace(wanted, durable=durable)
-        if wanted.last_value_key != existing.definition.last_value_key:
-            key = existing.definition.last_value_key
-            problems.append(
-                f"queue {configuration.name} exists with {'last-value-key ' + key if key else 'last-value false'}, and keeps that: "
-                "delete the queue so that it is made anew"
-            )
-            wanted = replace(wanted, last_value=existing.definition.last_value, last_value_key=key)
-        if wanted.ring_size >= 0 and existing.has_readers:
-            problems.append(f"queue {configuration.name} has readers, and gets no ring-size")
-            wanted = replace(wanted, ring_size=existing.definition.ring_size)
+        wanted, problems = _kept(existing, wanted)
         if wanted != existing.definition:
             existing.filter = parse_filter(wanted.filter_string)
             existing.definition = wanted
@@ -187,3 +171,30 @@ def _tell_queue(queue: Queue, tell: Callable[[str], object]) -> None:
     definition = queue.definition
     kind = ROUTING_TYPE_NAMES[definition.routing_type]
     tell(f"AMQ221003: Deploying {kind} queue {definition.name} on address {definition.address}")
+
+
+def _kept(queue: Queue, wanted: QueueDefinition) -> tuple[QueueDefinition, list[str]]:
+    """What a queue of the configuration becomes that is there already, and what of ``wanted`` it does not."""
+    definition, name = queue.definition, wanted.name
+    problems: list[str] = []
+    if wanted.durable != definition.durable:
+        # What it holds is stored, or is not: acknowledgements have to go with that.
+        made, asked = ("durable", "not durable") if definition.durable else ("not durable", "durable")
+        problems.append(f"queue {name} was made {made}, and stays so until it is deleted; broker.xml wants it {asked}")
+    for kind in ("last_value_key", "non_destructive"):
+        value = getattr(definition, kind)
+        if getattr(wanted, kind) != value:
+            problems.append(f"queue {name} was made with {kind.replace('_', '-')} {str(value).lower()}, and stays so until it is deleted")
+    ring_size = wanted.ring_size
+    if ring_size >= 0 and queue.has_readers:
+        problems.append(f"queue {name} has readers, and gets no ring-size")
+        ring_size = definition.ring_size
+    kept = replace(
+        wanted,
+        durable=definition.durable,
+        last_value=definition.last_value,
+        last_value_key=definition.last_value_key,
+        non_destructive=definition.non_destructive,
+        ring_size=ring_size,
+    )
+    return kept, problems

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mqbroker.messaging.groups import has_group
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import PagedMessage, PageFolder, PagePlace, PageReader, StoreBatch
-from mqbroker.messaging.references import Reference
+from mqbroker.messaging.references import Loan, Reference
 from mqbroker.messaging.scheduled import scheduled_time_of
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ class QueuePages:
     def let_go(self, reference: Reference) -> None:
         """A reference of the queue is done with."""
         message = reference.message
-        if message.store_state.__class__ is PagePlace:
+        if message.store_state.__class__ is PagePlace and reference.__class__ is not Loan:
             self.held -= 1
             self.held_bytes -= message.memory
         self.room_again()
@@ -375,6 +375,8 @@ class QueuePages:
         if not active:
             self._reported = False
             return True
+        if queue.definition.non_destructive:
+            return self._room_to_keep()
         mean = self.held_bytes / self.held if self.held else 0
         if 0 <= settings.max_read_page_messages <= active or 0 <= settings.max_read_page_bytes <= mean * active:
             self._stalled = True
@@ -390,6 +392,18 @@ class QueuePages:
             self._stalled = True
             return False
         return True
+
+    def _room_to_keep(self) -> bool:
+        """As :meth:`_room`, where acknowledgements make none: as long as there is memory for what all addresses hold."""
+        if not self._core.global_memory.full:
+            self._reported = False
+            return True
+        self._stalled = True
+        if not self._reported:
+            self._reported = True
+            text = f"queue {self._queue.name} reads no further from its pages: it is non-destructive, and global-max-size is reached"
+            self._core.report("AMQ224127", text)
+        return False
 
 
 def _rest(reader: PageReader) -> Iterator[PagedMessage]:

@@ -238,6 +238,8 @@ class Readers:
             why = "it has purge-on-no-consumers"
         elif definition.last_value:
             why = "it is a last-value queue, which removes messages by itself"
+        elif definition.non_destructive:
+            why = "it is a non-destructive queue"
         elif definition.ring_size >= 0:
             why = "it is a ring queue, which removes messages by itself"
         elif queue.consumer_count:

@@ -106,7 +106,13 @@ class Redistribution:
     def wanted(self, queue: Queue) -> bool:
         """May messages of the queue go elsewhere, and is there a place for any?"""
         definition, core = queue.definition, self.core
-        if queue.deleted or definition.internal or queue.has_readers or queue.address.settings.redistribution_delay < 0:
+        if (
+            queue.deleted
+            or definition.internal
+            or definition.non_destructive
+            or queue.has_readers
+            or queue.address.settings.redistribution_delay < 0
+        ):
             return False
         if definition.address.startswith((core.options.management_address, core.options.management_notification_address)):
             return False

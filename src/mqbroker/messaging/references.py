@@ -74,6 +74,16 @@ class Reference:
         self.cursors: list[Cursor] | None = None
 
 
+class Loan(Reference):
+    """What a consumer of a non-destructive queue has instead of ``lender``, the reference that waits on.  The store knows nothing of it."""
+
+    __slots__ = ("lender",)
+
+    def __init__(self, lender: Reference, delivery_count: int) -> None:
+        super().__init__(lender.message, lender.queue, 0, delivery_count)
+        self.lender = lender
+
+
 class _Level:
     __slots__ = ("generation", "head", "later", "put_back", "tail")
 

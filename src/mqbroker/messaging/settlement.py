@@ -11,8 +11,9 @@ from mqbroker.messaging.context import OperationContext
 from mqbroker.messaging.copies import make_copy
 from mqbroker.messaging.core import MessagingCore, is_stored
 from mqbroker.messaging.expiration import expiration_at_routing
+from mqbroker.messaging.non_destructive import NonDestructiveQueue
 from mqbroker.messaging.ports import PagePlace, StoreBatch
-from mqbroker.messaging.references import Reference
+from mqbroker.messaging.references import Loan, Reference
 from mqbroker.messaging.sending import Sending
 from mqbroker.messaging.transaction import Transaction
 from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError, MQError
@@ -38,6 +39,9 @@ class Settlement:
         """References in delivery are done with.  Returns the ticket after which that may be confirmed."""
         core = self._core
         let_go = core.let_go
+        if references and references[0].__class__ is Loan:
+            self._return(references)
+            return 0
         batch: StoreBatch | None = None
         for reference in references:
             queue = reference.queue
@@ -54,6 +58,13 @@ class Settlement:
             return 0
         ticket = core.store.commit(batch)
         return ticket if core.options.journal_sync_non_transactional else 0
+
+    def _return(self, loans: Sequence[Reference]) -> None:
+        """A consumer of a non-destructive queue needs these no longer."""
+        for loan in loans:
+            loan.queue.leave_delivery(loan)
+            loan.queue.messages_acknowledged += 1
+            self._core.let_go(loan)
 
     def record_delivery(self, reference: Reference) -> None:
         """Write the delivery count before the message goes out (``persist-delivery-count-before-delivery``)."""
@@ -203,6 +214,10 @@ class Settlement:
 
     def kill(self, reference: Reference) -> None:
         """A reference in delivery has been tried too often: to the dead letter address."""
+        taken = _taken(reference)
+        if taken is None:
+            return
+        reference = taken
         queue = reference.queue
         settings = queue.address.settings
         queue.messages_killed += 1
@@ -222,6 +237,10 @@ class Settlement:
 
     def expire(self, reference: Reference) -> None:
         """A reference in delivery (or just taken out of its queue) has expired: to the expiry address."""
+        taken = _taken(reference)
+        if taken is None:
+            return
+        reference = taken
         queue = reference.queue
         settings = queue.address.settings
         if reference.message.address != queue.definition.address:
@@ -335,6 +354,14 @@ class Settlement:
                 auto_created=True,
             )
         )
+
+
+def _taken(reference: Reference) -> Reference | None:
+    """The reference itself, or instead of a loan what was lent; None when that has left its queue already."""
+    queue = reference.queue
+    if isinstance(reference, Loan) and isinstance(queue, NonDestructiveQueue):
+        return queue.take_lent(reference)
+    return reference
 
 
 def redelivery_delay(settings: AddressSettings, count: int, random: float) -> int:

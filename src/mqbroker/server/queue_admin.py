@@ -231,6 +231,7 @@ class SessionAdministration:
             last_value=definition.last_value,
             last_value_key=definition.last_value_key,
             ring_size=definition.ring_size,
+            non_destructive=definition.non_destructive,
             configuration_managed=definition.configuration_managed,
         )
 

@@ -125,7 +125,7 @@ class OverrideTests(SynchronousTestCase):
             ("securityRoles.a.r=true", "expected securityRoles.match.role.permission"),
             ("addressConfigurations.X.name=X", "AMQ229247"),
             ("addressConfigurations.A.queueConfigs.A.address=other", "the queue is on the address A"),
-            ("addressConfigurations.A.queueConfigs.A.nonDestructive=true", "cannot be used"),
+            ("addressConfigurations.A.queueConfigs.A.ringSize=-2", "expected a whole number of at least 0, or -1"),
             ("acceptorConfigurations.a.parms.port=1", "did you mean params?"),
             ("acceptorConfigurations.a.params.port=x", "not a number from 0 to 65535"),
             ('addressSettings."a.noExpiry=true', 'expected " and a dot'),

@@ -287,10 +287,8 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_queue_kinds(self) -> None:
         queue = '<addresses><address name="a"><anycast><queue name="q" {}/></anycast></address></addresses>'
-        for attribute in ('non-destructive="true"',):
-            with self.subTest(attribute=attribute):
-                self.assert_error(queue.format(attribute), "cannot be used")
         self.configured(queue.format('exclusive="false" last-value="false" ring-size="-1" group-buckets="-1" non-destructive="false"'))
+        self.assertTrue(self.configured(queue.format('non-destructive="true"')).addresses[0].queues[0].non_destructive)
 
     def test_last_value_queues(self) -> None:
         queue = '<addresses><address name="a"><anycast><queue name="q" {}/></anycast></address></addresses>'
@@ -318,7 +316,6 @@ class HonestyTests(ConfigurationTestCase):
     def test_address_setting_kinds(self) -> None:
         settings = '<address-settings><address-setting match="a"><{0}>{1}</{0}></address-setting></address-settings>'
         for name, bad, good in (
-            ("default-non-destructive", "true", "false"),
             ("retroactive-message-count", "10", "0"),
         ):
             with self.subTest(name=name):

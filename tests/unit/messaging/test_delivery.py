@@ -17,7 +17,6 @@ from mqclient.errors import (
     DuplicateIdRejectedError,
     IllegalStateError,
     InvalidTransientQueueUseError,
-    NotImplementedByBrokerError,
     QueueExistsError,
 )
 from mqclient.wire.message import (
@@ -504,12 +503,6 @@ class AdministrationTests(SynchronousTestCase):
         self.bench.queue("q", "a", 1)
         with self.assertRaises(IllegalStateError):
             self.administration.create_address("a", (0,))
-
-    def test_kinds_of_queues_that_are_missing_are_refused_by_name(self) -> None:
-        for attribute in ({"non_destructive": True},):
-            with self.assertRaises(NotImplementedByBrokerError):
-                self.bench.queue("special", **attribute)
-        self.assertEqual(self.bench.core.queues, {})
 
 
 class ReaperTests(SynchronousTestCase):

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.transaction import Transaction
 from mqclient.wire.properties import STRING, TypedValue
-from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, body_of
+from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, body_of, numbered
 
 KEYS = ("", "a", "b")
 SETTINGS = {"#": {"max_delivery_attempts": -1}}
@@ -215,6 +215,155 @@ class RingTests(ModelCase):
     @given(st.lists(st.one_of(step, resizes), min_size=12, max_size=50))
     def test_rings_of_last_values_that_change_their_sizes(self, script: list[tuple[object, ...]]) -> None:
         self.check(Walk(2, last_value_key="sym"), script)
+
+
+class Borrower:
+    """What a model knows of one consumer of a non-destructive queue."""
+
+    def __init__(self) -> None:
+        self.room = 0
+        self.passed = 0
+        self.again: list[Item] = []
+        self.lent: list[Item] = []
+
+
+class LendingWalk(Walk):
+    """Does the same to a non-destructive queue and to a model of it, with two consumers."""
+
+    def __init__(self, ring: int, **attributes: object) -> None:
+        super().__init__(ring, non_destructive=True, **attributes)
+        self.keyed = "last_value_key" in attributes
+        self.takers: dict[int, Taker] = {}
+        self.borrowers: dict[int, Borrower] = {}
+
+    def step(self, kind: str, *values: object) -> None:
+        getattr(self, f"do_{kind.replace(' ', '_')}")(*values)
+        self.broker.settle()
+        model = self.model
+        for borrower in self.borrowers.values():
+            self.lend(borrower)
+        if model.ring >= 0:
+            del model.waiting[: max(0, len(model.waiting) - model.ring)]
+
+    def new(self, key: str, durable: bool) -> Item:
+        item = super().new(key, durable)
+        return item if self.keyed else Item(item.body, "", durable)
+
+    def lend(self, borrower: Borrower) -> None:
+        there = self.model.waiting
+        borrower.again.sort(key=lambda each: each.order)
+        while borrower.room and borrower.again:
+            item = borrower.again.pop(0)
+            if item in there:
+                borrower.lent.append(item)
+                borrower.room -= 1
+        for item in there:
+            if borrower.room and item.order > borrower.passed:
+                borrower.lent.append(item)
+                borrower.passed = item.order
+                borrower.room -= 1
+
+    def do_open(self, number: int, room: int) -> None:
+        if number not in self.takers:
+            self.takers[number] = Taker(self.broker, self.queue, 0)
+            self.borrowers[number] = Borrower()
+        self.borrowers[number].room += room
+        self.takers[number].give_room(room)
+        self.lend(self.borrowers[number])
+
+    def do_settle(self, number: int, count: int) -> None:
+        if number in self.takers:
+            self.takers[number].acknowledge(count)
+            del self.borrowers[number].lent[:count]
+
+    def do_return(self, number: int) -> None:
+        if number in self.takers:
+            borrower = self.borrowers[number]
+            borrower.again += borrower.lent
+            borrower.lent = []
+            self.takers[number].roll_back()
+
+    def do_close(self, number: int) -> None:
+        if number in self.takers:
+            self.takers.pop(number).leave()
+            del self.borrowers[number]
+
+    def forget(self) -> None:
+        super().forget()
+        self.takers, self.borrowers = {}, {}
+
+
+numbers = st.integers(0, 1)
+lending = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), keys, st.booleans()),
+        st.tuples(st.just("send"), keys, st.just(True)),
+        st.tuples(st.just("transacted"), keys, st.just(True)),
+        st.tuples(st.just("open"), numbers, st.integers(1, 4)),
+        st.tuples(st.just("settle"), numbers, st.integers(1, 3)),
+        st.tuples(st.sampled_from(("return", "close")), numbers),
+        st.tuples(st.sampled_from(("commit", "undo", "restart", "crash"))),
+    ),
+    min_size=12,
+    max_size=50,
+)
+
+
+class LendingTests(SynchronousTestCase):
+    def check(self, walk: LendingWalk, script: list[tuple[object, ...]]) -> None:
+        for kind, *values in script:
+            walk.step(str(kind), *values)
+            model, queue = walk.model, walk.queue
+            self.assertEqual([body_of(each.message) for each in queue.references], [each.body for each in model.waiting])
+            lent = {number: [each.body for each in borrower.lent] for number, borrower in walk.borrowers.items()}
+            self.assertEqual({number: taker.bodies for number, taker in walk.takers.items()}, lent)
+            out = {body for bodies in lent.values() for body in bodies}
+            self.assertEqual((queue.delivering, queue.total_count), (sum(map(len, lent.values())), len(model.waiting)))
+            held = len(out | {each.body for each in model.waiting}) + len(walk.pending)
+            self.assertEqual(queue.address.memory.messages, held)
+        for number in (0, 1):
+            walk.step("close", number)
+        walk.step("undo")
+        queue = walk.queue
+        walk.broker.messaging.removal.purge(queue)
+        self.assertEqual((queue.total_count, queue.persistent_size, queue.address.memory.size, queue.delivering), (0, 0, 0, 0))
+        walk.broker.restart()
+        self.assertEqual((walk.queue.total_count, walk.broker.rig.recovered), (0, {}))
+
+    @settings(max_examples=50, deadline=None)
+    @given(lending, st.integers(-1, 4))
+    def test_everything_ends_as_the_model_says(self, script: list[tuple[object, ...]], ring: int) -> None:
+        self.check(LendingWalk(ring), script)
+
+    @settings(max_examples=50, deadline=None)
+    @given(lending)
+    def test_last_values(self, script: list[tuple[object, ...]]) -> None:
+        self.check(LendingWalk(-1, last_value_key="sym"), script)
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.integers(1, 60), st.integers(1, 5))
+    def test_pages(self, count: int, room: int) -> None:
+        """Everything in pages is lent, although nothing leaves."""
+        broker = PagingBroker({"#": {**ALWAYS, "max_read_page_messages": 5}})
+        queue = broker.make_queue("q", non_destructive=True)
+        sent = numbered(count)
+        for body in sent:
+            broker.send(body)
+        taker = Taker(broker, queue, room)
+        seen: list[bytes] = []
+        while taker.references:
+            seen += taker.acknowledge()
+            taker.give_room(room)
+        self.assertEqual((seen, queue.total_count, queue.delivering), (sent, count, 0))
+        broker.restart()
+        queue = broker.core.queues["q"]
+        self.assertEqual(Taker(broker, queue).bodies, sent)
+        broker.messaging.removal.purge(queue)
+        for consumer in list(queue.consumers()):
+            assert isinstance(consumer, Taker)
+            consumer.leave()
+        memory = queue.address.memory
+        self.assertEqual((queue.total_count, memory.size, memory.messages, broker.pages()), (0, 0, 0, 0))
 
 
 class LastValueTests(ModelCase):

@@ -615,11 +615,6 @@ class QueueLifeTests(SynchronousTestCase):
         self.assertEqual(self.session.error(wire.DeleteQueue("missing")), 100)
         self.session.ok(wire.ConsumerClose(0), wire.DeleteQueue("q"))
 
-    def test_kinds_that_are_not_there_get_a_typed_error(self) -> None:
-        for attributes in ({"non_destructive": True},):
-            self.assertEqual(self.session.error(wire.CreateQueueV2("q", "q", **attributes)), 213, attributes)
-        self.assertFalse(self.exists("q"))
-
     def test_a_message_without_address_is_refused(self) -> None:
         self.session.publish(address="", reply=True)
         (answer,) = self.session.take()

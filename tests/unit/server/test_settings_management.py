@@ -51,7 +51,7 @@ class AddressSettingsTests(SettingsCase):
         self.refused("addAddressSettings", "q", "{")
         self.refused("addAddressSettings", "q", "[" * 100_000)
         self.assertIn("AMQ229071", self.refused("addAddressSettings", "a.#.b", "{}"))
-        self.assertIn("is not there yet", self.refused("addAddressSettings", "q", '{"defaultNonDestructive": true}'))
+        self.assertIn("is not there yet", self.refused("addAddressSettings", "q", '{"retroactiveMessageCount": 5}'))
         self.assertEqual(self.settings_of("q"), {})
 
 

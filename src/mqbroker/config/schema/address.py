@@ -72,7 +72,7 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     honoured("default-group-first-key", kinds.OPTIONAL_TEXT, "Property that is true in the first message of a group for its consumer."),
     flag("default-last-value-queue", "Keep only the newest message of each key."),
     honoured("default-last-value-key", kinds.OPTIONAL_TEXT, "Property that is the key; with it the queue is a last-value queue."),
-    refused("default-non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),
+    flag("default-non-destructive", "Messages stay in the queue when they are consumed."),
     honoured("default-consumers-before-dispatch", kinds.integer(0, kinds.INT_MAX), "Consumers that must be there before delivery begins."),
     honoured("default-delay-before-dispatch", kinds.LONG_OR_NONE, "Or how long after the first one, ms; -1 only the number counts."),
     honoured("default-ring-size", kinds.LONG_OR_NONE, "Most messages that wait in a queue; older ones give way. -1 no limit."),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mqbroker.config import values as kinds
-from mqbroker.config.schema.address import ADDRESS_SETTING, NO_SPECIAL
+from mqbroker.config.schema.address import ADDRESS_SETTING
 from mqbroker.config.schema.cluster import CLUSTER_BLOCKS
 from mqbroker.config.schema.missing import REFUSED
-from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, refused, refused_block, warned
+from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, refused_block, warned
 from mqbroker.config.schema.server import BROKER, CONNECTIONS, MANAGEMENT, MESSAGES, NO_JAVA, NO_JMX, SECURITY, WATCHDOGS
 from mqbroker.config.schema.shared import NAME, PROPERTY
 from mqbroker.config.schema.storage import LIMITS, RETENTION, STORAGE
@@ -50,7 +50,7 @@ QUEUE_ATTRIBUTES: tuple[Item, ...] = (
     honoured("group-first-key", kinds.OPTIONAL_TEXT, "Property that is true in the first message of a group for its consumer."),
     flag("last-value", "Keep only the newest message of each key."),
     honoured("last-value-key", kinds.OPTIONAL_TEXT, "Property that is the key, and last-value; `_AMQ_LVQ_NAME` unless set."),
-    refused("non-destructive", kinds.BOOLEAN, "Messages stay in the queue when they are consumed.", NO_SPECIAL),
+    flag("non-destructive", "Messages stay in the queue when they are consumed."),
     honoured("consumers-before-dispatch", kinds.integer(0, kinds.INT_MAX), "Consumers that must be there before delivery begins."),
     honoured("delay-before-dispatch", kinds.LONG_OR_NONE, "Or how long after the first one, ms; -1 only the number counts."),
     honoured("ring-size", kinds.LONG_OR_NONE, "Most messages that wait in the queue; older ones give way. -1 no limit."),

@@ -128,7 +128,7 @@ class BrokerControl(BrokerConnections):
             return None
         for fixed in ("durable", "temporary", "transient", "auto_created"):
             changes.pop(fixed, None)
-        for name in ("last_value", "last_value_key"):
+        for name in ("last_value", "last_value_key", "non_destructive"):
             if name in changes and (changes.pop(name) or None) != (getattr(queue.definition, name) or None):
                 raise ManagementError(f"queue {queue.name}: {name.replace('_', '-')} cannot be changed; delete the queue and make it anew")
         unknown = [name for name in changes if not hasattr(queue.definition, name)]

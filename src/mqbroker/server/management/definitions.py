@@ -109,7 +109,7 @@ def describe_queue(queue: Queue) -> str:
         "group-first-key": definition.group_first_key,
         "last-value": definition.last_value,
         "last-value-key": definition.last_value_key,
-        "non-destructive": False,
+        "non-destructive": definition.non_destructive,
         "purge-on-no-consumers": definition.purge_on_no_consumers,
         "enabled": None if definition.enabled else False,
         "consumers-before-dispatch": definition.consumers_before_dispatch,

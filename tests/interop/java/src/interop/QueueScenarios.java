@@ -29,6 +29,7 @@ final class QueueScenarios {
         all.put("queue-groups", QueueScenarios::groups);
         all.put("queue-last-value", QueueScenarios::lastValue);
         all.put("queue-ring", QueueScenarios::ring);
+        all.put("queue-non-destructive", QueueScenarios::nonDestructive);
         all.put("queue-start-stop", QueueScenarios::startStop);
         all.put("queue-selector", QueueScenarios::selector);
         all.put("queue-selector-jms-fields", QueueScenarios::selectorOnHeaders);
@@ -160,6 +161,25 @@ final class QueueScenarios {
         Context.nextTexts(consumer, "4", "5", "6");
         Context.nothing(consumer);
         session.commit();
+    }
+
+    /** Everybody sees the last values, and what comes later; nobody takes them. */
+    private static void nonDestructive(Context context) throws Exception {
+        Connection connection = context.connect("");
+        Session sending = connection.createSession();
+        Queue queue = sending.createQueue(context.name("q"));
+        MessageProducer producer = sending.createProducer(queue);
+        sendWithKey(sending, producer, "a", "a1");
+        sendWithKey(sending, producer, "b", "b1");
+        MessageConsumer first = connection.createSession().createConsumer(queue);
+        Context.nextTexts(first, "a1", "b1");
+        sendWithKey(sending, producer, "a", "a2");
+        Context.nextTexts(first, "a2");
+        Context.nothing(first);
+        first.close();
+        MessageConsumer second = connection.createSession().createConsumer(queue);
+        Context.nextTexts(second, "b1", "a2");
+        Context.nothing(second);
     }
 
     private static void startStop(Context context) throws Exception {
