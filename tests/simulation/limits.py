@@ -21,6 +21,7 @@ SMALL = {
     "mqbroker.messaging.groups.GROUPS_MAX": 2,
     "mqbroker.messaging.routing.ROUTES_CACHED_MAX": 6,
     "mqbroker.messaging.restoring.RUN_LENGTH": 3,
+    "mqbroker.messaging.ring.REMOVED_TOGETHER": 2,
     "mqbroker.messaging.paging.PIECES_PER_TURN": 2,
     "mqbroker.messaging.paging.PIECES_PER_SEARCH": 3,
     "mqbroker.messaging.memory.PAGE_BACKLOG_MAX": 4000,

@@ -28,6 +28,7 @@ from tests.simulation.policies import ARCHIVE, PARCELS, PERISHABLES, SORTED, SOR
 from tests.simulation.reading import ReaderUser, ReadingLedger
 from tests.simulation.receivers import AcknowledgingReceiver, Drain, Receiver, TransactedReceiver
 from tests.simulation.selecting import FilterUser
+from tests.simulation.values import ValueKeeper
 from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender, Sender, TransactedSender
 from tests.simulation.world import SimulationError, World
 
@@ -225,6 +226,8 @@ class Simulation:
             for number in range(rng.choice((1, 2))):
                 kind = rng.choice(senders)
                 self.actors.append(kind(self, f"{_word(kind)}-archive{number}", ARCHIVE))
+        if rng.random() < 0.2:
+            self.actors.append(ValueKeeper(self, "values"))
 
     def _receiver(self, kind: int, name: str, queue: str, alone: bool) -> Receiver:
         if kind == 0:

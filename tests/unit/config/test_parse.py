@@ -315,9 +315,7 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_address_setting_kinds(self) -> None:
         settings = '<address-settings><address-setting match="a"><{0}>{1}</{0}></address-setting></address-settings>'
-        for name, bad, good in (
-            ("retroactive-message-count", "10", "0"),
-        ):
+        for name, bad, good in (("retroactive-message-count", "10", "0"),):
             with self.subTest(name=name):
                 self.assert_error(settings.format(name, bad), f"<{name}> ({bad}) cannot be used")
                 if good is not None:

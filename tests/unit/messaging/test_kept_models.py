@@ -10,7 +10,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.transaction import Transaction
-from mqclient.wire.properties import STRING, TypedValue
+from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
+from mqclient.wire.primitives import Xid
+from mqclient.wire.properties import LONG, STRING, TypedValue
 from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, body_of, numbered
 
 KEYS = ("", "a", "b")
@@ -371,6 +373,53 @@ class LastValueTests(ModelCase):
     @given(steps)
     def test_everything_ends_as_the_model_says(self, script: list[tuple[object, ...]]) -> None:
         self.check(Walk(last_value_key="sym"), script)
+
+    def test_scheduled_values_over_restarts(self) -> None:
+        """What was scheduled is the newest from its time on, also when the broker was away then or has crashed afterwards."""
+        broker = PagingBroker(SETTINGS)
+        broker.make_queue("q", last_value_key="sym")
+        for again in (broker.restart, broker.crash):
+            due = broker.rig.clock.wall_ms() + 5000
+            value: dict[str, TypedValue] = {"sym": (STRING, "a")}
+            broker.send(b"later", properties={**value, KEY_SCHEDULED_DELIVERY: (LONG, due)})
+            broker.send(b"now", properties=value)
+            queue = broker.core.queues["q"]
+            self.assertEqual(([body_of(each.message) for each in queue.references], queue.scheduled.count), ([b"now"], 1))
+            again()
+            broker.rig.clock.reactor.advance(6)
+            broker.settle()
+            again()
+            queue = broker.core.queues["q"]
+            self.assertEqual(([body_of(each.message) for each in queue.references], queue.total_count), ([b"later"], 1))
+        Taker(broker, queue).drain()
+        broker.restart()
+        self.assertEqual(broker.rig.recovered, {})
+
+    def test_prepared_branches_over_a_restart(self) -> None:
+        """A branch holds what it has acknowledged, also when a newer value has come since; it comes back to be dropped."""
+        broker = PagingBroker(SETTINGS)
+        queue = broker.make_queue("q", last_value_key="sym")
+        value: dict[str, TypedValue] = {"sym": (STRING, "a")}
+        broker.send(b"old", properties=value)
+        taker = Taker(broker, queue)
+        transaction = Transaction()
+        transaction.acknowledged.extend(taker.references)
+        xid = Xid(7, b"b", b"t")
+        broker.messaging.settlement.prepare(transaction, xid, 0)
+        taker.references.clear()
+        taker.leave()
+        broker.send(b"new", properties=value)
+        broker.restart()
+        queue = broker.core.queues["q"]
+        self.assertEqual(([body_of(each.message) for each in queue.references], queue.delivering), ([b"new"], 1))
+        broker.messaging.branches.rollback(xid)
+        broker.settle()
+        self.assertEqual(([body_of(each.message) for each in queue.references], queue.delivering), ([b"new"], 0))
+        self.assertEqual(queue.messages_replaced, 1)
+        Taker(broker, queue).drain()
+        broker.restart()
+        memory = broker.core.queues["q"].address.memory
+        self.assertEqual((broker.rig.recovered, memory.size, memory.messages), ({}, 0, 0))
 
     @settings(max_examples=40, deadline=None)
     @given(st.lists(keys, min_size=1, max_size=20), st.integers(0, 20), st.integers(1, 1000))

@@ -124,6 +124,24 @@ class SlowConsumerTests(SynchronousTestCase):
         self.pass_seconds(9)
         self.assertEqual(self.slow(), [])
 
+    def test_a_non_destructive_queue_whose_messages_were_seen(self) -> None:
+        self.watch()
+        session = self.world.peer().open()
+        session.create_queue("q", non_destructive=True)
+        for _ in range(100):
+            session.publish()
+        session.consume()
+        self.acknowledge(session, 60)
+        self.pass_seconds(4)
+        self.slow()
+        self.pass_seconds(4)
+        self.assertTrue(self.slow(), "40 wait for their acknowledgement")
+        self.acknowledge(session, 40)
+        self.pass_seconds(4)
+        self.slow()
+        self.pass_seconds(4)
+        self.assertEqual(self.slow(), [])
+
     def test_with_more_consumers_there_has_to_be_more(self) -> None:
         self.watch()
         self.consumer(messages=15)
