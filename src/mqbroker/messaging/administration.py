@@ -321,7 +321,7 @@ class Administration:
         elif size >= 0:
             queue.ring = Ring(queue, size, self._removal.replaced)
             self._core.turn.mark_queue(queue.ring)
-        if queue.definition.last_value or queue.ring is not None:
+        if queue.numbers_ascend and not queue.has_readers:
             self._core.ordered_queues[queue] = None
         else:
             self._core.ordered_queues.pop(queue, None)

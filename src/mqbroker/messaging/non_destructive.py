@@ -69,10 +69,6 @@ class NonDestructiveQueue(LastValueQueue):
     def total_count(self) -> int:
         return self.references.count + self.scheduled.count + self.paged + self.delivering - self.lent
 
-    @property
-    def numbers_ascend(self) -> bool:
-        return self.definition.last_value or self.ring is not None
-
     # --- messages in
 
     def _due(self, due: list[Reference]) -> None:
