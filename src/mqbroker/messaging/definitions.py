@@ -128,11 +128,12 @@ def _number(value: int | None, default: int) -> int:
 
 
 def _last_value_key(configuration: QueueConfiguration, settings: AddressSettings) -> str | None:
-    """The property whose newest message alone a queue keeps, if it does that.  Who names one wants it."""
-    if configuration.last_value_key:
-        return configuration.last_value_key
-    key = settings.default_last_value_key or None
+    """The property whose newest message alone a queue keeps, if it does that.
+
+    A key is enough, also that of the settings, whatever ``last-value`` says: old clients say false because they know of no key.
+    """
+    key = configuration.last_value_key or settings.default_last_value_key
+    if key:
+        return key
     wanted = configuration.last_value
-    if wanted is None:
-        wanted = settings.default_last_value_queue or key is not None
-    return (key or KEY_LAST_VALUE) if wanted else None
+    return KEY_LAST_VALUE if (settings.default_last_value_queue if wanted is None else wanted) else None
