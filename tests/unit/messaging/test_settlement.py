@@ -80,6 +80,24 @@ class DeadLetterTests(SynchronousTestCase):
         self.assertEqual((queue.delivering, queue.message_count), (0, 0))
         self.assertGreaterEqual(letters.message_count, 2)
 
+    def test_a_scan_gives_others_their_turn_when_expiring_takes_long(self) -> None:
+        bench = Bench({"q": {"expiry_address": "E"}})
+        queue, expired = bench.queue("q"), bench.queue("E")
+        for number in range(10):
+            bench.send(str(number).encode(), expiration=START_MS + 10)
+        bench.clock.advance(1)
+        expire = bench.messaging.settlement.expire
+
+        def takes_long(reference: Reference) -> None:
+            expire(reference)
+            bench.clock.seconds += 0.004
+
+        with mock.patch.object(bench.messaging.settlement, "expire", takes_long):
+            bench.messaging.expiry_reaper.scan()
+            self.assertEqual((queue.message_count, expired.message_count), (7, 3))
+            bench.clock.advance(0.1)
+        self.assertEqual((queue.message_count, expired.message_count), (0, 10))
+
     def test_a_message_damaged_in_its_properties_expires_without_stopping_the_scan(self) -> None:
         bench = Bench({"q": {"expiry_address": "E"}})
         queue = bench.queue("q")
