@@ -202,7 +202,7 @@ class MessageGroups:
         queue = self._queue
         first_key = None if slot is None or slot in self._owners else queue.definition.group_first_key
         if not queue.hand_over(reference, consumer, first_key):
-            queue.turn.scan.left -= 1
+            queue.turn.scan.spend()
         elif slot is None:
             return
         elif _may_close(slot) and reference.message.raw_property(_SEQUENCE_KEY) == CLOSING_SEQUENCE:

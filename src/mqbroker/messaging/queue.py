@@ -433,7 +433,7 @@ class Queue:
                 expiration = reference.message.expiration
                 if expiration and expiration <= self.clock.wall_ms() and self.expires:
                     self.on_expired(reference)
-                    scan.left -= 1
+                    scan.spend()
                     if scan.left <= 0:
                         pending = True
                         break

@@ -63,6 +63,11 @@ class ScanBudget:
         self.left -= granted
         return granted
 
+    def spend(self) -> None:
+        """A message was found expired: that may have taken as long as looking at many."""
+        granted = self.take()
+        self.left += max(granted - 1, 0)
+
     def renew(self) -> None:
         """A new turn."""
         self.left = self._check_at = SCANNED_MAX

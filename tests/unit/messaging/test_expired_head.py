@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.messaging.references import Reference
+from mqbroker.messaging.turn import SCAN_SECONDS
 from tests.unit.messaging.support import Bench, Collector
 
 
@@ -18,3 +22,23 @@ class ExpiredHeadTests(SynchronousTestCase):
         bench.clock.advance(1)
         ready.give_room(5)
         self.assertEqual(ready.bodies, [b"good"])
+
+    def test_many_of_them_that_take_long_give_others_their_turn(self) -> None:
+        """Each may be copied to an expiry address, which costs more than to look at one."""
+        for attributes in ({}, {"exclusive": True}):
+            bench = Bench()
+            queue = bench.queue("q", **attributes)
+            for _ in range(100):
+                bench.send(b"expired", expiration=bench.clock.wall_ms() + 10)
+            bench.clock.advance(1)
+            expire = queue.on_expired
+
+            def takes_long(reference: Reference, bench: Bench = bench, expire: Callable[[Reference], None] = expire) -> None:
+                expire(reference)
+                bench.clock.seconds += SCAN_SECONDS / 20
+
+            queue.on_expired = takes_long
+            Collector(bench, queue)
+            self.assertTrue(40 <= queue.message_count < 100, queue.message_count)
+            bench.clock.advance(0.1)
+            self.assertEqual(queue.message_count, 0)
