@@ -13,8 +13,6 @@ from typing import Any, ClassVar
 from mqbroker.messaging.steps import run_to_end
 from mqclient.errors import MQError
 
-Json = None | bool | int | float | str | list[Any] | dict[str, Any]
-
 
 class ManagementError(MQError):
     """A management request that cannot be carried out; the text goes to the caller."""
