@@ -123,12 +123,20 @@ class Sessions:
             return
         # What came over the old connection counts as received only when it is durable: until then the answer is not known, and nothing more
         # may come in that way, or the client would send again what is kept already.
-        session.connection.pause_frames()
-        session.context.run(0, self._transfer, session, connection, request, connection.pause_frames())
+        go_back = session.connection.pause_frames()
+        session.context.run(0, self._transfer, session, connection, request, connection.pause_frames(), go_back)
 
-    def _transfer(self, session: ServerSession, connection: ServerConnection, request: ReattachSession, resume: Callable[[], None]) -> None:
+    def _transfer(
+        self,
+        session: ServerSession,
+        connection: ServerConnection,
+        request: ReattachSession,
+        resume: Callable[[], None],
+        go_back: Callable[[], None],
+    ) -> None:
         """All that was received before is confirmed: go on with the new connection, unless something has ended meanwhile."""
         if connection.closed:
+            go_back()
             return
         if session.closed or session.channel in connection.sessions or not session.reattachable:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)

@@ -282,6 +282,24 @@ class FailureTests(SynchronousTestCase):
         self.assertNotIn(reader.name, world.server.sessions.by_name)
         self.assertNotIn(reader.peer.connection.connection_id, world.server.connections)
 
+    def test_who_comes_back_and_goes_at_once_leaves_the_old_connection_as_it_was(self) -> None:
+        world = World()
+        session = world.peer().open(window_size=1 << 20)
+        session.create_queue("q")
+        session.take()
+        world.store.held = True
+        session.publish(b"1")
+        other = world.peer()
+        other.send(wire.ReattachSession(session.name, -1), SESSION_CHANNEL)
+        other.lose()
+        world.store.sync()
+        world.clock.advance(1)
+        session.publish(b"2", reply=True)
+        world.store.sync()
+        world.clock.advance(1)
+        self.assertEqual(len(of_kind(session.take(), wire.NullResponse)), 1)
+        self.assertTrue(session.peer.transport.reading)
+
     def test_the_end_of_a_session_is_complete_when_its_work_cannot_be_undone(self) -> None:
         """A consumer that stayed behind would be given messages for ever."""
         world = World()
