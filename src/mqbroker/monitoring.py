@@ -68,12 +68,14 @@ def serve(
     # Imported here: most brokers serve no HTTP, and it costs them time at the start.
     from twisted.web.server import Site
 
-    from mqbroker.server.health import health_root
+    from mqbroker.server.health import few_connections, health_root
 
     make: Any = Site
     site = make(health_root(live, ready, metrics if binding.metrics else None))
     site.noisy = False
     site.displayTracebacks = False
     site.log = lambda request: None
-    port: IListeningPort = reactor.listenTCP(binding.port, site, interface="" if binding.host == "0.0.0.0" else binding.host)
+    port: IListeningPort = reactor.listenTCP(
+        binding.port, few_connections(site), interface="" if binding.host == "0.0.0.0" else binding.host
+    )
     return port

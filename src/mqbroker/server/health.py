@@ -10,6 +10,7 @@ from typing import Any
 
 from twisted.internet.interfaces import IPullProducer
 from twisted.logger import Logger
+from twisted.protocols.policies import WrappingFactory
 from twisted.web.http import INTERNAL_SERVER_ERROR, OK, SERVICE_UNAVAILABLE
 from twisted.web.pages import notFound
 from twisted.web.resource import Resource
@@ -19,6 +20,9 @@ from zope.interface import implementer
 from mqbroker.server.metrics import CONTENT_TYPE
 
 log = Logger(namespace="mqbroker.http")
+
+CONNECTIONS_MAX = 100
+"""Connections of one port that are open at a time; further ones are closed."""
 
 Check = Callable[[], str | None]
 """None when all is well, else one line that says what is not."""
@@ -114,6 +118,18 @@ class _Folder(Resource):
 
     def getChild(self, path: bytes, request: Any) -> Any:
         return notFound()
+
+
+class _FewConnections(WrappingFactory):
+    noisy = False
+
+    def buildProtocol(self, addr: Any) -> Any:
+        return None if len(self.protocols) >= CONNECTIONS_MAX else super().buildProtocol(addr)
+
+
+def few_connections(site: Any) -> Any:
+    """``site`` with :data:`CONNECTIONS_MAX`."""
+    return _FewConnections(site)  # type: ignore[no-untyped-call]
 
 
 def health_root(live: Check, ready: Check, metrics: Callable[[], Iterator[bytes]] | None = None) -> Resource:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from twisted.internet.testing import StringTransportWithDisconnection
 from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.server import Site
 
 from mqbroker.config.configuration import Configuration, MetricsConfiguration
 from mqbroker.monitoring import Binding, bindings
 from mqbroker.server.figures import BrokerFigures
+from mqbroker.server.health import CONNECTIONS_MAX, few_connections, health_root
 from mqbroker.server.metrics import render
 from tests.unit.server.support import World
 
@@ -35,6 +38,23 @@ class BindingTests(SynchronousTestCase):
         found, warnings = bindings(None, ("https://localhost:8443",))
         self.assertEqual((found, len(warnings)), ([], 1))
         self.assertIn("port=x", str(self.assertRaises(ValueError, bindings, MetricsConfiguration(PLUGIN, {"port": "x"}), ())))
+
+
+class ConnectionTests(SynchronousTestCase):
+    def test_there_are_only_so_many(self) -> None:
+        """They take descriptors of which the journal has to have some."""
+        factory = few_connections(Site(health_root(lambda: None, lambda: None)))  # type: ignore[no-untyped-call]
+        transports = [StringTransportWithDisconnection() for _ in range(CONNECTIONS_MAX)]
+        for transport in transports:
+            transport.protocol = factory.buildProtocol(None)
+            transport.protocol.makeConnection(transport)
+        self.assertIsNone(factory.buildProtocol(None))
+        transports[0].protocol.dataReceived(b"GET /health/live HTTP/1.0\r\n\r\n")
+        self.assertIn(b"200 OK", transports[0].value())
+        self.assertFalse(transports[0].connected)
+        self.assertIsNotNone(factory.buildProtocol(None))
+        for transport in transports[1:]:
+            transport.loseConnection()
 
 
 class FigureTests(SynchronousTestCase):
