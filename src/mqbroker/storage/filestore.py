@@ -352,7 +352,7 @@ class FileStore(Tickets):
         """Close everything and free the folder, after what the disk writer has still to do."""
         self._stopped = None
         self._bodies.close()
-        closing: list[Step] = []
+        closing: list[Step] = [self._bodies.close_files]
         if self.pager is not None:
             closing.append(self.pager.close_files)
         if self._loaded:

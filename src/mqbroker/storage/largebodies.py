@@ -1,7 +1,7 @@
 """Bodies of large messages: one file each, written in pieces as they come in.
 
 Chunks go to the disk writer; what waits there is bounded, and beyond that bound a chunk is written at once, which slows the loop
-down to the speed of the disk.  A file is open only while it is written to: clients may begin any number of bodies.
+down to the speed of the disk.  Few files stay open between chunks: clients may begin any number of bodies.
 
 A body is synced before the first record that names it is written.  Its file goes when no message holds the body and no stored record names
 it, and not before the record that says so is durable.  A file that nobody names after a restart is removed.
@@ -17,11 +17,14 @@ from functools import partial
 from twisted.logger import Logger
 
 from mqbroker.storage.diskwriter import DiskWriter, Step
-from mqbroker.storage.filesystem import FileSystem, WriteObserver, join
+from mqbroker.storage.filesystem import File, FileSystem, WriteObserver, join
 from mqclient.storageformat.files import BODY_SUFFIX
 
 IN_FLIGHT_MAX = 8 * 1024 * 1024
 """Bytes of chunks that may wait for the disk writer, over all bodies."""
+
+OPEN_FILES_MAX = 64
+"""Files of incomplete bodies that stay open for their next chunk; those of others are opened again."""
 
 
 class FileLargeBody:
@@ -67,7 +70,9 @@ class FileLargeBody:
         self._owner.write(self, offset, chunk)
 
     def complete(self) -> None:
-        self.finished = True
+        if not self.finished:
+            self.finished = True
+            self._owner.finish(self)
 
     def read(self, offset: int, size: int) -> bytes:
         wanted = min(size, self.size - offset)
@@ -119,6 +124,8 @@ class LargeBodies:
         self._on_failure = on_failure
         self._gathered: dict[FileLargeBody, list[tuple[int, bytes]]] = {}
         """Chunks with their offsets that the disk writer has not been given yet."""
+        self._open: dict[FileLargeBody, File] = {}
+        """Belongs to the disk writer; the one used last is the last one."""
         self._running = 0
         self.in_flight = 0
         self.closed = False
@@ -152,8 +159,13 @@ class LargeBodies:
             self.observer.written(body.path, offset, chunk)
         if self.in_flight + len(chunk) > IN_FLIGHT_MAX:
             try:
-                self._write(body, [(offset, chunk)])
+                file = self._file_system.open(body.path)
+                try:
+                    file.write(offset, chunk)
+                finally:
+                    file.close()
             except OSError as error:
+                body.error = error
                 self._on_failure(error)
             return
         piece = offset, chunk
@@ -162,6 +174,13 @@ class LargeBodies:
         self._gathered.setdefault(body, []).append(piece)
         if not self._running:
             self.flush()
+
+    def finish(self, body: FileLargeBody) -> None:
+        """No more chunks: the file is closed after the last one."""
+        if body.size and not self.closed:
+            self._gathered.setdefault(body, [])
+            if not self._running:
+                self.flush()
 
     def read(self, body: FileLargeBody, offset: int, size: int) -> bytes:
         try:
@@ -209,9 +228,14 @@ class LargeBodies:
             self._remove(body)
 
     def close(self) -> None:
-        """Nothing is written from now on."""
+        """Nothing is written from now on; :meth:`close_files` follows."""
         self.closed = True
         self._gathered = {}
+
+    def close_files(self) -> None:
+        """Close the files of bodies that are still incomplete; a step of the disk writer."""
+        while self._open:
+            self._open.popitem()[1].close()
 
     def _remove(self, body: FileLargeBody) -> None:
         if body.holders > 0 or body.records > 0 or body.removed or self.closed:
@@ -220,6 +244,7 @@ class LargeBodies:
         body.finished = True
         if not body.size:
             return
+        self.finish(body)
         self.flush()
         if self.observer is not None:
             self.observer.removed(body.path)
@@ -230,17 +255,27 @@ class LargeBodies:
             self._log.warn("cannot remove the file of a large message that is gone: {path}: {error}", path=path, error=error)
 
     def _write(self, body: FileLargeBody, pieces: list[tuple[int, bytes]]) -> None:
-        """Mostly a step of the disk writer."""
+        """A step of the disk writer."""
+        file = self._open.pop(body, None)
         try:
-            file = self._file_system.open(body.path)
-            try:
+            if pieces:
+                if file is None:
+                    file = self._file_system.open(body.path)
                 for offset, chunk in pieces:
                     file.write(offset, chunk)
-            finally:
-                file.close()
         except OSError as error:
             body.error = error
+            if file is not None:
+                file.close()
             raise
+        if file is None:
+            return
+        if body.finished:
+            file.close()
+            return
+        self._open[body] = file
+        if len(self._open) > OPEN_FILES_MAX:
+            self._open.pop(next(iter(self._open))).close()
 
     def _written(self, gathered: dict[FileLargeBody, list[tuple[int, bytes]]], error: Exception | None) -> None:
         self._running -= 1

@@ -174,7 +174,7 @@ class MemoryStore(Tickets):
             return
         self._bodies.close()
         # After what the disk writer has still to write.
-        self._writer.submit([partial(self._bodies.remove_orphans, ())], lambda _: done())
+        self._writer.submit([self._bodies.close_files, partial(self._bodies.remove_orphans, ())], lambda _: done())
 
     def abort(self) -> None:
         self.stop(lambda: None)
