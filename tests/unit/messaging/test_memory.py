@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.address_settings import AddressSettings
 from mqbroker.messaging.memory import AddressMemory, GlobalMemory
+from tests.forms import pure_only
 
 
-class Counted(AddressMemory):
-    """Counts how often it is asked whether those who wait can go on."""
-
-    __slots__ = ("asked",)
-
-    def __init__(self, name: str, overall: GlobalMemory) -> None:
-        super().__init__(name, AddressSettings(address_full_policy="BLOCK"), overall)
-        self.asked = 0
-
-    def release(self) -> None:
-        self.asked += 1
-        super().release()
+def _counted(account: Any) -> None:
+    """How often is it asked whether those who wait can go on?"""
+    account.asked += 1
+    AddressMemory.release(account)
 
 
+@pure_only
 class WaitingTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.overall = GlobalMemory(max_bytes=10_000)
-        self.accounts = [Counted(str(number), self.overall) for number in range(5)]
+        settings = AddressSettings(address_full_policy="BLOCK")
+        counted = type("Counted", (AddressMemory,), {"asked": 0, "release": _counted})
+        self.accounts: list[Any] = [counted(str(number), settings, self.overall) for number in range(5)]
         self.granted: list[int] = []
 
     def wait(self) -> None:
         for number, account in enumerate(self.accounts):
-            account.when_free(lambda number=number: self.granted.append(number))  # type: ignore[misc]
+            account.when_free(lambda number=number: self.granted.append(number))
 
     def test_each_message_that_goes_while_the_disk_is_full_is_no_reason_to_ask_everybody(self) -> None:
         for account in self.accounts:

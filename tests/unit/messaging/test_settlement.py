@@ -80,6 +80,7 @@ class DeadLetterTests(SynchronousTestCase):
         self.assertEqual((queue.delivering, queue.message_count), (0, 0))
         self.assertGreaterEqual(letters.message_count, 2)
 
+    @pure_only
     def test_a_scan_gives_others_their_turn_when_expiring_takes_long(self) -> None:
         bench = Bench({"q": {"expiry_address": "E"}})
         queue, expired = bench.queue("q"), bench.queue("E")

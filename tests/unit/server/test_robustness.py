@@ -14,6 +14,7 @@ from mqclient.wire.bodies import encode_text
 from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, TYPE_TEXT, CoreMessage, encode_headers, encode_message
 from mqclient.wire.properties import LONG, STRING, TypedValue
+from tests.forms import pure_only
 from tests.unit.server.support import Session, World, message_id, of_kind
 
 
@@ -300,6 +301,7 @@ class FailureTests(SynchronousTestCase):
         self.assertEqual(len(of_kind(session.take(), wire.NullResponse)), 1)
         self.assertTrue(session.peer.transport.reading)
 
+    @pure_only
     def test_the_end_of_a_session_is_complete_when_its_work_cannot_be_undone(self) -> None:
         """A consumer that stayed behind would be given messages for ever."""
         world = World()
