@@ -144,7 +144,7 @@ class RoutingTable:
         self._remote_groups: dict[tuple[str, str], list[RemoteBinding]] = {}
         """The same by address and routing name: a topic may have thousands."""
         self._balancing: dict[str, LoadBalancing] = {}
-        """By address: what the remote binding said that was added last."""
+        """By address that has remote queues: what the one said that was added last."""
         self.on_remote: Callable[[RemoteBinding, bool], object] = lambda binding, came: None
         """Told of remote queues that come (True) and go."""
         self.on_connected: Callable[[RemoteBinding], object] = lambda binding: None
@@ -242,7 +242,10 @@ class RoutingTable:
 
     def consumers_changed(self, queue: Queue) -> None:
         """A consumer of ``queue`` came or went: other brokers' queues may get what it got, or the reverse."""
-        if self.remote_bound(queue.definition.address):
+        address = queue.definition.address
+        if address in self._balancing or any(
+            isinstance(each, RemoteBinding) and matches_binding(each.address, address, self._wildcards) for each in self._patterns
+        ):
             self.changed()
 
     # --- lookup
