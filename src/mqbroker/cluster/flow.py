@@ -266,7 +266,7 @@ class Flow:
     def _remove(self, binding: RemoteBinding) -> None:
         del self.bindings[binding.cluster_name]
         self._filters -= sum(binding.consumer_filters.values())
-        self._ways.remove(binding)
+        self._ways.deleted(binding)
 
 
 def tell_consumers(binding: RemoteBinding, tell: Callable[[str, Mapping[str, TypedValue]], object]) -> None:

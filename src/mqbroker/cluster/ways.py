@@ -59,6 +59,12 @@ class Ways:
             del self._known[binding.cluster_name]
         self._choose(binding.cluster_name)
 
+    def deleted(self, binding: RemoteBinding) -> None:
+        """As :meth:`remove`, for a queue that its broker has removed."""
+        self.remove(binding)
+        if binding.distance == 1:  # of others nobody knows whether their broker has only left
+            self._core.awaited.gone(binding.binding_id)
+
     def remove_all(self, bindings: Iterable[RemoteBinding]) -> None:
         """No message goes to these from now on; if they are many, some are removed now and the rest in turns to come."""
         now: list[RemoteBinding] = []

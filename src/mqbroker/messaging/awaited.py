@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 10.0
 """How long a queue is waited for: a link between brokers is up again long before."""
 MISSED_MAX = 1000
-"""Ids that were waited for in vain and are remembered: nobody waits for them again."""
+"""Ids that were waited for in vain, or are of removed queues, and are remembered: nobody waits for them again."""
 
 
 class _Awaited:
@@ -48,6 +48,10 @@ class AwaitedQueues:
         self._missed.pop(binding_id, None)
         self._release(binding_id)
 
+    def gone(self, binding_id: int) -> None:
+        """The queue is removed for good: nobody waits for it."""
+        self._do_not_expect(binding_id)
+
     def stop(self) -> None:
         """End every timer; whoever waits is not woken."""
         for awaited in self._awaited.values():
@@ -62,10 +66,13 @@ class AwaitedQueues:
         awaited.waiting.append(function)
 
     def _missing(self, binding_id: int) -> None:
+        self._do_not_expect(binding_id)
+        self._release(binding_id)
+
+    def _do_not_expect(self, binding_id: int) -> None:
         if len(self._missed) >= MISSED_MAX:
             del self._missed[next(iter(self._missed))]
         self._missed[binding_id] = None
-        self._release(binding_id)
 
     def _release(self, binding_id: int) -> None:
         awaited = self._awaited.pop(binding_id, None)

@@ -8,6 +8,7 @@ from typing import Any
 from mqbroker.cluster.flow import Flow, FlowSettings
 from mqbroker.cluster.interests import Interests
 from mqbroker.cluster.ways import Ways
+from mqbroker.messaging.awaited import AwaitedQueues
 from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.properties import BOOLEAN, INT, LONG, NULL, STRING, TypedValue
 from tests.unit.messaging.support import FakeClock
@@ -29,6 +30,7 @@ class FakeCore:
         self.routing = self
         self.turn = self
         self.clock = FakeClock()
+        self.awaited = AwaitedQueues(self.clock, self)  # type: ignore[arg-type]
         self.bound: dict[str, RemoteBinding] = {}
         self.told: list[str] = []
 

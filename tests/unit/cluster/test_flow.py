@@ -12,6 +12,7 @@ from mqbroker.cluster import flow as module
 from mqbroker.cluster import ways as ways_module
 from mqbroker.cluster.flow import Flow
 from mqbroker.cluster.ways import binding_id
+from mqbroker.messaging.grouping import Undecided
 from mqclient.wire.properties import BYTE, INT, LONG, NULL, STRING
 from tests.unit.cluster.flow_support import OTHER, OWN, PEER, Network, binding, complete, consumer, reset
 
@@ -58,6 +59,20 @@ class BindingTests(TestCase):
         self.flow.handle(binding("BINDING_REMOVED"))
         self.assertEqual(self.network.bound, {})
         self.assertEqual(self.flow.bindings, {})
+
+    def test_messages_on_their_way_to_a_queue_that_was_removed_do_not_wait_for_it(self) -> None:
+        """They would hold up the link that brings them.  A queue whose broker has left may be back soon."""
+        self.network = Network(max_hops=2)
+        self.flow = connect(self.network.flow())
+        for name, distance in (("removed", 0), ("left", 0), ("further", 1)):
+            self.flow.handle(binding(queue=name, distance=distance))
+        self.flow.handle(binding("BINDING_REMOVED", queue="removed"))
+        self.flow.handle(binding("BINDING_REMOVED", queue="further"))
+        self.flow.end()
+        check = self.network.core.awaited.check
+        check(binding_id("removed" + PEER))
+        for name in ("left", "further", "unheard of"):
+            self.assertRaises(Undecided, check, binding_id(name + PEER))
 
     def test_removing_what_is_unknown_is_reported(self) -> None:
         self.flow.handle(binding("BINDING_REMOVED"))
