@@ -7,6 +7,7 @@ for members further away.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,9 @@ BINDINGS_MAX = 200_000
 
 CONSUMER_FILTERS_MAX = 100_000
 """Consumers with a filter that one member may make known."""
+
+TOLD_PER_TURN = 1_000
+"""Queues whose consumers have gone while there was no link, of which others are told before everybody else has their turn."""
 
 NAME_LENGTH_MAX = 4096
 """Characters of an address, a queue or a routing name that a member makes known."""
@@ -78,6 +82,8 @@ class Flow:
         self._grouping = grouping
         self._accepting = False
         self._filters = 0
+        self._behind: deque[RemoteBinding] = deque()
+        """Of these others may know consumers that are gone."""
         self._reactions: dict[str, Callable[[Properties], None]] = {
             "BINDING_ADDED": self._binding_added,
             "BINDING_REMOVED": self._binding_removed,
@@ -93,6 +99,7 @@ class Flow:
         """The member will be asked for everything it knows: its consumers are counted anew."""
         self._accepting = self.complete = False
         self._filters = 0
+        self._behind.clear()
         for binding in self.bindings.values():
             binding.reset_consumers()
 
@@ -104,6 +111,7 @@ class Flow:
     def end(self) -> None:
         """The member has left: its bindings go, and no message goes to them from now on."""
         self._accepting = self.complete = False
+        self._behind.clear()
         bindings, self.bindings = self.bindings, {}
         self._ways.remove_all(bindings.values())
 
@@ -131,6 +139,8 @@ class Flow:
             for binding in gone:
                 del self.bindings[binding.cluster_name]
             self._ways.remove_all(gone)
+            self._behind.extend(binding for binding in self.bindings.values() if binding.consumers_told)
+            self._tell_who_is_gone()
             return
         kind = _text(properties, "_AMQ_NotifType")
         reaction = self._reactions.get(kind)
@@ -213,9 +223,17 @@ class Flow:
             self._filters += 1
         binding.consumer_added(text)
         if self._ways.uses(binding):
+            self._tell_consumer(binding, text, properties)
+            self._consumer_appeared(binding)
+
+    def _tell_consumer(self, binding: RemoteBinding, text: str | None, properties: Properties) -> None:
+        """Others hear of a consumer, unless they know it: it may be told again after a break."""
+        told = binding.consumers_told
+        known = told.get(text, 0)
+        if binding.consumers_with(text) > known:
+            told[text] = known + 1
             address = _optional_text(properties, "_AMQ_Address") or ""
             self._tell("CONSUMER_CREATED", consumer_headers(binding, text, address if "::" in address else binding.address))
-            self._consumer_appeared(binding)
 
     def _consumer_closed(self, properties: Properties) -> None:
         binding = self._binding(properties)
@@ -225,8 +243,26 @@ class Flow:
         if text in binding.consumer_filters:
             self._filters -= 1
         binding.consumer_removed(text)
-        if self._ways.uses(binding):
-            self._tell("CONSUMER_CLOSED", consumer_headers(binding, text, binding.address))
+        if self._ways.uses(binding) and binding.consumers_told.get(text, 0) > binding.consumers_with(text):
+            self._tell_gone(binding, text)
+
+    def _tell_gone(self, binding: RemoteBinding, text: str | None) -> None:
+        told = binding.consumers_told
+        told[text] -= 1
+        if not told[text]:
+            del told[text]
+        self._tell("CONSUMER_CLOSED", consumer_headers(binding, text, binding.address))
+
+    def _tell_who_is_gone(self) -> None:
+        """Consumers that went while there was no link."""
+        for _ in range(min(TOLD_PER_TURN, len(self._behind))):
+            binding = self._behind.popleft()
+            if self._ways.uses(binding):
+                for text in list(binding.consumers_told):
+                    for _ in range(binding.consumers_told[text] - binding.consumers_with(text)):
+                        self._tell_gone(binding, text)
+        if self._behind:
+            self._ways.later(self._tell_who_is_gone)
 
     def _session_created(self, properties: Properties) -> None:
         distance = _number(properties, "_AMQ_Distance")
@@ -272,7 +308,9 @@ class Flow:
 def tell_consumers(binding: RemoteBinding, tell: Callable[[str, Mapping[str, TypedValue]], object]) -> None:
     """Tell of all consumers that ``binding`` has: it was bound instead of another one."""
     filtered = [text for text, count in binding.consumer_filters.items() for _ in range(count)]
+    binding.consumers_told.clear()
     for text in [*[None] * (binding.consumer_count - len(filtered)), *filtered]:
+        binding.consumers_told[text] = binding.consumers_told.get(text, 0) + 1
         tell("CONSUMER_CREATED", consumer_headers(binding, text, binding.address))
 
 

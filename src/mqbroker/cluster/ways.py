@@ -97,6 +97,10 @@ class Ways:
                 self._choose(binding.cluster_name)
         self._core.routing.changed()
 
+    def later(self, function: Callable[[], object]) -> None:
+        """Call ``function`` in a turn to come."""
+        self._core.clock.call_later(0, self._core.turn.run, function)
+
     def changed(self, binding: RemoteBinding) -> None:
         """It was connected, or has another filter."""
         if not self._choose(binding.cluster_name):
@@ -134,6 +138,7 @@ class Ways:
             self._core.routing.unbind_remote(current)
         if best is not None:
             self._in_use[name] = best
+            best.consumers_told.clear()
             self._core.routing.bind_remote(best)
             if best.consumer_count:
                 self._in_use_changed(best)

@@ -81,6 +81,7 @@ class RemoteBinding:
         "cluster_name",
         "consumer_count",
         "consumer_filters",
+        "consumers_told",
         "distance",
         "load_balancing",
         "on_connected",
@@ -120,6 +121,8 @@ class RemoteBinding:
         self.consumer_count = 0
         self.consumer_filters: dict[str, int] = {}
         """Consumers by the text of their filter; those without one are not among them."""
+        self.consumers_told: dict[str | None, int] = {}
+        """Consumers by filter (None: without) of which members further away were told; it outlasts :meth:`reset_consumers`."""
         self._filters: dict[str, Filter | None] = {}
         """These texts read; None for one that cannot be read here, which matches nothing."""
         self.changed: Callable[[], object] = _nothing
@@ -210,6 +213,12 @@ class RemoteBinding:
         self.consumer_filters.clear()
         self._filters.clear()
         self._tell(before)
+
+    def consumers_with(self, filter_string: str | None) -> int:
+        """How many consumers have this filter; None: how many have none."""
+        if filter_string is None:
+            return self.consumer_count - sum(self.consumer_filters.values())
+        return self.consumer_filters.get(filter_string, 0)
 
     @property
     def attention(self) -> Attention:

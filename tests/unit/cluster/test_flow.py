@@ -258,7 +258,56 @@ class ConsumerTests(TestCase):
         self.flow.handle(consumer("CLOSED"))
         self.flow.handle(consumer("CLOSED"))
         self.assertEqual(self.network.bound["q" + PEER].consumer_count, 0)
-        self.assertEqual([kind for kind, _ in self.network.sent], ["CONSUMER_CREATED", "CONSUMER_CLOSED", "CONSUMER_CLOSED"])
+        self.assertEqual(self.kinds(), ["CONSUMER_CREATED", "CONSUMER_CLOSED"])
+
+    def kinds(self) -> list[str]:
+        """What was told since the last call."""
+        kinds = [kind for kind, _ in self.network.sent]
+        self.network.sent.clear()
+        return kinds
+
+    def test_consumers_that_are_told_again_after_a_break_are_told_on_once(self) -> None:
+        """Members further away would know more than there are, and send messages where nobody takes them."""
+        consumers = [consumer("CREATED"), consumer("CREATED"), consumer("CREATED", filter_string="a = 1")]
+        for each in consumers:
+            self.flow.handle(each)
+        self.assertEqual(len(self.kinds()), 3)
+        self.flow.disconnected()
+        connect(self.flow)
+        for each in (binding(), *consumers, complete()):
+            self.flow.handle(each)
+        self.assertEqual(self.kinds(), [])
+        self.flow.handle(consumer("CREATED"))
+        self.flow.handle(consumer("CLOSED", filter_string="a = 1"))
+        self.assertEqual(self.kinds(), ["CONSUMER_CREATED", "CONSUMER_CLOSED"])
+
+    def test_consumers_that_went_meanwhile_are_told_to_be_gone(self) -> None:
+        for text in (None, "a = 1", "a = 1", "a = 2"):
+            self.flow.handle(consumer("CREATED", filter_string=text))
+        self.kinds()
+        self.flow.disconnected()
+        connect(self.flow)
+        for each in (binding(), consumer("CREATED", filter_string="a = 1"), complete()):
+            self.flow.handle(each)
+        gone = [headers.get("_AMQ_FilterString") for kind, headers in self.network.sent if kind == "CONSUMER_CLOSED"]
+        self.assertEqual(sorted(map(str, gone)), sorted(map(str, [None, (STRING, "a = 1"), (STRING, "a = 2")])))
+        self.assertEqual(len(self.network.sent), 3)
+
+    def test_those_of_many_queues_go_in_turns(self) -> None:
+        with patch.object(module, "TOLD_PER_TURN", 2):
+            for number in range(5):
+                self.flow.handle(binding(queue=f"q{number}"))
+                self.flow.handle(consumer("CREATED", f"q{number}"))
+            self.kinds()
+            self.flow.disconnected()
+            connect(self.flow)
+            for number in range(5):
+                self.flow.handle(binding(queue=f"q{number}"))
+            self.flow.handle(complete())
+            self.assertEqual(len(self.kinds()), 2)
+            self.flow.handle(consumer("CREATED", "q4"))
+            self.network.core.clock.advance(0)
+            self.assertEqual(self.kinds(), ["CONSUMER_CLOSED"] * 2)
 
     def test_of_an_unknown_queue_is_reported(self) -> None:
         self.flow.handle(consumer("CREATED", "unknown"))
