@@ -161,9 +161,12 @@ class ClusterConnection:
         self.server.notifications.part_changed("CLUSTER_CONNECTION_STARTED", self.name)
 
     def stop(self) -> list[Any]:
-        """Close the links.  Gives what has to be waited for: bridges let messages that are under way arrive first."""
+        """Close the links.  Gives what has to be waited for: bridges let messages that are under way arrive first.
+
+        Once more it gives the same: management does not wait, but the end of the broker does.
+        """
         if not self.running:
-            return []
+            return list(self._stopping)
         self.server.notifications.part_changed("CLUSTER_CONNECTION_STOPPED", self.name)
         self.running = False
         self.topology.remove_listener(self._topology_changed)
@@ -177,10 +180,10 @@ class ClusterConnection:
             self._end_rerouting(node_id)
         for node_id in list(self._contradictions):
             self._put_off_contradiction(node_id)
+        self._stopping.clear()
         for member in list(self.members.values()):
             member.stop()
-        stopping, self._stopping = self._stopping, []
-        return stopping
+        return list(self._stopping)
 
     @property
     def _opens_links(self) -> bool:

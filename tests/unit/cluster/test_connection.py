@@ -35,7 +35,7 @@ class PlayedLink:
 
     def stop(self) -> object:
         self.stopped = True
-        return None
+        return self
 
     def figures(self) -> dict[str, Any]:
         return {}
@@ -186,6 +186,14 @@ class StoreAndForwardTests(ConnectionTestCase):
         found.gave_up()
         self.delete(found)
         self.assertTrue(found.store_and_forward.deleted)
+
+
+class StopTests(ConnectionTestCase):
+    def test_the_end_of_the_broker_waits_for_links_that_management_is_stopping(self) -> None:
+        self.appear(PEER, 1)
+        waited_for = self.connection.stop()
+        self.assertEqual(waited_for, [self.links[PEER]])
+        self.assertEqual(self.connection.stop(), waited_for)
 
 
 class PlaceTests(ConnectionTestCase):
