@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 from twisted.internet.defer import CancelledError
 from twisted.trial.unittest import SynchronousTestCase
@@ -287,6 +288,16 @@ class SendTests(SynchronousTestCase):
         self.world.finish(producer.send(self.message(7)))
         self.assertEqual(handler.told, [(7, None)])
         self.assertFalse(self.broker.got(SessionSend)[0].requires_response)
+
+    def test_handler_that_fails_is_no_failure_of_the_send(self) -> None:
+        """Whoever sent would send again what has gone."""
+        self.start(min_large_message_size=200)
+        producer = self.world.finish(self.session.create_producer("a"))
+        handler = mock.Mock(send_acknowledged=mock.Mock(side_effect=RuntimeError("the application's")))
+        for body in (b"", bytes(500)):
+            self.world.finish(producer.send(ClientMessage(body=body), acknowledgement_handler=handler))
+        self.assertEqual(handler.send_acknowledged.call_count, 2)
+        self.assertEqual([type(failure) for failure in self.world.runtime.failures], [RuntimeError] * 2)
 
     def test_handler_with_window_is_told_once_by_the_answer(self) -> None:
         """A confirmation says that the packet was processed, also when the message was refused: it proves nothing."""

@@ -56,6 +56,10 @@ class AsyncSends:
         self._bytes += size
         return correlation
 
+    def written(self, message: ClientMessage, handler: SendAcknowledgementHandler) -> None:
+        """A message was sent without a window: more will not be known of it."""
+        self._tell(handler.send_acknowledged, message)
+
     def confirmed(self, correlations: Iterable[int]) -> None:
         """The broker has processed the packets of these sends, one way or the other."""
         if self._session.version < VERSION_CORRELATION:

@@ -155,5 +155,5 @@ class Producer:
         else:
             channel.send(packet)
             if handler is not None:
-                handler.send_acknowledged(message)
+                session.async_sends.written(message, handler)
         return None

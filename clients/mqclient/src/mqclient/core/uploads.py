@@ -120,7 +120,7 @@ class LargeUploads:
             return None
         channel.send(packet)
         if last and handler is not None:
-            handler.send_acknowledged(message)
+            session.async_sends.written(message, handler)
         return None
 
 
