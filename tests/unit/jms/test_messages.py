@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import Any
+from io import BytesIO
+from types import SimpleNamespace
+from typing import Any, BinaryIO, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from mqclient.jms.bytes_message import BytesMessage
 from mqclient.jms.conversion import as_message, from_core, to_core
 from mqclient.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mqclient.jms.exceptions import (
+    JMSException,
     MessageEOFException,
     MessageFormatException,
     MessageNotReadableException,
@@ -253,6 +256,36 @@ class PropertyTests(SynchronousTestCase):
         self.assertIsNone(message.group_id)
         with self.assertRaises(KeyError):
             del message.properties["a"]
+
+
+class BrokenBodyTests(SynchronousTestCase):
+    """What could not be read the first time is no empty body the second time, nor for the next receiver."""
+
+    def test_damaged(self) -> None:
+        for kind in (wire.TYPE_TEXT, wire.TYPE_MAP, wire.TYPE_STREAM, wire.TYPE_OBJECT):
+            damaged = b"\x01\x00\x00\x00\x09x"
+            message = from_core(ClientMessage(type=kind, address="q", body=damaged), Queue("q"), NoLargeBodies())
+            for _ in range(2):
+                self.assertRaises(MessageFormatException, lambda message=message: message.body)
+            self.assertEqual(to_core(message).body, damaged)
+
+    def test_large_and_interrupted(self) -> None:
+        class Interrupted:
+            def read(self, message: ClientMessage) -> bytes:
+                raise JMSException("the connection was lost")
+
+            def save(self, message: ClientMessage, file: BinaryIO) -> None:
+                file.write(b"half")
+                raise JMSException("the connection was lost")
+
+        core = ClientMessage(type=wire.TYPE_BYTES, address="q", large=cast(Any, SimpleNamespace(size=8)))
+        message = from_core(core, Queue("q"), Interrupted())
+        assert isinstance(message, BytesMessage)
+        for _ in range(2):
+            self.assertRaises(JMSException, message.save_to, BytesIO())
+            self.assertRaises(JMSException, lambda: message.data)
+            self.assertRaises(JMSException, to_core, message)
+        self.assertEqual(message.body_length, 8)
 
 
 class BodyTests(SynchronousTestCase):

@@ -64,12 +64,11 @@ class BytesMessage(Message):
 
     def save_to(self, file: BinaryIO) -> None:
         """Write the body to ``file``.  A large message that was received is written chunk by chunk and cannot be read again."""
-        save, self._save = self._save, None
-        if save is None:
+        if self._save is None:
             file.write(self.data)
         else:
-            self._pending = self._length = None
-            save(file)
+            self._save(file)
+            self._save = self._pending = self._length = None
 
     def reset(self) -> None:
         """Make the body readable from its beginning."""

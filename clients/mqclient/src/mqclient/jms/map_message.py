@@ -31,6 +31,7 @@ class MapMessage(Message):
             try:
                 self._values = bodies.decode_map(pending)
             except MalformedPacketError as error:
+                self._pending = pending
                 raise MessageFormatException(str(error)) from error
         return self._values
 

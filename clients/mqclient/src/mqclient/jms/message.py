@@ -334,9 +334,15 @@ class Message:
             raise MessageNotWriteableException("the body of a received message is read-only until clear_body()")
 
     def _take_pending(self) -> bytes | None:
-        """The body that was received and not looked at yet, once."""
-        pending, self._pending = self._pending, None
-        return pending() if callable(pending) else pending
+        """The body that was received and not looked at yet, once.
+
+        One that cannot be read stays: it is not to be taken for an empty one.
+        """
+        pending = self._pending
+        if callable(pending):
+            pending = pending()
+        self._pending = None
+        return pending
 
     def _encode_body(self) -> bytes:
         """The body as it travels.  One that was received and not looked at travels on as it came."""

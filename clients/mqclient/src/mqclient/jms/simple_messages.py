@@ -31,6 +31,7 @@ class TextMessage(Message):
             try:
                 self._text = bodies.decode_text(pending)
             except MalformedPacketError as error:
+                self._pending = pending
                 raise MessageFormatException(str(error)) from error
         return self._text
 
@@ -78,6 +79,7 @@ class ObjectMessage(Message):
             try:
                 self._serialized = bodies.decode_object(pending)
             except MalformedPacketError as error:
+                self._pending = pending
                 raise MessageFormatException(str(error)) from error
         return self._serialized
 

@@ -37,6 +37,7 @@ class StreamMessage(Message):
             try:
                 self._values = bodies.decode_stream(pending)
             except MalformedPacketError as error:
+                self._pending = pending
                 raise MessageFormatException(str(error)) from error
         return self._values
 
