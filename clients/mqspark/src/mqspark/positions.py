@@ -47,9 +47,6 @@ class Readers:
         self.name = name
         self._lanes: dict[Place, Lane] = {}
 
-    def lanes(self) -> list[Lane]:
-        return [self._lanes[place] for place in sorted(self._lanes)]
-
     def lane(self, node_id: str, queue: str) -> Lane:
         return self._lanes.setdefault((node_id, queue), Lane(node_id, queue))
 
@@ -127,10 +124,6 @@ class Readers:
             lane.reserved = found.until
             lane.handed_out += found.messages
         return found
-
-    def newest(self, broker: Reading, lane: Lane, after: int) -> int:
-        """How far there are messages now."""
-        return broker.survey(lane.queue, after).until
 
     def unsettled(self) -> int:
         """Messages that were handed out and are not settled."""

@@ -21,11 +21,6 @@ class ConsumerCredits:
         self._returned = 0
         self._asked = False
 
-    @property
-    def on_demand(self) -> bool:
-        """Nothing is sent ahead: each receive has to ask."""
-        return self.window == 0
-
     def initial(self) -> int:
         """Credits to grant to a new consumer; 0: none."""
         return self.window
