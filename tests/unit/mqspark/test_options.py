@@ -137,6 +137,13 @@ class SecretTests(SynchronousTestCase):
         given = Options.parse({**READ, "url": url, "user": "c", "password": ""}, Use.READ).configuration().settings
         self.assertEqual((given.user, given.password), ("c", ""))
 
+    def test_a_masked_password_of_the_url(self) -> None:
+        """Only the client of JMS is given what it takes to read it; as it is the broker would refuse it."""
+        masked = {"url": f"{URL}?user=ann&password=ENC(12ab)", "queue": "orders"}
+        with self.assertRaisesRegex(BadOptionError, "is masked.*passwordFile"):
+            Options.parse(masked, Use.READ)
+        self.assertEqual(Options.parse(masked | {"password": "plain"}, Use.READ).configuration().settings.password, "plain")
+
     def test_the_password_of_a_file(self) -> None:
         path = Path(self.mktemp())
         path.write_text("first line\nsecond line\n")

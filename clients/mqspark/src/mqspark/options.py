@@ -490,6 +490,8 @@ class Options:
             raise BadOptionError("the option url: vm:// leads to a broker in the same process, and Spark runs in several: expected tcp://")
         found.settings.user = self.user or found.settings.user
         found.settings.password = found.settings.password if self.password is None else self.password
+        if self.password is None and (found.settings.password or "").startswith("ENC("):
+            raise BadOptionError("the option url: its password is masked and cannot be read here: give the plain one in passwordFile")
         return found
 
 
