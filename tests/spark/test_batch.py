@@ -14,6 +14,7 @@ import pytest
 from mqclient.core.message import ClientMessage
 from mqclient.jms import ConnectionFactory
 from mqspark.broker import connect
+from mqspark.jobs.deadletters import dead_letters
 from mqspark.options import Options, Use
 from tests.interop.artemis import ArtemisBroker
 from tests.spark.support import (
@@ -128,6 +129,19 @@ def test_every_type_of_message_and_value(spark: SparkSession, broker: MqbrokerPr
     assert found.where("f = 'BOOLEAN'").collect()[0].d == 1.0
     assert message_count(broker.url, "batch.each") == 9
     assert "its type is 99, which is unknown" in error_of(lambda: read(spark, broker, "batch.each", mode="FAILFAST").collect())
+
+
+def test_a_session_that_calls_times_without_zone_timestamps(spark: SparkSession, broker: MqbrokerProcess) -> None:
+    send_numbered(broker.url, "batch.zone", 1)
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        frame = read(spark, broker, "batch.zone")
+        assert dict(frame.dtypes)["timestamp"] == "timestamp"
+        (row,) = frame.select("timestamp").collect()
+        assert row.timestamp is not None
+        assert dead_letters(spark, {**login(broker.url), "queue": "batch.zone"}).count() == 1
+    finally:
+        spark.conf.unset("spark.sql.timestampType")
 
 
 def test_wanted_columns_and_formats_of_the_body(spark: SparkSession, broker: MqbrokerProcess) -> None:

@@ -19,8 +19,13 @@ VARIANTS: Final = "map<string,variant>"
 class Column(NamedTuple):
     name: str
     type: str
-    """As Spark's DDL has it."""
+    """As Spark shows it."""
     meaning: str
+
+    def ddl(self, kind: str | None = None) -> str:
+        """The column in a schema; ``kind``: of another type.  What a session means by "timestamp" is its own choice."""
+        kind = kind or self.type
+        return f"{self.name} {'timestamp_ltz' if kind == 'timestamp' else kind}"
 
 
 COLUMNS: Final = (
@@ -85,7 +90,7 @@ def schema_ddl(names: tuple[str, ...], body_format: str, body_schema: str | None
         if column is None:
             raise BadOptionError(f"the option columns: {_unknown(name)}")
         columns.append(column)
-    return ", ".join(f"{column.name} {_type(column, body_format, body_schema)}" for column in columns or COLUMNS)
+    return ", ".join(column.ddl(_type(column, body_format, body_schema)) for column in columns or COLUMNS)
 
 
 def _type(column: Column, body_format: str, body_schema: str | None) -> str:

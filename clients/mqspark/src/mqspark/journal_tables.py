@@ -88,7 +88,7 @@ def table_ddl(table: str, names: tuple[str, ...]) -> str:
     wrong = next((name for name in names if name not in known), None)
     if wrong is not None:
         raise BadOptionError(f"the option columns: {_unknown(wrong, table)}")
-    return ", ".join(f"{column.name} {column.type}" for column in ([known[name] for name in names] or TABLES[table]))
+    return ", ".join(column.ddl() for column in ([known[name] for name in names] or TABLES[table]))
 
 
 def check_table_schema(table: str, schema: StructType) -> None:

@@ -108,7 +108,7 @@ def dead_letters(
     reader = spark.read.format("mqbroker").options(**options)
     if not where:
         # Without a condition no body is read.
-        reader = reader.schema(", ".join(f"{column.name} {column.type}" for column in COLUMNS if column.name in _COLUMNS))
+        reader = reader.schema(", ".join(column.ddl() for column in COLUMNS if column.name in _COLUMNS))
     frame = selected(reader.load(), where, since, until)
     return frame.select(
         "message_id",
