@@ -196,7 +196,12 @@ class ClusterTopology(Topology):
                     self._note_rival(member.primary)
                     if self.split_brain_detection:
                         return False
-        return super().up(member)
+        changed = super().up(member)
+        if not changed and self.get(member.node_id) is None:
+            # Somebody does not know that it has left, having started after that.  The member itself contradicts, or who has a link to it:
+            # nobody else could tell this broker that it is there.
+            self._push(member, False)
+        return changed
 
     def clear_rival(self) -> None:
         """There is no other broker with the own node id where one was announced."""

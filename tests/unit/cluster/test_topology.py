@@ -248,6 +248,19 @@ class SubscriptionTests(SynchronousTestCase):
         cluster.topology.up(member("b", 1))
         self.assertEqual(len(told(peer)), 1)
 
+    def test_who_announces_a_member_that_has_left_is_told_of_that(self) -> None:
+        """A broker that has started since does not know it: it takes the member out, or contradicts with a later event."""
+        world, cluster = cluster_world()
+        cluster.topology.up(member("b", 5))
+        cluster.topology.down("b", 10)
+        peer = subscribed(world)
+        told(peer)
+        self.assertFalse(cluster.topology.up(member("b", 5)))
+        self.assertEqual([(each.exit, each.node_id, each.unique_event_id) for each in told(peer)], [(True, "b", 10)])
+        self.assertTrue(cluster.topology.up(member("b", 11)))
+        self.assertFalse(cluster.topology.up(member("b", 7)))
+        self.assertEqual(len(told(peer)), 1)
+
     def test_the_end_of_the_connection_ends_it(self) -> None:
         world, cluster = cluster_world()
         peer = subscribed(world)
