@@ -208,12 +208,12 @@ class ModelCase(SynchronousTestCase):
 
 
 class RingTests(ModelCase):
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(steps, st.integers(0, 3))
     def test_everything_ends_as_the_model_says(self, script: list[tuple[object, ...]], ring: int) -> None:
         self.check(Walk(ring), [(kind, "", *rest[1:]) if kind in ("send", "transacted") else (kind, *rest) for kind, *rest in script])
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(st.lists(st.one_of(step, resizes), min_size=12, max_size=50))
     def test_rings_of_last_values_that_change_their_sizes(self, script: list[tuple[object, ...]]) -> None:
         self.check(Walk(2, last_value_key="sym"), script)
@@ -332,12 +332,12 @@ class LendingTests(SynchronousTestCase):
         walk.broker.restart()
         self.assertEqual((walk.queue.total_count, walk.broker.rig.recovered), (0, {}))
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(lending, st.integers(-1, 4))
     def test_everything_ends_as_the_model_says(self, script: list[tuple[object, ...]], ring: int) -> None:
         self.check(LendingWalk(ring), script)
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(lending)
     def test_last_values(self, script: list[tuple[object, ...]]) -> None:
         self.check(LendingWalk(-1, last_value_key="sym"), script)
@@ -369,7 +369,7 @@ class LendingTests(SynchronousTestCase):
 
 
 class LastValueTests(ModelCase):
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(steps)
     def test_everything_ends_as_the_model_says(self, script: list[tuple[object, ...]]) -> None:
         self.check(Walk(last_value_key="sym"), script)
@@ -421,7 +421,7 @@ class LastValueTests(ModelCase):
         memory = broker.core.queues["q"].address.memory
         self.assertEqual((broker.rig.recovered, memory.size, memory.messages), ({}, 0, 0))
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(st.lists(keys, min_size=1, max_size=20), st.integers(0, 20), st.integers(1, 1000))
     def test_a_crash_at_any_time(self, sent: list[str], settled: int, seed: int) -> None:
         """Each key has one message, which is not older than the one that was there when everything was on the disk."""
@@ -445,7 +445,7 @@ class LastValueTests(ModelCase):
         for key, number in certain.items():
             self.assertGreaterEqual(found[key], number)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(st.lists(st.tuples(keys, st.integers(0, 2)), min_size=1, max_size=60), st.booleans())
     def test_pages(self, sent: list[tuple[str, int]], again: bool) -> None:
         """Messages in pages count when they are read; who has acknowledged everything has seen the newest of each key last."""
