@@ -33,8 +33,8 @@ from tests.spark.support import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SECONDS = 15.0
-"""Within which a user must know what is wrong, on a busy machine."""
+SECONDS = 60.0
+"""Within which a user is told at the very latest what is wrong; on a machine without other work it is seconds."""
 LARGE = "0123456789" * 30_000
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SECONDS = 240.0
 """Long enough for a machine on which everything else runs, too; nothing waits so long that goes well."""
+TOLD_SECONDS = 60.0
+"""Within which a user is told at the very latest what is wrong; on a machine without other work it is seconds."""
 
 
 def stream(spark: SparkSession, url: str, **options: str) -> DataFrame:
@@ -127,7 +129,7 @@ def test_two_queries_with_one_reader(spark: SparkSession, broker: MqbrokerProces
     begun = time.monotonic()
     with pytest.raises(Exception, match=r"FencedError.*was opened by another one"):
         first.awaitTermination(int(SECONDS))
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < TOLD_SECONDS
     assert set(written(spark, tmp_path / "first")) | set(written(spark, tmp_path / "second")) == set(range(20))
 
 
@@ -171,7 +173,7 @@ def test_what_is_wrong_is_said_within_seconds_and_settles_nothing(spark: SparkSe
         begun = time.monotonic()
         with pytest.raises(Exception) as caught:
             available(into(frame, tmp_path / str(number)))
-        assert time.monotonic() - begun < 15
+        assert time.monotonic() - begun < TOLD_SECONDS
         return str(caught.value)
 
     assert "there is no queue stream.none on any node" in failing(1, queue="stream.none")
