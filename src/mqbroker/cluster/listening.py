@@ -46,6 +46,10 @@ async def listen(session: Session, request: NotificationRequest, handler: Callab
             filter_string=request.filter_string,
             durable=False,
             temporary=True,
+            # Whatever the member's address settings say of queues: each notification is needed, and none once it was read.
+            last_value=False,
+            non_destructive=False,
+            ring_size=-1,
         )
     )
     consumer = await session.create_consumer(queue)

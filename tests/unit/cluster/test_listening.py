@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.interests import Interests
@@ -13,8 +15,13 @@ from tests.unit.cluster.bridge_support import Pair
 
 class ListeningTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.pair = Pair()
         self.told: list[str] = []
+        self.begin({})
+
+    def begin(self, settings: dict[str, Any]) -> None:
+        """Make a link to a member with these address settings."""
+        self.pair = Pair()
+        self.pair.b.messaging.core.settings.set("#", settings)
         self.pair.events.connected = self.connected  # type: ignore[method-assign]
         self.pair.start()
 
@@ -35,6 +42,13 @@ class ListeningTests(SynchronousTestCase):
         self.pair.receiver.create_queue("later")
         self.pair.stir()
         self.assertEqual(self.told, ["BINDING_ADDED"])
+
+    def test_address_settings_for_all_queues_keep_no_notification_and_lose_none(self) -> None:
+        self.begin({"default_ring_size": 0, "default_non_destructive": True, "default_last_value_queue": True})
+        [queue] = [queue for name, queue in self.pair.b.messaging.core.queues.items() if name.startswith("notif.")]
+        definition = queue.definition
+        self.assertEqual((definition.ring_size, definition.non_destructive, definition.last_value), (-1, False, False))
+        self.assertEqual(queue.message_count, 0)
 
     def test_when_the_member_tells_no_more_the_link_is_made_anew(self) -> None:
         """Without it nobody would hear of the member's queues any more, and messages would wait where no consumer is."""
