@@ -13,6 +13,9 @@ ID_LENGTH_MAX = 128
 """Bytes of a duplicate id that is remembered as it is; of a longer one, which a client may choose at will, its SHA-256 digest."""
 
 
+SILENT_ROUNDS = 1000
+"""Who has brought no bridge duplicate id while others brought so many times those that are kept does not come back: its own go first."""
+
 BATCH_MARK = "batch!".encode("utf-16-le")
 """How the duplicate id of a message begins that belongs to a batch, whose name goes up to the next ``!``."""
 
@@ -37,17 +40,26 @@ def remembered(duplicate_id: bytes) -> bytes:
 class IdsBySender:
     """Bridge duplicate ids with a number each.  They begin with the node id of their sender; who has the most loses its oldest first.
 
-    So a broker whose link was cut finds its last ids here when it comes back, however much others have sent to the address meanwhile.
+    So a broker whose link was cut finds its last ids here when it comes back, however much others have sent to the address meanwhile (see
+    :data:`SILENT_ROUNDS`).
     """
 
-    __slots__ = ("_count", "_last", "_senders")
+    __slots__ = ("_added", "_count", "_heard", "_last", "_senders", "_silent")
 
     def __init__(self) -> None:
-        self._senders: dict[bytes, OrderedDict[bytes, int]] = {}
-        """Those that have ids, by the byte of a node id that differs the most: of some hundred a few share their room."""
+        self._senders: OrderedDict[bytes, OrderedDict[bytes, int]] = OrderedDict()
+        """Those that have ids, by the byte of a node id that differs the most: of some hundred a few share their room.
+
+        Who was heard last is the last one.
+        """
+        self._heard: dict[bytes, int] = {}
+        """How many ids had come when they were heard last."""
         self._last: OrderedDict[bytes, int] = OrderedDict()
         """The one that was heard last."""
+        self._silent: OrderedDict[bytes, int] | None = None
+        """One that has been silent for too long, and may have lost its last id by now."""
         self._count = 0
+        self._added = 0
 
     def __len__(self) -> int:
         return self._count
@@ -61,25 +73,37 @@ class IdsBySender:
         return chain.from_iterable(self._senders.values())
 
     def __setitem__(self, duplicate_id: bytes, number: int) -> None:
-        ids = self._senders.get(duplicate_id[3:4])
-        if ids is None:
-            ids = self._senders[duplicate_id[3:4]] = OrderedDict()
+        ids = self._hear(duplicate_id[3:4])
         if duplicate_id not in ids:
             self._count += 1
+            self._added += 1
         ids[duplicate_id] = number
-        self._last = ids
 
     def add_new(self, duplicate_ids: Sequence[bytes], number: int) -> None:
         """Add ids that are not there, all different."""
-        senders = self._senders
-        ids: OrderedDict[bytes, int] | None = None
+        last: bytes | None = None
+        ids = self._last
         for duplicate_id in duplicate_ids:
-            ids = senders.get(duplicate_id[3:4])
-            if ids is None:
-                ids = senders[duplicate_id[3:4]] = OrderedDict()
+            sender = duplicate_id[3:4]
+            if sender != last:
+                ids = self._hear(sender)
+                last = sender
             ids[duplicate_id] = number
-        self._last = ids or self._last
         self._count += len(duplicate_ids)
+        self._added += len(duplicate_ids)
+
+    def _hear(self, sender: bytes) -> OrderedDict[bytes, int]:
+        """The ids of a sender that brings another one."""
+        ids = self._senders.get(sender)
+        if ids is None:
+            ids = self._senders[sender] = OrderedDict()
+        elif ids is not self._last:
+            self._senders.move_to_end(sender)
+        self._last = ids
+        self._heard[sender] = self._added
+        first = next(iter(self._senders))
+        self._silent = self._senders[first] if self._added - self._heard[first] > SILENT_ROUNDS * self._count else None
+        return ids
 
     def get(self, duplicate_id: bytes, default: int) -> int:
         return self._senders.get(duplicate_id[3:4], self._last).get(duplicate_id, default)
@@ -93,9 +117,12 @@ class IdsBySender:
         return number
 
     def popitem(self, last: bool = False) -> tuple[bytes, int]:
-        """Take the oldest of the sender that has the most, or of the one that was heard last if it has at least its share."""
-        ids = self._last
-        if not ids or len(ids) * len(self._senders) < self._count:
+        """Take the oldest of the sender that has the most, or of the one that was heard last if it has at least its share.
+
+        Before that those go of whoever has been silent for too long.
+        """
+        ids = self._silent or self._last
+        if not ids or (ids is self._last and len(ids) * len(self._senders) < self._count):
             ids = max(self._senders.values(), key=len, default=ids)
         found = ids.popitem(last=last)
         self._one_gone_from(ids, found[0])
@@ -104,7 +131,7 @@ class IdsBySender:
     def _one_gone_from(self, ids: OrderedDict[bytes, int], duplicate_id: bytes) -> None:
         self._count -= 1
         if not ids:
-            del self._senders[duplicate_id[3:4]]
+            del self._senders[duplicate_id[3:4]], self._heard[duplicate_id[3:4]]
 
 
 class DuplicateIdCache:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.messaging import duplicates
 from mqbroker.messaging.core import BRIDGE_CACHE
 from mqbroker.messaging.duplicates import DuplicateIdCache, IdsBySender, batch_of
 from mqbroker.messaging.transaction import Transaction
@@ -112,6 +115,19 @@ class SenderTests(SynchronousTestCase):
         self.assertTrue(all(bridged(2, number) in self.cache for number in range(5)))
         self.assertTrue(all(bridged(3, number) in self.cache for number in range(3)))
         self.assertEqual([number for number in range(300) if bridged(1, number) in self.cache], list(range(288, 300)))
+
+    def test_who_has_long_been_silent_keeps_no_room(self) -> None:
+        """Brokers without a disk have a new node id after each start, and their last ones never come back."""
+        assert self.cache is not None
+        for sender in range(10):
+            self.add(sender, range(20))
+        with patch.object(duplicates, "SILENT_ROUNDS", 15):
+            for number in range(100):
+                self.add(77, range(number, number + 1))
+            self.assertEqual(sum(bridged(77, number) in self.cache for number in range(100)), 1)
+            for number in range(100, 400):
+                self.add(77, range(number, number + 1))
+        self.assertEqual(self.cache.ids(), [bridged(77, number) for number in range(380, 400)])
 
     def test_one_sender_has_all_the_room(self) -> None:
         assert self.cache is not None
