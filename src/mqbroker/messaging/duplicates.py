@@ -79,18 +79,25 @@ class IdsBySender:
             self._added += 1
         ids[duplicate_id] = number
 
-    def add_new(self, duplicate_ids: Sequence[bytes], number: int) -> None:
-        """Add ids that are not there, all different."""
+    def add_new(self, duplicate_ids: Sequence[bytes], number: int, size: int) -> list[int]:
+        """Add ids that are not there, all different, and after each of them take what is more than ``size``.
+
+        Returns the numbers of what was taken.  So a run leaves behind what its messages would leave one by one.
+        """
+        gone: list[int] = []
         last: bytes | None = None
         ids = self._last
         for duplicate_id in duplicate_ids:
             sender = duplicate_id[3:4]
-            if sender != last:
+            if sender != last or not ids:
                 ids = self._hear(sender)
                 last = sender
             ids[duplicate_id] = number
-        self._count += len(duplicate_ids)
-        self._added += len(duplicate_ids)
+            self._count += 1
+            self._added += 1
+            while self._count > size:
+                gone.append(self.popitem()[1])
+        return gone
 
     def _hear(self, sender: bytes) -> OrderedDict[bytes, int]:
         """The ids of a sender that brings another one."""
@@ -206,10 +213,12 @@ class DuplicateIdCache:
             record_id = 0
         known = self._ids
         if isinstance(known, IdsBySender):
-            known.add_new(ids, record_id)
-        else:
-            for duplicate_id in ids:
-                known[duplicate_id] = record_id
+            for gone in known.add_new(ids, record_id, self.size):
+                if self._persistent:
+                    self._release(gone, batch)
+            return
+        for duplicate_id in ids:
+            known[duplicate_id] = record_id
         for _ in range(len(known) - self.size):
             self._drop_oldest(batch)
 

@@ -142,6 +142,21 @@ class SenderTests(SynchronousTestCase):
         counts = [sum(bridged(sender, number) in self.cache for number in range(100)) for sender in (1, 2, 3, 4)]
         self.assertEqual(counts, [5, 5, 5, 5])
 
+    @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=9), max_size=9), st.integers(1, 9))
+    def test_a_run_leaves_what_its_messages_leave_one_by_one(self, runs: list[list[int]], size: int) -> None:
+        store = self.bench.store
+        one, other = (DuplicateIdCache(f"{BRIDGE_CACHE}{name}", size, store, True, by_sender=True) for name in "ab")
+        number = 0
+        for senders in runs:
+            ids = [bridged(sender, number + place) for place, sender in enumerate(senders)]
+            number += len(ids)
+            batch = store.begin()
+            one.add_run(ids, batch, store.next_id())
+            for each in ids:
+                other.add(each, batch)
+            store.commit(batch)
+            self.assertEqual(one.ids(), other.ids())
+
     @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.sampled_from(["set", "pop", "oldest"])), max_size=60))
     def test_it_holds_what_was_put_in_and_not_taken_out(self, steps: list[tuple[int, int, str]]) -> None:
         ids, expected = IdsBySender(), {}
