@@ -49,15 +49,20 @@ class Twins:
         self._busy = self._stopped = False
 
     def start(self) -> None:
-        """It may have been stopped before."""
+        """It may have been stopped before: whoever was suspected then is visited soon."""
         self._stopped = False
+        if self._suspected:
+            self._visit_soon()
 
     def suspect(self, connector: TransportConfiguration) -> None:
         """Somebody announces the own node id with this connector."""
         if len(self._suspected) < PLACES_MAX and not self._stopped:
             self._suspected.setdefault(place(connector), connector)
-            if self._timer is None and not self._busy:
-                self._timer = self._runtime.call_later(FIRST_CHECK_SECONDS, self._check)
+            self._visit_soon()
+
+    def _visit_soon(self) -> None:
+        if self._timer is None and not self._busy:
+            self._timer = self._runtime.call_later(FIRST_CHECK_SECONDS, self._check)
 
     def stop(self) -> None:
         self._stopped = True
