@@ -164,7 +164,8 @@ class ClusterTopology(Topology):
         self._repeats = None
         member = self.get(self.node_id)
         if member is not None:
-            self.activated(replace(member, primary=self._own), self._clock.wall_ms())
+            # It may have contradicted somebody whose clock is ahead.
+            self.activated(replace(member, primary=self._own), max(self._clock.wall_ms(), member.unique_event_id))
         self._repeat_later(attempts - 1, interval_ms)
 
     def stop(self) -> None:

@@ -62,6 +62,10 @@ class MemberTests(SynchronousTestCase):
         self.assertEqual(own.unique_event_id, START_MS + 100_000)
         self.topology.down("me", START_MS)
         self.assertIs(self.topology.get("me"), own)
+        self.clock.advance(1)
+        repeated = self.topology.get("me")
+        assert repeated is not None
+        self.assertEqual(repeated.unique_event_id, START_MS + 100_000)
 
     def test_a_departure_is_later_than_the_announcement_also_of_a_member_whose_clock_is_ahead(self) -> None:
         """With equal event ids both would be accepted in turn, by everybody, for ever."""
