@@ -306,7 +306,9 @@ class QueuePages:
                     yield None
                 else:
                     reader.take(message)
-                    yield self._enter(paging, entry)
+                    reference = self._enter(paging, entry)
+                    # A newer value that is in memory may have replaced it at once.
+                    yield reference if reference.listed or reference in self._queue.scheduled else None
 
     @property
     def durable_count(self) -> int:

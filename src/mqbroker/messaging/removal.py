@@ -46,19 +46,21 @@ class Removal:
             if reference is not None:
                 some.append(reference)
             if looked_at == DISCARDED_TOGETHER:
-                self.discard(some)
-                count += len(some)
+                count += self.discard(some)
                 some, looked_at = [], 0
                 yield DISCARDED_TOGETHER
-        self.discard(some)
-        return count + len(some)
+        return count + self.discard(some)
 
-    def discard(self, references: list[Reference]) -> None:
-        """Remove waiting or scheduled references for good, as if acknowledged."""
+    def discard(self, references: list[Reference]) -> int:
+        """Remove waiting or scheduled references for good, as if acknowledged.  Returns how many still were there."""
         core = self._core
         batch: StoreBatch | None = None
+        count = 0
         for reference in references:
             queue = reference.queue
+            if not reference.listed and reference not in queue.scheduled:
+                continue  # replaced by a newer value that was read from pages after it
+            count += 1
             queue.take(reference)
             queue.leave_delivery(reference)
             queue.messages_acknowledged += 1
@@ -68,6 +70,7 @@ class Removal:
             core.let_go(reference)
         if batch is not None:
             core.store.commit(batch)
+        return count
 
     def replaced(self, references: Sequence[Reference]) -> None:
         """References in delivery with nobody have given way to newer ones."""

@@ -55,6 +55,37 @@ class OperationTests(TestCase):
         self.assertEqual(Taker(broker, queue).drain(), expected)
         self.assertEqual(broker.page_files(), [])
 
+    def test_removing_values_that_replace_each_other(self) -> None:
+        """Each is acknowledged once, or counts would fall below zero."""
+        broker = PagingBroker({"#": ALWAYS})
+        queue = broker.make_queue("q", last_value_key="sym")
+        for number, key in enumerate("abacadaaa"):
+            broker.send(b"%d" % number, properties={"sym": (STRING, key)})
+        control = QueueControl(SimpleNamespace(messaging=broker.messaging), queue)  # type: ignore[arg-type]
+        self.assertEqual(run_to_end(control.remove(control._selected("sym = 'a'"))), 1)
+        broker.settle()
+        self.assertEqual((queue.messages_acknowledged, queue.messages_replaced, queue.total_count), (1, 5, 3))
+        self.assertEqual((queue.durable_message_count, queue.persistent_size, queue.delivering), (3, 0, 0))
+        broker.restart()
+        queue = broker.core.queues["q"]
+        self.assertEqual(Taker(broker, queue).drain(), [b"1", b"3", b"5"])
+        self.assertEqual((queue.total_count, queue.durable_message_count, broker.page_files()), (0, 0, []))
+
+    def test_moving_values_that_were_replaced_already(self) -> None:
+        broker = PagingBroker({"#": ALWAYS})
+        queue, other = broker.make_queue("q", last_value_key="sym"), broker.make_queue("other")
+        for number in range(4):
+            broker.send(b"%d" % number, properties={"sym": (STRING, "a"), "n": (INT, number)})
+        control = QueueControl(SimpleNamespace(messaging=broker.messaging), queue)  # type: ignore[arg-type]
+        newest = list(queue.pages.unread())[-1].message_id
+        self.assertEqual(run_to_end(control.change_priority(control.one(newest), 9)), 1)
+        self.assertEqual(run_to_end(control.move(control._selected("n < 3"), "other")), 0)
+        broker.settle()
+        self.assertEqual((seen(queue), other.message_count, queue.messages_replaced), ([b"3"], 0, 3))
+        self.assertEqual((queue.durable_message_count, queue.delivering), (1, 0))
+        self.assertEqual(Taker(broker, queue).drain(), [b"3"])
+        self.assertEqual((queue.total_count, queue.durable_message_count, queue.address.memory.size, broker.page_files()), (0, 0, 0, []))
+
     def test_moving_one_by_its_id(self) -> None:
         broker, queue = self.filled()
         other = broker.make_queue("other")
