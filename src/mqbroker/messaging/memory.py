@@ -12,7 +12,7 @@ from mqbroker.messaging.references import MEMORY_PER_REFERENCE
 
 if TYPE_CHECKING:
     from mqbroker.messaging.message import Message
-    from mqbroker.messaging.paging import AddressPaging
+    from mqbroker.messaging.paging import AddressPaging, QueuePages
     from mqbroker.messaging.ports import Pager
 
 
@@ -39,7 +39,8 @@ class GlobalMemory:
         self.messages = 0
         self.pager = pager
         self.disk_full = False
-        self.accounts_waiting: dict[AddressMemory, None] = {}
+        self.accounts_waiting: dict[AddressMemory | QueuePages, None] = {}
+        """Also what non-destructive queues have in pages."""
 
     @property
     def full(self) -> bool:

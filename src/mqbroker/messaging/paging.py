@@ -338,6 +338,10 @@ class QueuePages:
             self._stalled = False
             self._core.turn.mark_queue(self._queue)
 
+    def release(self) -> None:
+        """All addresses together hold less again."""
+        self.room_again()
+
     def close(self) -> None:
         """The queue is gone."""
         for paging, _ in list(self.sources):
@@ -401,6 +405,7 @@ class QueuePages:
             self._reported = False
             return True
         self._stalled = True
+        self._core.global_memory.accounts_waiting[self] = None
         if not self._reported:
             self._reported = True
             text = f"queue {self._queue.name} reads no further from its pages: it is non-destructive, and global-max-size is reached"

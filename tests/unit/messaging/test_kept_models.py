@@ -367,6 +367,23 @@ class LendingTests(SynchronousTestCase):
         memory = queue.address.memory
         self.assertEqual((queue.total_count, memory.size, memory.messages, broker.pages()), (0, 0, 0, 0))
 
+    def test_pages_wait_for_what_other_addresses_hold(self) -> None:
+        broker = PagingBroker({"q": ALWAYS}, global_max_messages=50)
+        queue, other = broker.make_queue("q", non_destructive=True), broker.make_queue("other")
+        sent = numbered(100)
+        for body in sent:
+            broker.send(body)
+        for body in numbered(50):
+            broker.send(body, "other")
+        taker = Taker(broker, queue)
+        taker.acknowledge()
+        self.assertTrue(0 < queue.references.count < 100, queue.references.count)
+        broker.core.global_memory.max_messages = 200
+        Taker(broker, other, 1).acknowledge()
+        for _ in range(9):
+            broker.settle()
+        self.assertEqual((queue.references.count, queue.paged), (100, 0))
+
 
 class LastValueTests(ModelCase):
     @settings(max_examples=25, deadline=None)
