@@ -117,7 +117,7 @@ class NonDestructiveQueue(LastValueQueue):
         """End a loan, and take its message out, to be treated as one in delivery; None when it has left the queue already."""
         self._end(loan)
         lender = loan.lender
-        if not lender.listed:
+        if self.deleted or not lender.listed:
             return None
         self.take(lender)
         lender.delivery_count = loan.delivery_count

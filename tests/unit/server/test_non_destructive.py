@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from mqbroker.config.configuration import Configuration
+from mqbroker.messaging.steps import Steps
+from mqbroker.messaging.turn import SCANNED_MAX
 from mqclient.errors import IllegalStateError
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID, KEY_SCHEDULED_DELIVERY, decode_message
@@ -137,6 +139,23 @@ class LendingTests(NonDestructiveCase):
         self.world.clock.advance(1)
         memory = self.queue.address.memory
         self.assertEqual((memory.size, memory.messages, self.queue.delivering), (0, 0, 0))
+
+    def test_a_client_finds_a_message_expired_whose_queue_is_being_deleted(self) -> None:
+        def other_work() -> Steps[None]:
+            for _ in range(3):
+                yield SCANNED_MAX
+
+        self.put(b"1", b"2")
+        session = self.consumer()
+        (first, _) = session.received()
+        core = self.world.messaging.core
+        core.steps.start(other_work(), lambda result, failure: None)
+        self.world.messaging.administration.delete_queue(self.queue, remove_consumers=True)
+        session.send(wire.Expired(0, message_id(first)))
+        session.peer.lose()
+        self.world.clock.advance(1)
+        memory = self.queue.address.memory
+        self.assertEqual((memory.size, memory.messages, self.queue.delivering, self.queue.references.count), (0, 0, 0, 0))
 
     def test_a_changed_priority_lends_once_more_what_was_given_back(self) -> None:
         self.put(b"1", b"2")
