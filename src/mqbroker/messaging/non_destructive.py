@@ -229,7 +229,7 @@ class NonDestructiveQueue(LastValueQueue):
             return False
         self.take(reference)
         self.on_expired(reference)
-        self.turn.scan.left -= 1
+        self.turn.scan.spend()
         return True
 
     def _key_of(self, message: Message) -> object:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.messaging.message import Message
 from mqbroker.messaging.references import Reference
 from mqbroker.messaging.turn import SCAN_SECONDS
 from tests.unit.messaging.support import Bench, Collector
@@ -42,3 +43,30 @@ class ExpiredHeadTests(SynchronousTestCase):
             self.assertTrue(40 <= queue.message_count < 100, queue.message_count)
             bench.clock.advance(0.1)
             self.assertEqual(queue.message_count, 0)
+
+    def test_an_expired_message_at_the_end_of_the_budget(self) -> None:
+        """Nobody looks on in this turn."""
+        bench = Bench()
+        queue = bench.queue("q", non_destructive=True)
+        bench.send(b"expired", expiration=bench.clock.wall_ms() + 10)
+        for _ in range(50):
+            bench.send(b"other")
+        bench.clock.advance(1)
+        looked_at: list[int] = []
+
+        class Filter:
+            text = ""
+
+            def matches(self, message: Message) -> bool:
+                looked_at.append(message.message_id)
+                return bool(message.expiration)
+
+        taker = Collector(bench, queue, room=0)
+        taker.filter = Filter()  # type: ignore[assignment]
+        turn = bench.core.turn
+        turn.scan.take()
+        turn.scan.left = 1
+        turn.run(taker.give_room, 5)
+        self.assertEqual((len(looked_at), queue.messages_expired), (1, 1))
+        bench.clock.advance(0.1)
+        self.assertEqual(len(looked_at), 51)
