@@ -97,7 +97,7 @@ class NonDestructiveQueue(LastValueQueue):
             return
         consumer = reference.consumer
         self._end(reference)
-        if consumer is not None:
+        if consumer is not None and consumer in self._borrowers:
             seconds = max(0.0, (time_ms - self.clock.wall_ms()) / 1000)
             self._timers[reference] = self.clock.call_later(seconds, self.turn.run, self._lend_again, consumer, reference)
 

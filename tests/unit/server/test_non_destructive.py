@@ -221,6 +221,17 @@ class LeavingTests(NonDestructiveCase):
         self.world.clock.advance(3)
         self.assertEqual(session.bodies(), [b"1"])
 
+    def test_nobody_waits_for_the_delay_of_a_consumer_that_is_gone(self) -> None:
+        self.session.create_queue("slow.q", non_destructive=True)
+        for body in (b"1", b"2", b"3"):
+            self.put(body, address="slow.q")
+        self.consumer(queue="DLQ").peer.lose()
+        before = self.world.clock.pending
+        session = self.consumer(queue="slow.q")
+        self.assertEqual(len(session.received()), 3)
+        session.peer.lose()
+        self.assertEqual((self.world.clock.pending, self.world.queue("slow.q").delivering), (before, 0))
+
     def test_expiry(self) -> None:
         session = self.consumer()
         self.put(b"short", expiration=self.world.clock.wall_ms() + 1000)
