@@ -401,7 +401,7 @@ class Queue:
         references = self.references
         scan = self.turn.scan
         begun = scan.left > 0
-        pending = False
+        pending = stopped = False
         for group in self._groups:
             consumers = group.consumers
             position = group.position
@@ -435,7 +435,7 @@ class Queue:
                     self.on_expired(reference)
                     scan.spend()
                     if scan.left <= 0:
-                        pending = True
+                        pending = stopped = True
                         break
                     continue
                 reference.delivery_count += 1
@@ -443,6 +443,8 @@ class Queue:
                 consumer.handle(reference)
             # Whoever the budget of the turn was not enough for is not the first in the next one, too.
             group.position = position if following < 0 else following
+            if stopped:
+                break  # those of lower priority do not get what is behind it
         if pending:
             self.turn.go_on_later(self, begun=begun)
 

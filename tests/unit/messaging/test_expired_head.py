@@ -44,6 +44,27 @@ class ExpiredHeadTests(SynchronousTestCase):
             bench.clock.advance(0.1)
             self.assertEqual(queue.message_count, 0)
 
+    def test_the_end_of_the_budget_changes_no_priority_of_consumers(self) -> None:
+        for count in range(40):
+            bench = Bench()
+            queue = bench.queue("q")
+            for _ in range(count):
+                bench.send(b"expired", expiration=bench.clock.wall_ms() + 10)
+            bench.send(b"good")
+            bench.clock.advance(1)
+            expire = queue.on_expired
+
+            def takes_long(reference: Reference, bench: Bench = bench, expire: Callable[[Reference], None] = expire) -> None:
+                expire(reference)
+                bench.clock.seconds += SCAN_SECONDS
+
+            queue.on_expired = takes_long
+            high, low = (Collector(bench, queue, priority=priority, room=0) for priority in (9, 1))
+            low.room, low.ready = 5, True
+            high.give_room(5)
+            bench.clock.advance(1)
+            self.assertEqual((high.bodies, low.bodies, queue.messages_expired), ([b"good"], [], count))
+
     def test_an_expired_message_at_the_end_of_the_budget(self) -> None:
         """Nobody looks on in this turn."""
         bench = Bench()
