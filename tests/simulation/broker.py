@@ -250,6 +250,7 @@ class BrokerNode:
         self.end_services(process, downtime)
 
     def end_services(self, process: Process, downtime: float) -> None:
+        process.stopping = True
         self.server.stop()
         self.messaging.stop()
         self.store.stop(lambda: self._stopped(process, downtime))
@@ -304,7 +305,7 @@ class BrokerNode:
     def _check_guard(self, process: Process, since: float) -> None:
         """Has the broker noticed, if nothing has changed since?"""
         undisturbed = since == self._others_changed and process is self.process and process.paused_until < since
-        if not undisturbed or not self.running or self.disk.was_limited:
+        if not undisturbed or not self.running or process.stopping or self.disk.was_limited:
             return
         full = self._others_bytes > 0
         if self.messaging.core.global_memory.disk_full != full:

@@ -37,7 +37,7 @@ PLANTS = {
         "mqbroker.storage.tickets:Tickets.when_synced",
         "if ticket <= self.synced and not self._waiters:",
         "if True:",
-        (*LOST, "is still in doubt"),
+        (*LOST, "is still in doubt", "the recovery does not name them"),
     ),
     "half-a-transaction": Plant(
         "mqclient.storageformat.images:LogImage.records",

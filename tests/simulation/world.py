@@ -50,6 +50,8 @@ class Process:
         self.name = name
         self.rng = rng
         self.alive = True
+        self.stopping = False
+        """Asked to end in order: it looks after nothing any more."""
         self.paused_until = 0.0
         self.wall_offset_ms = rng.randrange(-2000, 2000)
         self._monotonic_offset = rng.uniform(0, 1000)
