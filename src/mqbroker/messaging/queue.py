@@ -85,6 +85,7 @@ class Queue:
         "scheduled",
         "sweep_mark",
         "turn",
+        "unfinished",
     )
 
     def __init__(
@@ -107,6 +108,8 @@ class Queue:
         self.on_expired = on_expired
         self.references = ReferenceList()
         self.scheduled = ScheduledReferences(clock, self._due)
+        self.unfinished = False
+        """The budget of the turn ended at expired messages; delivery goes on in a later one."""
         self.delivering = 0
         self._durable_messages = 0
         """The durable ones of ``message_count``."""
@@ -385,6 +388,7 @@ class Queue:
 
     def deliver(self) -> None:
         """Hand messages to ready consumers: highest consumer priority first, round robin among equals."""
+        self.unfinished = False
         if self.ring is not None:
             self.turn.mark_queue(self.ring)
         if self.paused or self.address.paused:
@@ -401,7 +405,7 @@ class Queue:
         references = self.references
         scan = self.turn.scan
         begun = scan.left > 0
-        pending = stopped = False
+        pending = False
         for group in self._groups:
             consumers = group.consumers
             position = group.position
@@ -435,7 +439,7 @@ class Queue:
                     self.on_expired(reference)
                     scan.spend()
                     if scan.left <= 0:
-                        pending = stopped = True
+                        pending = self.unfinished = True
                         break
                     continue
                 reference.delivery_count += 1
@@ -443,7 +447,7 @@ class Queue:
                 consumer.handle(reference)
             # Whoever the budget of the turn was not enough for is not the first in the next one, too.
             group.position = position if following < 0 else following
-            if stopped:
+            if self.unfinished:
                 break  # those of lower priority do not get what is behind it
         if pending:
             self.turn.go_on_later(self, begun=begun)

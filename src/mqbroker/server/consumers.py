@@ -231,7 +231,7 @@ class ServerConsumer:
             return False
         if queue.groups is not None:
             return self.ready and queue.groups.unfinished
-        return self.ready and self.cursor is not None and self.cursor.unfinished
+        return self.ready and (queue.unfinished or (self.cursor is not None and self.cursor.unfinished))
 
     def _search_on(self) -> None:
         self._search_due = False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.configuration import Configuration
+from mqbroker.messaging.references import Reference
+from mqbroker.messaging.turn import SCAN_SECONDS
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_FORCED_DELIVERY, KEY_ROUTING_TYPE, decode_headers, decode_message
 from mqclient.wire.properties import BYTE, INT, LONG
@@ -105,6 +107,27 @@ class ForcedDeliveryTests(SynchronousTestCase):
         self.world.store.sync()
         self.world.clock.advance(0)
         self.assertEqual([packet.NAME for packet in self.session.take()], ["SESS_RECEIVE_MSG"] * 2)
+
+    def test_the_marker_comes_after_what_stands_behind_many_expired_messages(self) -> None:
+        clock, queue = self.world.clock, self.world.queue("q")
+        expire = queue.on_expired
+
+        def takes_long(reference: Reference) -> None:
+            expire(reference)
+            clock.seconds += SCAN_SECONDS
+
+        for _ in range(40):
+            self.session.publish(b"expired", expiration=clock.wall_ms() + 10)
+        self.session.publish(b"x")
+        clock.advance(1)
+        queue.on_expired = takes_long
+        self.session.take()
+        self.session.consume(credits=0)
+        self.session.send(wire.FlowToken(0, 1))
+        self.session.send(wire.ForceConsumerDelivery(0, 3))
+        clock.advance(1)
+        first, second = self.session.take()
+        self.assertEqual((decode_message(first.message).body, self.marker(second)), (b"x", 3))  # type: ignore[attr-defined]
 
     def test_the_marker_waits_for_a_peer_that_does_not_read(self) -> None:
         self.session.consume()
