@@ -86,14 +86,17 @@ class ValueKeeper(TemporaryUser):
         browses = "non_destructive" not in self._kind or self.rng.random() < 0.5
         consumer = await self.call(f"look at {self._queue}", lambda: session.create_consumer(self._queue, browse_only=browses))
         found: list[tuple[str, int]] = []
-        while failures == self._failures:
-            received = await self.call("receive", consumer.receive_immediate)
-            if received is None:
-                break
-            found.append((str(received.get(KEY)), int(str(received.get(NUMBER)))))
-            if not browses:
-                await self.call("acknowledge", received.individual_acknowledge)
-        await self.call("close consumer", consumer.close)
+        try:
+            while failures == self._failures:
+                received = await self.call("receive", consumer.receive_immediate)
+                if received is None:
+                    break
+                found.append((str(received.get(KEY)), int(str(received.get(NUMBER)))))
+                if not browses:
+                    await self.call("acknowledge", received.individual_acknowledge)
+        finally:
+            # Else it would be made again with its session, and the queue could not be deleted.
+            await self.call("close consumer", consumer.close)
         if failures == self._failures:
             self._judge(found)
 
