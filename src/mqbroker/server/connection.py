@@ -64,11 +64,11 @@ class ServerConnection:
 
     __slots__ = (
         "_again",
-        "_busy",
         "_handshake",
         "_out",
         "_out_bytes",
         "_partial",
+        "_pauses",
         "_reading",
         "_requests",
         "_requests_until",
@@ -140,7 +140,7 @@ class ServerConnection:
         self._partial = PartialFrame(server.partial_frames, self._splitter)
         self._handshake: Handshake | None = Handshake(self, handshake_timeout_seconds)
         self._waiting_frames: list[bytes] = []
-        self._busy = False
+        self._pauses = 0
         self._again = False
         self._reading = True
         self._requests = 0
@@ -175,7 +175,7 @@ class ServerConnection:
             self.liveness.seen = True
         else:
             self.liveness.unframed(len(data))
-        if self._busy or not self.writable or self.held_back:
+        if self._pauses or not self.writable or self.held_back:
             self._waiting_frames.extend(frames)
         else:
             self._handle_frames(frames)
@@ -206,7 +206,7 @@ class ServerConnection:
                 self.fail("internal error")
             if self.closed:
                 return
-            if self._busy or not self.writable or self.held_back:
+            if self._pauses or not self.writable or self.held_back:
                 following = index if self._again else index + 1
                 self._again = False
                 self._waiting_frames = [*frames[following:], *self._waiting_frames]
@@ -240,8 +240,11 @@ class ServerConnection:
         self._splitter.limit = self.server.frame_size_max
 
     def pause_frames(self) -> Callable[[], None]:
-        """Stop handling packets until the returned function is called, because an answer has to be waited for."""
-        self._busy = True
+        """Stop handling packets until the returned function is called, because an answer has to be waited for.
+
+        Several may wait at the same time: packets are handled again once each of them has called its function.
+        """
+        self._pauses += 1
         self._update_reading()
 
         def resume() -> None:
@@ -250,14 +253,14 @@ class ServerConnection:
         return resume
 
     def _resume_frames(self) -> None:
-        self._busy = False
+        self._pauses -= 1
         self._handle_waiting()
 
     def _handle_waiting(self) -> None:
         """Go on with the frames that could not be handled when they came."""
         if self.closed:
             return
-        if self._waiting_frames and self.writable and not self._busy and not self.held_back:
+        if self._waiting_frames and self.writable and not self._pauses and not self.held_back:
             frames, self._waiting_frames = self._waiting_frames, []
             self._handle_frames(frames)
         self._update_reading()
@@ -351,7 +354,7 @@ class ServerConnection:
         self._handle_waiting()
 
     def _update_reading(self) -> None:
-        wanted = self.writable and not self.frozen and not self._busy and not self.held_back and not self._waiting_frames
+        wanted = self.writable and not self.frozen and not self._pauses and not self.held_back and not self._waiting_frames
         if wanted != self._reading and not self.transport_lost:
             self._reading = wanted
             if wanted:
