@@ -315,7 +315,6 @@ class Settlement:
                 kept, waiting = core.paging.store(batch, each, references)
                 stored = stored or kept
                 arrived.extend(waiting)
-        # Not before: what a batch says of pages counts even if it is not committed.
         if is_stored(reference) and not queue.deleted:
             batch.acknowledge(queue.queue_id, message)
             stored = True

@@ -11,7 +11,7 @@ from mqbroker.messaging.ports import AddressRecord, BranchRecord, PagedMessage, 
 from mqbroker.storage.bindings import address_key, address_value, queue_key, queue_value, setting_key, setting_value
 from mqbroker.storage.branches import encode_record
 from mqbroker.storage.largebodies import FileLargeBody
-from mqbroker.storage.pages import PageQueue
+from mqbroker.storage.pages import PageQueue, Passage
 from mqclient.storageformat.page_records import encode_page_count, encode_page_schedule
 from mqclient.storageformat.page_state import has_bit
 from mqclient.storageformat.records import (
@@ -65,17 +65,20 @@ ACK = Change.ACKNOWLEDGE
 
 
 class PageWork:
-    """What a batch has to do with pages.
+    """What a batch has to do with pages; nothing of it counts before :meth:`mqbroker.storage.pager.FilePager.apply`.
 
-    ``messages`` are (folder, message, queue ids, those that survive a restart, page size); ``acknowledged`` ranges as (a queue's part of a
-    page, first index, indexes, messages, durable ones); ``details`` (part, index, delivery count or None, scheduled ms or None).
+    ``messages`` are (folder, message, queue ids, those that survive a restart, page size).  ``settled`` are ranges of messages in memory
+    and ``passed`` ranges of messages that were not read, both as (a queue's part of a page, first index, indexes, messages, durable
+    ones); ``reads`` is how far readers go past messages.  ``details`` are (part, index, delivery count or None, scheduled ms or None).
     """
 
-    __slots__ = ("acknowledged", "details", "messages")
+    __slots__ = ("details", "messages", "passed", "reads", "settled")
 
     def __init__(self) -> None:
         self.messages: list[tuple[Any, Message, tuple[int, ...], tuple[int, ...], int]] = []
-        self.acknowledged: list[tuple[PageQueue, int, int, int, int]] = []
+        self.settled: list[tuple[PageQueue, int, int, int, int]] = []
+        self.passed: list[tuple[PageQueue, int, int, int, int]] = []
+        self.reads: list[Passage] = []
         self.details: list[tuple[PageQueue, int, int | None, int | None]] = []
 
     def acknowledge(self, queue_id: int, message: Message) -> None:
@@ -86,14 +89,17 @@ class PageWork:
         if queue is None or has_bit(queue.bits, index):
             return
         durable = int(message.durable and queue.durable_messages > 0)
-        queue.taken -= 1
-        queue.durable_taken -= durable
-        if self.acknowledged:
-            last, first, indexes, messages, durables = self.acknowledged[-1]
+        if self.settled:
+            last, first, indexes, messages, durables = self.settled[-1]
             if last is queue and first + indexes == index and bool(durables) == bool(durable):
-                self.acknowledged[-1] = (queue, first, indexes + 1, messages + 1, durables + durable)
+                self.settled[-1] = (queue, first, indexes + 1, messages + 1, durables + durable)
                 return
-        self.acknowledged.append((queue, index, 1, 1, durable))
+        self.settled.append((queue, index, 1, 1, durable))
+
+    def go_past(self, passage: Passage) -> None:
+        """Settle what a reader passes without reading it."""
+        self.passed += passage.ranges
+        self.reads.append(passage)
 
 
 class FileBatch(StoreBatch):
@@ -177,15 +183,14 @@ class FileBatch(StoreBatch):
         self._page_work().messages.append((folder, message, tuple(queue_ids), tuple(durable_ids), page_size))
 
     def acknowledge_unread(self, reader: PageReader) -> int:
-        ranges = list(reader.unread())  # type: ignore[attr-defined]
-        self._page_work().acknowledged.extend(ranges)
-        return sum(messages for _, _, _, messages, _ in ranges)
+        passage: Passage = reader.unread()  # type: ignore[attr-defined]
+        self._page_work().go_past(passage)
+        return passage.messages
 
     def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool, list[PagedMessage]]:
-        ranges, messages, more, taken = reader.unread_until(key)  # type: ignore[attr-defined]
-        if messages:
-            self._page_work().acknowledged.extend(ranges)
-        return messages, more, taken
+        passage, more = reader.unread_until(key)  # type: ignore[attr-defined]
+        self._page_work().go_past(passage)
+        return passage.messages, more, passage.taken
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
         if message.store_state.__class__ is PagePlace:

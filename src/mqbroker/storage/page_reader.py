@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.message import Message
@@ -11,6 +13,7 @@ from mqbroker.messaging.ports import PagedMessage, PagePlace, PageReader
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.filesystem import FileSystem
 from mqbroker.storage.page_scan import FilePageScan, ScannedPiece, scan_piece, scan_until
+from mqbroker.storage.pages import Passage
 from mqbroker.storage.restore import address_of
 from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, StorageFormatError, frame_at, frame_end
 from mqclient.storageformat.page_messages import claimed_ids, page_records
@@ -188,28 +191,30 @@ class FilePageReader:
         if isinstance(other, FilePageReader) and other._place() >= self._place():
             return other
         reader = FilePageReader(self._files, self._folder, self._queue_id, looks=True)
-        reader._page, reader.offset, reader.position = self._page, self.offset, self.position
+        reader._stand_at(self)
         return reader
 
     def scan(self) -> FilePageScan:
         return FilePageScan(self._files, self._folder, self._queue_id, self._page, self.offset, self._greatest)
 
-    def unread_until(self, key: int) -> tuple[list[tuple[PageQueue, int, int, int, int]], int, bool, list[PagedMessage]]:
-        """As :meth:`unread` for what a scan gives up to ``key``, and for one page: (ranges, messages, is there more?, what was taken)."""
+    def unread_until(self, key: int) -> tuple[Passage, bool]:
+        """As :meth:`unread` for what a scan gives up to ``key``, and for one page; also whether there is more."""
         queue = self._find()
         end = None if queue is None else scan_until(self._files, queue, self.offset, self.position, key, self._greatest)
         if queue is None or end is None:
-            return [], 0, False, []
-        taken: list[PagedMessage] = []
-        for piece, at in end.scheduled:
-            entry = self._scheduled(queue, piece, at)
-            if entry is not None:
+            return Passage([], 0, [], _nothing), False
+        entries = [self._scheduled(queue, piece, at) for piece, at in end.scheduled]
+        taken = [entry for entry in entries if entry is not None]
+        early = {entry.message.store_state.index for entry in taken if isinstance(entry.message.store_state, PagePlace)}
+        found = list(_ranges(queue, self.position, end.first, end.messages, end.durable, early)) if end.messages else []
+
+        def go_on() -> None:
+            for entry in taken:
                 self.take(entry.message)
-                taken.append(entry)
-        found = list(_ranges(queue, self.position, end.first, end.messages, end.durable)) if end.messages else []
-        self.offset, self.position = end.offset, end.first
-        self._greatest = max(self._greatest, end.greatest)
-        return found, end.messages, end.more, taken
+            self.offset, self.position = end.offset, end.first
+            self._greatest = max(self._greatest, end.greatest)
+
+        return Passage(found, end.messages, taken, go_on), end.more
 
     @staticmethod
     def _scheduled(queue: PageQueue, piece: ScannedPiece, at: int) -> PagedMessage | None:
@@ -236,19 +241,20 @@ class FilePageReader:
         number = place.page.number
         return bool(number < page.number or (number == page.number and place.index < self.position))
 
-    def unread(self) -> Iterator[tuple[PageQueue, int, int, int, int]]:
-        """Ranges that hold everything that can be read and was not: (queue's part, first index, indexes, messages, durable ones).
-
-        The reader stands at the end afterwards.
-        """
-        while (queue := self._find()) is not None:
+    def unread(self) -> Passage:
+        """Everything that can be read and was not; the reader would stand at the end afterwards."""
+        ahead = FilePageReader(self._files, self._folder, self._queue_id)
+        ahead._stand_at(self)
+        ranges: list[tuple[PageQueue, int, int, int, int]] = []
+        while (queue := ahead._find()) is not None:
             page = queue.page
-            first = self.position
             # All of the messages are counted with the first range: only the sum has a meaning.
-            messages = queue.remaining
-            durable = queue.durable_messages - queue.durable_acknowledged - queue.durable_taken
-            self.offset, self.position = page.readable_end, page.readable
-            yield from _ranges(queue, first, page.readable, messages, durable)
+            ranges += _ranges(queue, ahead.position, page.readable, queue.remaining, queue.durable_remaining)
+            ahead.offset, ahead.position = page.readable_end, page.readable
+        return Passage(ranges, sum(messages for _, _, _, messages, _ in ranges), [], partial(self._stand_at, ahead))
+
+    def _stand_at(self, other: FilePageReader) -> None:
+        self._page, self.offset, self.position = other._page, other.offset, other.position
 
     def _place(self) -> tuple[int, int]:
         return (0 if self._page is None else self._page.number), self.offset
@@ -269,11 +275,13 @@ class FilePageReader:
         return None
 
 
-def _ranges(queue: PageQueue, first: int, end: int, messages: int, durable: int) -> Iterator[tuple[PageQueue, int, int, int, int]]:
-    """The indexes from ``first`` to before ``end`` without those that were taken early."""
+def _ranges(
+    queue: PageQueue, first: int, end: int, messages: int, durable: int, early: AbstractSet[int] = frozenset()
+) -> Iterator[tuple[PageQueue, int, int, int, int]]:
+    """The indexes from ``first`` to before ``end`` without those that were taken early, or that ``early`` names."""
     last = min(8 * len(queue.early), end)
-    taken = [index for index in range(first, last) if has_bit(queue.early, index) and not has_bit(queue.bits, index)]
-    for index in [*taken, end]:
+    taken = {index for index in range(first, last) if has_bit(queue.early, index) and not has_bit(queue.bits, index)}
+    for index in [*sorted(taken | early), end]:
         if index > first:
             yield queue, first, index - first, messages, durable
             messages = durable = 0
@@ -286,3 +294,6 @@ def _take(queue: PageQueue, message: Message) -> None:
     queue.taken += 1
     if queue.durable_messages and message.durable:
         queue.durable_taken += 1
+
+
+def _nothing() -> None: ...

@@ -113,7 +113,7 @@ class FilePager:
         """Put the records of a batch's acknowledgements into it, and see that there are ids for the pages that it may begin."""
         # Now: a block of ids that is asked for while the group is being filled could close it.
         self._store.ensure_ids(len(work.messages))
-        for queue, first, indexes, messages, durable in work.acknowledged:
+        for queue, first, indexes, messages, durable in (*work.settled, *work.passed):
             if durable or not messages:
                 record = encode_page_acknowledge(queue.queue_id, queue.page.number, first, indexes, durable)
                 batch.parts.append(record)
@@ -129,7 +129,13 @@ class FilePager:
             known_count, known_time = queue.details.get(index, (0, NOT_RECORDED))
             queue.details[index] = (known_count if count is None else count, known_time if scheduled is None else scheduled)
             self._keep_queue(queue, segment)
-        for queue, first, indexes, messages, durable in work.acknowledged:
+        for passage in work.reads:
+            passage.go_on()
+        for queue, first, indexes, messages, durable in work.settled:
+            queue.taken -= messages
+            queue.durable_taken -= durable
+            self._settle(queue, first, indexes, messages, durable, segment)
+        for queue, first, indexes, messages, durable in work.passed:
             self._settle(queue, first, indexes, messages, durable, segment)
 
     def _append(

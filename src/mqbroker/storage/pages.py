@@ -7,7 +7,8 @@ The messages themselves are in the file alone.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from mqbroker.storage.filesystem import File, join
 from mqbroker.storage.largebodies import FileLargeBody
@@ -16,7 +17,7 @@ from mqclient.storageformat.frames import HEADER_SIZE, SegmentHeader
 from mqclient.storageformat.page_records import encode_page, encode_page_body, encode_page_queue
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.ports import PageListener
+    from mqbroker.messaging.ports import PagedMessage, PageListener
     from mqbroker.storage.segments import Segment
 
 
@@ -170,6 +171,19 @@ class PageQueue(Kept):
         details = [] if done else [(index, count, time) for index, (count, time) in self.details.items()]
         bits = b"" if done else bytes(self.bits)
         return encode_page_queue(self.queue_id, self.page.number, self.durable_acknowledged, bits, details)
+
+
+class Passage(NamedTuple):
+    """Messages that a reader would pass without reading them; it does so when the batch that settles them is committed.
+
+    ``ranges`` are (a queue's part of a page, first index, indexes, messages, durable ones) of the messages that are settled.  ``taken`` are
+    messages on the way that come into memory instead.  ``go_on`` moves the reader.
+    """
+
+    ranges: list[tuple[PageQueue, int, int, int, int]]
+    messages: int
+    taken: list[PagedMessage]
+    go_on: Callable[[], object]
 
 
 class PageBody(Kept):

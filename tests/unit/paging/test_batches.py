@@ -1,0 +1,64 @@
+"""A batch of the store changes pages when it is committed, and not before."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import TestCase
+
+from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
+from mqclient.wire.properties import LONG
+from tests.unit.paging.support import PagingBroker, Taker, numbered
+
+
+class UncommittedBatchTests(TestCase):
+    """A batch that is never committed: what it would have settled is delivered, counted and kept as if there had been none."""
+
+    def setUp(self) -> None:
+        self.broker = PagingBroker()
+        self.queue = self.broker.make_queue("q")
+        for body in numbered(60):
+            self.broker.send(body)
+
+    def remaining(self) -> tuple[int, int]:
+        folder = self.broker.rig.store.pager.folder("q")
+        return folder.remaining(self.queue.queue_id), folder.remaining(self.queue.queue_id, durable=True)
+
+    def assert_all_there(self, taker: Taker) -> None:
+        self.assertEqual(taker.drain(), numbered(60))
+        self.assertEqual((self.queue.message_count, self.broker.pages(), self.broker.page_files()), (0, 0, []))
+
+    def test_messages_that_were_taken_stay_taken(self) -> None:
+        taker = Taker(self.broker, self.queue, room=20)
+        before = self.remaining()
+        batch = self.broker.rig.store.begin()
+        for reference in taker.references:
+            batch.acknowledge(self.queue.queue_id, reference.message)
+        self.assertEqual(self.remaining(), before)
+        taker.give_room(1000)
+        self.assert_all_there(taker)
+
+    def reader(self) -> Any:
+        ((_, reader),) = self.queue.pages.readers()
+        return reader
+
+    def test_messages_that_were_not_read_are_read(self) -> None:
+        before = self.remaining()
+        self.assertEqual(self.broker.rig.store.begin().acknowledge_unread(self.reader()), 60)
+        self.assertEqual(self.remaining(), before)
+        self.assert_all_there(Taker(self.broker, self.queue))
+
+    def test_messages_up_to_a_key_are_read_also_those_that_are_scheduled(self) -> None:
+        later = self.broker.rig.clock.wall_ms() + 60_000
+        self.broker.send(b"later", properties={KEY_SCHEDULED_DELIVERY: (LONG, later)})
+        messages = taken = 0
+        for _ in range(10):
+            passed, more, early = self.broker.rig.store.begin().acknowledge_until(self.reader(), 1 << 62)
+            messages, taken = max(messages, passed), max(taken, len(early))
+            if not more:
+                break
+        self.assertGreater(messages, 0)
+        taker = Taker(self.broker, self.queue)
+        self.assertEqual(taker.drain(), numbered(60))
+        self.broker.rig.clock.reactor.advance(61)
+        self.broker.settle()
+        self.assertEqual(taker.drain(), [b"later"])
