@@ -361,7 +361,7 @@ class Broker:
             part = getattr(self, name, None)
             if part is not None:
                 part.stop()
-        self.store.abort()
+        self.store.withdraw()
         self._persistence.stop_writer()
 
     def _stop_looking(self) -> None:

@@ -1,13 +1,14 @@
 """The store in files: the durable default.
 
 It starts in two parts.  :meth:`FileStore.open` takes the folder (lock, node id) and touches no journal; :meth:`FileStore.load` reads the
-journals and makes the store ready.  :meth:`FileStore.stop` ends it in order, :meth:`FileStore.abort` at once.
+journals and makes the store ready.  :meth:`FileStore.stop` ends it in order, :meth:`FileStore.abort` at once; :meth:`FileStore.withdraw`
+gives a start up.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from mqbroker.messaging.ports import Clock, Recovered, StoreBatch
 from mqbroker.messaging.turn import Turn
 from mqbroker.storage.batch import FileBatch
 from mqbroker.storage.compaction import Compactor, Sweeper
-from mqbroker.storage.diskwriter import DiskWriter, Step
+from mqbroker.storage.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.errors import JournalDamagedError, StorageError
 from mqbroker.storage.filesystem import FileSystem, WriteObserver
 from mqbroker.storage.folders import check_folders, journal_node_id, make_folders
@@ -26,7 +27,7 @@ from mqbroker.storage.journal import Journal
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.live import LiveIndex
 from mqbroker.storage.maintenance import Maintenance
-from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock, new_node_id
+from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_FIRST_TIME, STATE_PAUSED, NodeLock, new_node_id
 from mqbroker.storage.page_recovery import adopt_pages, open_bodies
 from mqbroker.storage.pager import FilePager
 from mqbroker.storage.plain import PlainMessages
@@ -44,6 +45,19 @@ ID_BLOCK = 1 << 20
 """Ids reserved at a time: a crash skips at most this many.  The next block is asked for when half of one is used."""
 
 ID_LIMIT_KEY = "id-limit"
+
+
+class Begun:
+    """The first segments that a start has begun, and the ticket up to which it has written them itself."""
+
+    __slots__ = ("bindings", "first_binding", "first_message", "messages", "synced")
+
+    def __init__(self, messages: SegmentLog, bindings: SegmentLog) -> None:
+        self.messages = messages
+        self.first_message = messages.next_sequence
+        self.bindings = bindings
+        self.first_binding = bindings.next_sequence
+        self.synced = 0
 
 
 class FileStore(Tickets):
@@ -88,6 +102,8 @@ class FileStore(Tickets):
         self._journal: Journal
         self._index: LiveIndex
         self._loaded = False
+        self._state_found = STATE_FIRST_TIME
+        self._begun: Begun | None = None
         self._next_id = 1
         self._ids_asked = 1
         self._ids_alarm = 1
@@ -111,6 +127,7 @@ class FileStore(Tickets):
                 found = str(uuid.UUID(bytes=raw)) if raw is not None else node_id or new_node_id(self._entropy)
                 self._lock.write_node_id(found)
             self.node_id = found
+            self._state_found = self._lock.state()
             self._lock.write_state(STATE_FAILING_BACK)
         except BaseException:
             self._lock.release()
@@ -125,6 +142,9 @@ class FileStore(Tickets):
         try:
             recovered = self._load(first_id)
         except BaseException:
+            error = run_steps(self._withdrawal())
+            if error is not None:
+                self._log.warn("the files of the start that failed could not be removed: {error}", error=error)
             self._lock.release()
             raise
         self._loaded = True
@@ -145,6 +165,15 @@ class FileStore(Tickets):
     def abort(self) -> None:
         """Leave at once: nothing more is written, nobody is called, the folder is free when the write under way has ended."""
         self._leave([], _nothing)
+
+    def withdraw(self) -> None:
+        """As :meth:`abort`, for a start that failed after :meth:`load`: the folder is as it was before.
+
+        The files that this start has begun stay if anything was made durable since: somebody may have been told of it.
+        """
+        begun = self._begun
+        untouched = begun is not None and self.synced == begun.synced and not self.failed
+        self._leave([], _nothing, self._withdrawal() if untouched else [])
 
     # The store contract.
 
@@ -243,6 +272,9 @@ class FileStore(Tickets):
         self._index = LiveIndex(messages, bindings)
         named = {stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None} | state.pages.bodies()
         recovered = self._adopt(images, state, plain, messages, bindings)
+        gone = [] if self.pager is None else self.pager.gone_records()
+        if not gone:  # pages that are recorded as gone lose their files, so that record has to stay
+            self._begun = Begun(messages, bindings)
         messages.roll(images.mark)
         bindings.roll(images.mark)
         self._journal = Journal(
@@ -253,7 +285,7 @@ class FileStore(Tickets):
         self._bodies.remove_orphans(named)
         if self.pager is not None:
             self.pager.start(self._journal, self._index, node)
-        self._begin_writing(max(state.id_limit, first_id))
+        self._begin_writing(max(state.id_limit, first_id), gone)
         maintenance = Maintenance(self._journal, self._index, self, self._writer, self._clock)
         Sweeper(self._journal, self._index, self._clock)
         Compactor(self._journal, self._index, self, maintenance, self._clock, settings, self.encoded_addresses)
@@ -304,12 +336,13 @@ class FileStore(Tickets):
         index.place_plain(plain.messages.values(), segments)
         return recovered
 
-    def _begin_writing(self, first_id: int) -> None:
+    def _begin_writing(self, first_id: int, gone: list[bytes]) -> None:
         """Begin the new segments, which settles where the old ones end, and reserve the first ids; all on the disk when this returns."""
         self._next_id = self._ids_asked = first_id
-        gone = [] if self.pager is None else self.pager.gone_records()
         self._journal.commit([encode_trim(self._journal.messages.first), *gone], self._id_block())
         self._journal.write_now()
+        if self._begun is not None:
+            self._begun.synced = self.synced
         if self.pager is not None:
             self.pager.remove_orphans()
         self._ids_alarm = self._ids_asked - ID_BLOCK // 2
@@ -348,7 +381,18 @@ class FileStore(Tickets):
         steps: list[Step] = [journal.bindings.finish, journal.messages.finish, partial(self._lock.write_state, STATE_PAUSED)]
         self._leave(steps, self._stopped or _nothing)
 
-    def _leave(self, steps: list[Step], done: Callable[[], object]) -> None:
+    def _withdrawal(self) -> list[Step]:
+        """The steps that take back what a start has written.
+
+        The journal of messages goes first: a frame of bindings without its other half does not count.
+        """
+        steps: list[Step] = [partial(self._lock.write_state, self._state_found)]
+        begun = self._begun
+        if begun is not None:
+            steps = [partial(begun.messages.withdraw, begun.first_message), partial(begun.bindings.withdraw, begun.first_binding), *steps]
+        return steps
+
+    def _leave(self, steps: list[Step], done: Callable[[], object], withdrawal: Sequence[Step] = ()) -> None:
         """Close everything and free the folder, after what the disk writer has still to do."""
         self._stopped = None
         self._bodies.close()
@@ -359,12 +403,19 @@ class FileStore(Tickets):
             self._journal.close()
             closing += [self._journal.messages.close, self._journal.bindings.close]
         self.close()
-        self._writer.submit([*steps, *closing], partial(self._left, done))
+        self._writer.submit([partial(self._run_and_free, [*steps, *closing, *withdrawal])], partial(self._left, done))
+
+    def _run_and_free(self, steps: Sequence[Step]) -> None:
+        """Run the last steps of the disk writer; the folder is free afterwards, whatever fails."""
+        try:
+            for step in steps:
+                step()
+        finally:
+            self._lock.release()
 
     def _left(self, done: Callable[[], object], error: Exception | None) -> None:
         if error is not None:
             self._log.warn("the store did not close well: {error}", error=error)
-        self._lock.release()
         done()
 
     def _write_failed(self, reason: str) -> None:

@@ -179,6 +179,9 @@ class MemoryStore(Tickets):
     def abort(self) -> None:
         self.stop(lambda: None)
 
+    def withdraw(self) -> None:
+        self.abort()
+
     def _failed(self, error: BaseException) -> None:
         if not self.failed:
             self.failed = True

@@ -152,10 +152,14 @@ class SegmentLog:
         self.segments = segments
         self.first = first
 
+    @property
+    def next_sequence(self) -> int:
+        return self.segments[-1].sequence + 1 if self.segments else self.first
+
     def roll(self, mark: int) -> Segment:
         """Begin the next segment; its file comes into being with the first frame."""
         previous = self.segments[-1] if self.segments else None
-        sequence = self.first if previous is None else previous.sequence + 1
+        sequence = self.next_sequence
         header = SegmentHeader(
             self.kind,
             sequence,
@@ -218,6 +222,15 @@ class SegmentLog:
         """Close the files; a step of the disk writer."""
         for segment in self.segments:
             segment.close()
+
+    def withdraw(self, first: int) -> None:
+        """Remove the files of the segments from the sequence ``first`` on, the newest first; a step of the disk writer."""
+        for segment in reversed([segment for segment in self.segments if segment.sequence >= first]):
+            segment.close()
+            for path in (segment.path, segment.path + TEMPORARY):
+                if self._file_system.exists(path):
+                    self._file_system.remove(path)
+        self._file_system.sync_directory(self.directory)
 
     def _make_durable(self) -> None:
         for segment in self.segments:

@@ -417,6 +417,37 @@ class StoreMachine(RuleBasedStateMachine):
         self.restarted(synced)
         self.rig.disk.crash_after = None
 
+    @rule(begun=st.booleans(), written=st.booleans(), during_end=st.integers(0, 40))
+    def refused_start(self, begun: bool, written: bool, during_end: int) -> None:
+        """After an orderly stop a start fails late, and the machine may crash while it takes back what it has written."""
+        self.rig.stop()
+        last = self.history[-1].ticket
+        before = {path: content for path, content in self.rig.disk.files().items() if not path.startswith(LARGE)}
+        store = self.rig.make()
+        store.open()
+        store.load()
+        if begun:
+            batch = store.begin()
+            queue_id = store.next_id()  # of which nobody hears, so that it may be given again
+            self.model.queues.add(queue_id)
+            batch.put_queue(QueueRecord(queue_id, "deployed", "deployed", 1))
+            store.commit(batch)
+            self.history.append(Step(last + 1, deepcopy(self.model), False, True))
+            if written:
+                store.flush()
+        self.rig.disk.crash_after = during_end
+        store.withdraw()
+        try:
+            self.rig.settle()
+        except SimulatedCrash:
+            self.rig.disk.crash()
+        else:
+            self.rig.disk.crash_after = None
+            after = {path: content for path, content in self.rig.disk.files().items() if not path.startswith(LARGE)}
+            assert after.items() <= before.items(), "something else than a file that nobody names is not as it was"
+        self.rig.disk.crash_after = None
+        self.restarted(last)
+
     @invariant()
     def never_fails(self) -> None:
         assert not self.rig.failures

@@ -533,6 +533,51 @@ class FolderTests(TestCase):
         self.assertEqual(rig.disk.open_files, 0)
         self.assertEqual(ids(rig.start()), [])
 
+    def test_a_start_that_is_given_up_leaves_the_folder_as_it_was(self) -> None:
+        rig = Rig()
+        rig.start()
+        queue = rig.queue()
+        message = rig.add(queue)
+        rig.stop()
+        before = rig.disk.files()
+        for write_begins in (False, True):
+            store = rig.make()
+            store.open()
+            store.load()
+            rig.queue("deployed")
+            if write_begins:
+                store.flush()
+            store.withdraw()
+            rig.settle()
+            self.assertEqual(rig.disk.files(), before)
+            self.assertEqual((rig.disk.locks, rig.disk.open_files), (set(), 0))
+        self.assertEqual(ids(rig.start()), [message.message_id])
+
+    def test_on_a_full_disk_refused_starts_take_no_room(self) -> None:
+        for missing in (1, 4096, 8192 - 1):
+            rig = Rig()
+            rig.start()
+            message = rig.add(rig.queue())
+            rig.stop()
+            before = rig.disk.files()
+            rig.disk.capacity = rig.disk.used + 8192 - missing
+            for _ in range(3):
+                with self.assertRaisesRegex(OSError, "no space"):
+                    rig.start()
+                self.assertEqual(rig.disk.files(), before)
+                self.assertEqual((rig.disk.locks, rig.disk.open_files), (set(), 0))
+            rig.disk.capacity = None
+            self.assertEqual(ids(rig.start()), [message.message_id])
+
+    def test_what_somebody_may_have_been_told_of_stays_when_a_start_is_given_up(self) -> None:
+        rig = Rig()
+        rig.start()
+        rig.add(rig.queue())
+        rig.settle()
+        rig.store.withdraw()
+        rig.settle()
+        self.assertEqual(len(ids(rig.start())), 1)
+
     def test_stop_writes_what_is_left_and_calls_those_who_wait(self) -> None:
         rig = Rig()
         rig.start()
