@@ -105,7 +105,7 @@ class Broker:
     @property
     def urls(self) -> list[str]:
         """Where clients can connect."""
-        return [f"tcp://{address.host}:{address.port}" for acceptor in self.acceptors for address in acceptor.addresses]
+        return [url for acceptor in self.acceptors for url in acceptor.urls]
 
     # --- start
 
@@ -235,7 +235,7 @@ class Broker:
         self.server = Server(configuration, self.store, self.clock, self.messaging, security, lambda: uuid.uuid4().hex[:8])
         default = (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD)
         if default and not configuration.cluster_connections:
-            log.warn(
+            log.info(
                 "AMQ222007: the cluster user and password are the built-in defaults: nobody can log in with them; change both to use them"
             )
         self.listeners = Listeners(self.server, self._reactor, self._persistence.read_bytes, list(self.settings.login_domains))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -24,7 +25,9 @@ from mqbroker.config.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.descriptors import raise_limit
 from mqbroker.garbage import collection_paused
-from mqbroker.quiet_log import without_debug_lines
+from mqbroker.quiet_log import quieten
+from mqbroker.server.security import SecurityManager
+from mqbroker.server.users import UserError
 from mqbroker.settings import settings_from_file, settings_from_instance
 
 log = Logger(namespace="mqbroker")
@@ -34,6 +37,9 @@ MARKER_CHECK_SECONDS = 0.5
 
 COLLECTION_THRESHOLDS = 10_000, 10, 50
 """For the garbage collector: messages that wait in queues are many objects, which it would otherwise look at again and again."""
+
+_ANY_USER = "USER"
+"""Stands in a printed command for a name that the broker does not know, such as one in a certificate."""
 
 _FOLDERS = {
     "journal": "journal_directory",
@@ -209,7 +215,7 @@ def set_folders(configuration: Configuration, options: Mapping[str, str | None])
 
 def _prepare_log(twistd_options: Mapping[str, Any] | None, application: Any) -> None:
     if twistd_options is not None:
-        without_debug_lines(application, twistd_options)
+        quieten(application, twistd_options)
 
 
 def property_files(text: str | None) -> list[str]:
@@ -229,9 +235,29 @@ def announce(broker: Broker) -> None:
         print(f"listening on {url}")
     print(f"data folder {broker.data_directory.parent if broker.data_directory else '(none: nothing is kept)'}")
     print(f"node id {broker.node_id}")
-    if broker.urls:
-        program = "mqbroker" if shutil.which("mqbroker") else Path(sys.executable).with_name("mqbroker")
-        print(
-            f"send a first message with: {program} producer --url {broker.urls[0]} --destination queue://first --message-count 1",
-            flush=True,
-        )
+    command = first_command(broker)
+    if command is not None:
+        print(f"send a first message with: {command}", flush=True)
+
+
+def first_command(broker: Broker) -> str | None:
+    """A command that sends a message from this machine, with a user where one is needed; None when no acceptor listens on a port."""
+    listening = [acceptor for acceptor in broker.acceptors if acceptor.local_url is not None]
+    if not listening:
+        return None
+    acceptor = min(listening, key=lambda each: each.secure)
+    program = "mqbroker" if shutil.which("mqbroker") else Path(sys.executable).with_name("mqbroker")
+    words = [str(program), "producer", "--url", str(acceptor.local_url)]
+    security = broker.server.security
+    if not security.takes_anonymous(acceptor.security_domain):
+        words += ["--user", _some_user(security) if acceptor.security_domain is None else _ANY_USER]
+    return shlex.join([*words, "--destination", "queue://first", "--message-count", "1"])
+
+
+def _some_user(security: SecurityManager) -> str:
+    users = security.users()
+    try:
+        found = [] if users is None else users.list()
+    except UserError:
+        found = []
+    return str(found[0]["username"]) if found else _ANY_USER

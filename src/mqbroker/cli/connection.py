@@ -105,8 +105,9 @@ def _open(options: ConnectionOptions) -> Connection:
         except JMSSecurityException as error:
             if options.silent or not sys.stdin.isatty() or attempt == ATTEMPTS - 1:
                 raise NoConnection(f"Connection failed::{reason(error)}") from error
-            click.echo(f"Connection failed::{reason(error)}", err=True)
-            user = str(click.prompt("--user", default=user))
+            if user is None or password is not None:
+                click.echo(f"Connection failed::{reason(error)}", err=True)
+                user = str(click.prompt("--user", default=user))
             password = str(click.prompt("--password", hide_input=True))
         except JMSException as error:
             raise NoConnection(f"Connection failed::{reason(error)}") from error

@@ -56,6 +56,11 @@ def starts_itself(uri: TransportUri) -> bool:
     return uri.parameters.get("autoStart", "true").lower() == "true"
 
 
+def tcp_url(host: str, port: int) -> str:
+    """The URL of an address; one of IPv6 stands in brackets."""
+    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
+
 def naming_of(uri: TransportUri) -> Naming:
     """The name rules of an acceptor."""
 
@@ -243,6 +248,20 @@ class Acceptor:
     def addresses(self) -> list[IPv4Address | IPv6Address]:
         """Where it listens."""
         return [port.getHost() for port in self._ports]  # type: ignore[misc]
+
+    @property
+    def urls(self) -> list[str]:
+        """Where it listens, as URLs; a wildcard address stays one."""
+        return [tcp_url(address.host, address.port) for address in self.addresses]
+
+    @property
+    def local_url(self) -> str | None:
+        """The URL for a client on this machine: a wildcard address becomes that of the loopback.  None while it does not listen."""
+        address = next(iter(self.addresses), None)
+        if address is None:
+            return None
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address.host, address.host)
+        return tcp_url(host, address.port) + ("?sslEnabled=true" if self.secure else "")
 
     def start(self) -> None:
         """Listen.  Raises :class:`~twisted.internet.error.CannotListenError` when a port is taken, TlsConfigurationError."""

@@ -190,6 +190,19 @@ class SecurityManager:
             checking = self._check_login(credentials, domain)
         return checking.addCallback(self._decide, credentials, remote)
 
+    def takes_anonymous(self, domain: str | None) -> bool:
+        """May somebody log in without user, password and certificate?  Asks the login modules at once, here and not in a thread.
+
+        ``domain`` is as in :meth:`authenticate`.
+        """
+        if not self.enabled:
+            return True
+        try:
+            log_in(self._login if domain is None else self._domains[domain], Credentials(None, None))
+        except LoginFailedError:
+            return False
+        return True
+
     def forget_logins(self) -> None:
         """Ask the login modules again from now on."""
         self._logins.clear()

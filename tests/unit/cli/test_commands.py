@@ -8,7 +8,7 @@ import click
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cli.check import Check, CheckFailed, run_checks
-from mqbroker.cli.connection import acceptor_url, broker_url, without_password
+from mqbroker.cli.connection import acceptor_url, broker_url, connected, without_password
 from mqbroker.cli.lazy import LazyGroup
 from mqbroker.cli.management import ManagementError
 from mqbroker.cli.options import ConnectionOptions
@@ -115,6 +115,30 @@ class ConnectionTests(SynchronousTestCase):
         result = mqbroker("queue", "stat", "--url", "tcp://127.0.0.1:1")
         self.assertEqual(result.status, 3)
         self.assertTrue(result.err.startswith("Connection failed::"), result.err)
+
+    def test_a_user_without_a_password_is_asked_for_it_alone(self) -> None:
+        from mqclient.jms import JMSSecurityException
+
+        connection, asked = mock.Mock(), []
+        factory = mock.Mock()
+        factory.create_connection.side_effect = [JMSSecurityException("AMQ229031: Unable to validate user"), connection]
+        options = ConnectionOptions("tcp://127.0.0.1:1", "artemis", "alice", None, None, False, False, None, quiet=True)
+
+        def prompt(text: str, **_: object) -> str:
+            asked.append(text)
+            return "pw"
+
+        terminal = mock.Mock()
+        terminal.isatty.return_value = True
+        with (
+            mock.patch("mqclient.jms.ConnectionFactory", return_value=factory),
+            mock.patch("sys.stdin", terminal),
+            mock.patch("click.prompt", prompt),
+            connected(options) as opened,
+        ):
+            self.assertIs(opened, connection)
+        self.assertEqual(asked, ["--password"])
+        self.assertEqual(factory.create_connection.call_args_list[-1].args, ("alice", "pw"))
 
     def test_a_bad_url(self) -> None:
         self.assertEqual(mqbroker("queue", "stat", "--url", "nonsense").status, 3)
