@@ -347,6 +347,8 @@ _SERVICE_SCRIPT: Final = """#!/bin/sh
 instance=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 service=$(basename "$0")
 pid_file="$instance/data/artemis.pid"
+log="$instance/log/artemis.log"
+start_seconds=60
 mkdir -p "$instance/data" "$instance/log"
 
 running() {
@@ -358,16 +360,31 @@ start() {
     echo "Already running."
     return 1
   fi
-  nohup "$instance/bin/mqbroker" run >>"$instance/log/artemis.log" 2>&1 &
+  touch "$log" || return 1
+  before=$(wc -c <"$log")
+  nohup "$instance/bin/mqbroker" run >>"$log" 2>&1 &
   echo $! >"$pid_file"
-  sleep 1
-  if running; then
-    echo "$service is now running ($pid)"
-  else
-    rm -f "$pid_file"
-    echo "Could not start $service: see $instance/log/artemis.log"
-    return 1
-  fi
+  seconds=0
+  while [ "$seconds" -lt "$start_seconds" ]; do
+    sleep 1
+    seconds=$((seconds + 1))
+    if said | grep -q AMQ221007; then
+      echo "$service is now running ($!)"
+      return 0
+    fi
+    if ! running; then
+      rm -f "$pid_file"
+      echo "Could not start $service: see $log"
+      said | tail -n 1
+      return 1
+    fi
+  done
+  echo "$service ($!) has not become active within $start_seconds seconds and goes on: see $log"
+}
+
+# The log since the start.
+said() {
+  tail -c "+$((before + 1))" "$log"
 }
 
 stop() {

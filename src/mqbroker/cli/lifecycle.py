@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,10 +13,13 @@ from typing import Any, TypeVar
 import click
 
 from mqbroker.cli.options import instance_option, verbose_option, without_effect
-from mqbroker.cli.status import BadUsage
+from mqbroker.cli.status import BadUsage, CommandError
 
 R = TypeVar("R", bound=Callable[..., Any])
 
+TAKEN_SECONDS = 5.0
+"""How long a running broker may take to see that it is to stop: ten times the period in which it looks."""
+_CHECK_SECONDS = 0.1
 _BOOTSTRAP = "bootstrap.xml"
 _CONFIGURATION = click.argument("configuration", required=False)
 _FILE = click.option(
@@ -68,9 +73,18 @@ def run(
 def stop(configuration: str | None, instance: Path | None, verbose: bool) -> None:
     """Ask the broker of an instance folder to stop in an orderly way.
 
-    Returns at once; the broker sees the marker file etc/STOP_ME within half a second.
+    The broker takes the marker file etc/STOP_ME away within half a second; then this command returns, and the stop goes on. Where
+    nobody takes it away within 5 seconds no broker runs: the marker is removed, and the status is 1.
     """
-    _mark(instance_folder(configuration, instance), "STOP_ME", verbose)
+    folder = instance_folder(configuration, instance)
+    marker = _mark(folder, "STOP_ME", verbose)
+    for _ in range(round(TAKEN_SECONDS / _CHECK_SECONDS)):
+        time.sleep(_CHECK_SECONDS)
+        if not marker.exists():
+            return
+    with contextlib.suppress(FileNotFoundError):
+        marker.unlink()
+        raise CommandError(f"no broker runs on {folder}, or it hangs: nobody has seen etc/STOP_ME within {TAKEN_SECONDS:g} s")
 
 
 @click.command(epilog="Example: mqbroker kill --instance /var/lib/mybroker")
@@ -99,8 +113,9 @@ def instance_folder(configuration: str | None, instance: Path | None) -> Path:
     return instance.resolve()
 
 
-def _mark(instance: Path, name: str, verbose: bool) -> None:
+def _mark(instance: Path, name: str, verbose: bool) -> Path:
     marker = instance / "etc" / name
     marker.touch()
     if verbose:
         click.echo(f"created {marker}")
+    return marker

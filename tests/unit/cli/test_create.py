@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -151,11 +152,38 @@ class CreateTests(SynchronousTestCase):
 
 
 class MarkerTests(SynchronousTestCase):
-    def test_stop_and_kill_leave_a_marker(self) -> None:
+    def stop(self, folder: Path, seen_after: int | None, *arguments: str, **environment: str) -> tuple[Result, int]:
+        """The outcome of a stop that a broker sees after so many looks (None: never), and the number of looks."""
+        marker = folder / "etc" / "STOP_ME"
+        looks: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            self.assertTrue(marker.exists())
+            looks.append(seconds)
+            if len(looks) == seen_after:
+                marker.unlink()
+
+        with mock.patch("mqbroker.cli.lifecycle.time.sleep", sleep):
+            result = mqbroker("stop", *arguments, **environment)
+        self.assertFalse(marker.exists())
+        return result, len(looks)
+
+    def test_stop_ends_when_the_broker_has_seen_it(self) -> None:
         folder = Path(self.mktemp())
         (folder / "etc").mkdir(parents=True)
-        self.assertEqual(mqbroker("stop", "--instance", str(folder)).status, 0)
-        self.assertTrue((folder / "etc" / "STOP_ME").exists())
+        result, looks = self.stop(folder, 3, "--instance", str(folder))
+        self.assertEqual((result.status, result.err, looks), (0, "", 3))
+
+    def test_stop_of_a_stopped_broker_fails_and_leaves_nothing(self) -> None:
+        folder = Path(self.mktemp())
+        (folder / "etc").mkdir(parents=True)
+        result, _ = self.stop(folder, None, "--instance", str(folder))
+        self.assertEqual(result.status, 1)
+        self.assertIn(f"no broker runs on {folder.resolve()}", result.err)
+
+    def test_kill_leaves_a_marker(self) -> None:
+        folder = Path(self.mktemp())
+        (folder / "etc").mkdir(parents=True)
         bootstrap = f"xml:{folder}/etc/bootstrap.xml"
         self.assertEqual(mqbroker("kill", bootstrap).status, 0)
         self.assertTrue((folder / "etc" / "KILL_ME").exists())
@@ -163,8 +191,7 @@ class MarkerTests(SynchronousTestCase):
     def test_the_instance_comes_from_the_environment_too(self) -> None:
         folder = Path(self.mktemp())
         (folder / "etc").mkdir(parents=True)
-        self.assertEqual(mqbroker("stop", ARTEMIS_INSTANCE=str(folder)).status, 0)
-        self.assertTrue((folder / "etc" / "STOP_ME").exists())
+        self.assertEqual(self.stop(folder, 1, ARTEMIS_INSTANCE=str(folder))[0].status, 0)
 
     def test_what_is_no_instance(self) -> None:
         self.assertEqual(mqbroker("stop").status, 2)
