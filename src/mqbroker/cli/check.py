@@ -11,7 +11,7 @@ import click
 
 from mqbroker.cli.cluster_nodes import topology
 from mqbroker.cli.connection import connected, reason
-from mqbroker.cli.management import JmsManagement, Management, ManagementError
+from mqbroker.cli.management import JmsManagement, Management, ManagementError, MissingResource
 from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, without_effect
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import CommandError
@@ -73,7 +73,7 @@ def _outcome(check: Check, deadline: float) -> str:
         return "error: the time for the checks is over (--timeout)"
     try:
         check.run()
-    except CheckFailed as error:
+    except (CheckFailed, MissingResource) as error:
         return f"failure: {error}"
     except (ManagementError, JMSException) as error:
         return f"error: {reason(error)}"

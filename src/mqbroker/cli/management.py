@@ -7,6 +7,7 @@ is a JSON array with the one result.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -25,14 +26,24 @@ class ManagementError(CommandError):
     """The broker refused an operation or does not know it; the text is the broker's own."""
 
 
+class MissingResource(ManagementError):
+    """A queue or another resource does not exist."""
+
+
+_MISSING: Final = re.compile(r"AMQ229067: Cannot find resource with name (\w+)\.(.+)", re.DOTALL)
+
+
 class Management(Protocol):
     """What the commands ask of a broker."""
 
     def invoke(self, resource: str, operation: str, *parameters: object) -> Any:
-        """The result of an operation, as JSON values.  Raises :class:`ManagementError` with the broker's reason."""
+        """The result of an operation, as JSON values.  Raises :class:`ManagementError` with the broker's reason.
+
+        The reason of :class:`MissingResource` names the queue, not the resource.
+        """
 
     def attribute(self, resource: str, name: str) -> Any:
-        """The value of an attribute.  Raises :class:`ManagementError`."""
+        """The value of an attribute.  Raises as :meth:`invoke` does."""
 
     @property
     def reply_queue(self) -> str:
@@ -57,7 +68,17 @@ class JmsManagement:
         return self._ask({"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}, json.dumps(parameters))
 
     def attribute(self, resource: str, name: str) -> Any:
-        return self._ask({"_AMQ_ResourceName": resource, "_AMQ_Attribute": name}, None)
+        try:
+            return self._ask({"_AMQ_ResourceName": resource, "_AMQ_Attribute": name}, None)
+        except ManagementError as error:
+            # A broker does not say why it has no value of an attribute, but why it cannot carry out an operation.
+            try:
+                self.invoke(resource, f"get{name}")
+            except MissingResource:
+                raise
+            except ManagementError:
+                pass
+            raise error
 
     def _ask(self, properties: dict[str, str], body: str | None) -> Any:
         self._number += 1
@@ -77,8 +98,13 @@ class JmsManagement:
         text = reply.body
         result = json.loads(text)[0] if isinstance(text, str) and text else None
         if not reply.get_boolean_property("_AMQ_OperationSucceeded"):
-            raise ManagementError(str(result) if result is not None else "the broker gave no reason")
+            raise _refusal("the broker gave no reason" if result is None else str(result))
         return result
+
+
+def _refusal(text: str) -> ManagementError:
+    missing = _MISSING.fullmatch(text)
+    return ManagementError(text) if missing is None else MissingResource(f"{missing[1]} {missing[2]} does not exist")
 
 
 @contextmanager

@@ -136,7 +136,16 @@ class CommandsOnABrokerTests(unittest.TestCase):
         self.good("queue", "create", "--name", "qc", "--anycast", "--durable", "--auto-create-address")
         self.good("check", "queue", "--name", "qc", "--up", "--produce", "2", "--browse", "2", "--consume", "2")
         self.assertEqual(self.command("check", "queue", "--name", "qc", "--browse", "1", "--timeout", "500").status, 1)
-        self.assertEqual(self.command("check", "queue", "--name", "not there").status, 1)
+
+    def test_a_queue_that_does_not_exist_is_named(self) -> None:
+        reason = "queue not.there does not exist"
+        for checks in ((), ("--produce", "1"), ("--browse", "1"), ("--consume", "1")):
+            result = self.command("check", "queue", "--name", "not.there", *checks)
+            self.assertEqual(result.status, 1)
+            self.assertEqual(result.err, f"QueueCheck failed. Reason: failure: {reason}\n")
+        for action in ("purge",):
+            result = self.command("queue", action, "--name", "not.there")
+            self.assertEqual((result.status, result.err), (1, f"Failed to {action} queue not.there. Reason: {reason}\n"))
 
     def test_stop(self) -> None:
         self.assertEqual(mqbroker("stop", "--instance", str(self.instance)).status, 0)
