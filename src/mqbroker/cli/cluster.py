@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import shutil
 import sys
 import time
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
 import click
 
-from mqbroker.cli.cluster_graph import draw_svg, draw_text
-from mqbroker.cli.cluster_nodes import Link, Node, ask_all, ask_node
+from mqbroker.cli.cluster_graph import LINKS_NOT_KNOWN, draw_svg, draw_text
+from mqbroker.cli.cluster_nodes import Link, Node, ask_all, ask_node, names_of
 from mqbroker.cli.management import management
 from mqbroker.cli.options import JSON, ConnectionOptions, connection_options
 from mqbroker.cli.output import print_json, table
@@ -62,52 +67,67 @@ def cluster(
     with management(connection) as broker:
         while True:
             nodes = ask_all(connection, broker, management) if everybody or graph is not None else [ask_node(broker, broker.reply_queue)]
-            if watch and sys.stdout.isatty():
-                click.echo(_CLEAR, nl=False)
-            if graph is not None:
-                _draw(nodes, graph)
-            elif as_json:
+            if as_json:
                 print_json([node.as_json() for node in nodes])
+            elif graph is not None and graph != _STDOUT:
+                _draw(nodes, Path(graph))
             else:
-                click.echo("\n\n".join(_shown(node, max_rows, max_width) for node in nodes))
+                text = draw_text(nodes) if graph is not None else "\n\n".join(_shown(node, nodes, max_rows, max_width) for node in nodes)
+                click.echo(_CLEAR + fit(text, *shutil.get_terminal_size()) if watch and sys.stdout.isatty() else text)
             if not watch:
                 return
             time.sleep(sleep / 1000)
 
 
-def _draw(nodes: list[Node], target: str) -> None:
-    if target == _STDOUT:
-        click.echo(draw_text(nodes))
-        return
-    file = Path(target)
+def fit(text: str, columns: int, rows: int) -> str:
+    """The beginning of ``text`` that a terminal of this size shows without scrolling, and how much is left out."""
+    lines = text.split("\n")
+    room = rows - 1  # the cursor is in the line below
+    heights = list(accumulate(max(1, math.ceil(len(line) / columns)) for line in lines))
+    if heights[-1] <= room:
+        return text
+    shown = bisect_right(heights, room - 1)
+    return "\n".join([*lines[:shown], f"… {len(lines) - shown} more lines: enlarge the window, or take --maxRows 0 or --graph"])
+
+
+def _draw(nodes: list[Node], file: Path) -> None:
     try:
         file.write_text(draw_svg(nodes) if file.suffix.lower() == ".svg" else draw_text(nodes) + "\n", encoding="utf-8")
     except OSError as error:
         raise CommandError(f"cannot write {file}: {error.strerror or error}") from error
 
 
-def _shown(node: Node, max_rows: int, max_width: int) -> str:
+def _shown(node: Node, nodes: Sequence[Node], max_rows: int, max_width: int) -> str:
     if node.error is not None:
         return f"Node {node.node_id} at {node.place} is not reached: {node.error}"
-    parts = [f"Node {node.name} ({node.node_id}) at {node.place}"]
+    parts = [f"Node {node.name} ({node.node_id})" + (f" at {node.place}" if node.place else "")]
+    if not node.members:
+        return f"{parts[0]} is in no cluster"
+    if not node.links_known:
+        parts[0] += f": {LINKS_NOT_KNOWN}"
+    names = {each: name for each, name in names_of(list(nodes)).items() if any(known.node_id == each for known in nodes)}
+    unlinked = "none" if node.links_known else "not known"
     parts += [f"WARNING: another broker has the same node id, at {place}" for place in node.twins]
     states = {link.node_id: link.state for link in node.links}
     members = [
         (
+            names.get(str(member.get("nodeID")), ""),
             str(member.get("nodeID")),
             str(member.get("primary", "")),
             str(member.get("backup", "")),
-            "this broker" if member.get("nodeID") == node.node_id else states.get(str(member.get("nodeID")), "none"),
+            "this broker" if member.get("nodeID") == node.node_id else states.get(str(member.get("nodeID")), unlinked),
         )
         for member in node.members
     ]
-    parts.append(table(("NODE_ID", "PRIMARY", "BACKUP", "LINK"), members, max_width=max_width, one_line_header=True))
+    parts.append(table(("NODE", "NODE_ID", "PRIMARY", "BACKUP", "LINK"), members, max_width=max_width, one_line_header=True))
     if node.links:
-        parts.append(table(_LINKS, map(_link_row, node.links), max_width=max_width, left=3))
+        parts.append(table(_LINKS, (_link_row(link, names) for link in node.links), max_width=max_width, left=3))
     if node.bindings and max_rows:
         found = [
             (
-                *(str(row[key]) for key in ("name", "address", "nodeID", "distance", "consumerCount")),
+                *(str(row[key]) for key in ("name", "address")),
+                names.get(str(row["nodeID"]), str(row["nodeID"])),
+                *(str(row[key]) for key in ("distance", "consumerCount")),
                 str(row["filter"] or ""),
                 str(row["connected"]),
                 str(row["inUse"]),
@@ -120,11 +140,11 @@ def _shown(node: Node, max_rows: int, max_width: int) -> str:
     return "\n".join(parts)
 
 
-def _link_row(link: Link) -> tuple[str, ...]:
+def _link_row(link: Link, names: Mapping[str, str]) -> tuple[str, ...]:
     values = link.values
     credits, since = link.credits, values.get("since")
     return (
-        link.node_id,
+        names.get(link.node_id, link.node_id),
         link.state if link.values.get("link") != "paused" else "paused",
         str(values.get("target") or ""),
         *(str(values.get(key, "")) for key in ("backlog", "messagesForwarded", "messagesAcknowledged", "messagesPending")),

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from mqbroker.cli.cluster_nodes import Link, Node, names_of
 
+LINKS_NOT_KNOWN: Final = "an Artemis: its links are not known"
 _COLOURS: Final = {"connected": "#2e7d32", "connecting": "#ef6c00", "disconnected": "#c62828"}
 _OTHER: Final = "#757575"
 _BOX_WIDTH: Final = 190
@@ -22,9 +23,11 @@ def draw_text(nodes: Sequence[Node]) -> str:
     names = names_of(list(nodes))
     lines: list[str] = []
     for node in nodes:
-        lines.append(f"[{names[node.node_id]}] {node.place}")
+        lines.append(f"[{names[node.node_id]}] {node.place}".rstrip())
         if node.error is not None:
             lines.append(f"   not reached: {node.error}")
+        if not node.links_known:
+            lines.append(f"   {LINKS_NOT_KNOWN}")
         lines += [f"   same node id as the broker at {place}" for place in node.twins]
         for link in node.links:
             arrow = "──▶" if link.state == "connected" else "─╳▶"
@@ -74,6 +77,8 @@ def _box(node: Node | None, node_id: str, name: str, x: float, y: float) -> str:
     if node is not None and node.twins:
         fill, stroke = "#ffebee", "#c62828"
     last = "another broker has this node id" if node is not None and node.twins else node_id[:8] if reached else "not reached"
+    if node is not None and not node.links_known:
+        last = LINKS_NOT_KNOWN
     texts = (name, "" if node is None else node.place, last)
     lines = "".join(
         f'<text x="{x:.1f}" y="{y - 14 + 18 * number:.1f}" text-anchor="middle"{weight}>{escape(text)}</text>'

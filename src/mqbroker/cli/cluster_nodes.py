@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from mqbroker.cli.connection import broker_url
-from mqbroker.cli.management import Management, ManagementError, json_object
+from mqbroker.cli.management import Management, UnknownAttribute, json_object
 from mqbroker.cli.options import ConnectionOptions
 from mqbroker.cli.status import CommandError
 
@@ -54,6 +54,8 @@ class Node:
     name: str = ""
     error: str | None = None
     links: list[Link] = field(default_factory=list)
+    links_known: bool = True
+    """Does it tell of its links and of the queues that it knows of others?  An Artemis does not."""
     bindings: list[dict[str, Any]] = field(default_factory=list)
     twins: list[str] = field(default_factory=list)
     """Where other brokers with the same node id are."""
@@ -68,8 +70,8 @@ class Node:
             "name": self.name,
             "primary": self.place,
             "members": self.members,
-            "links": [{"clusterConnection": link.connection, **link.values} for link in self.links],
-            "remoteBindings": self.bindings,
+            "links": [{"clusterConnection": link.connection, **link.values} for link in self.links] if self.links_known else None,
+            "remoteBindings": self.bindings if self.links_known else None,
             "duplicateNodeID": self.twins,
         }
 
@@ -81,7 +83,7 @@ def topology(broker: Management) -> list[dict[str, Any]]:
 
 
 def ask_node(broker: Management, own_queue: str) -> Node:
-    """What ``broker`` says of itself.  A real Artemis says nothing of its links.
+    """What ``broker`` says of itself.
 
     ``own_queue`` is the one on which our own answers come: others know of it while we ask, and nobody wants to see it.
     """
@@ -89,13 +91,14 @@ def ask_node(broker: Management, own_queue: str) -> Node:
     members = topology(broker)
     own = next((str(member.get("primary", "")) for member in members if member.get("nodeID") == node_id), "")
     node = Node(node_id, own, str(broker.attribute("broker", "Name")), members=members)
-    try:
-        names = broker.attribute("broker", "ClusterConnectionNames")
-    except ManagementError:
-        return node
-    for name in names or ():
+    for name in broker.attribute("broker", "ClusterConnectionNames") or ():
         resource = f"clusterconnection.{name}"
-        node.links += [Link(str(name), values) for values in json_object(broker.attribute(resource, "LinksAsJSON"))]
+        try:
+            links = json_object(broker.attribute(resource, "LinksAsJSON"))
+        except UnknownAttribute:
+            node.links_known = False
+            return node
+        node.links += [Link(str(name), values) for values in links]
         node.twins += list(broker.attribute(resource, "ContestedBy"))
         found = rows(broker, resource, "listRemoteBindings")
         node.bindings += [row | {"clusterConnection": name} for row in found if row.get("name") != own_queue]
@@ -123,6 +126,8 @@ def each_member(
     """
     node_id = str(broker.attribute("broker", "NodeID"))
     members = topology(broker)
+    if all(member.get("nodeID") != node_id for member in members):
+        members.append({"nodeID": node_id})  # an Artemis without a cluster does not know itself
     parameters = broker_url(connection).partition("?")[2]
     members.sort(key=lambda member: (member.get("nodeID") != node_id, str(member.get("primary", ""))))
     for member in members:

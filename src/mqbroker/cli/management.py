@@ -30,6 +30,10 @@ class MissingResource(ManagementError):
     """A queue or another resource does not exist."""
 
 
+class UnknownAttribute(ManagementError):
+    """The broker has no value of an attribute, and says no more than that: an Artemis does not know those that it lacks."""
+
+
 _MISSING: Final = re.compile(r"AMQ229067: Cannot find resource with name (\w+)\.(.+)", re.DOTALL)
 
 
@@ -104,7 +108,9 @@ class JmsManagement:
 
 def _refusal(text: str) -> ManagementError:
     missing = _MISSING.fullmatch(text)
-    return ManagementError(text) if missing is None else MissingResource(f"{missing[1]} {missing[2]} does not exist")
+    if missing is not None:
+        return MissingResource(f"{missing[1]} {missing[2]} does not exist")
+    return UnknownAttribute(text) if text.startswith("Problem while retrieving attribute") else ManagementError(text)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from mqbroker.cli.cluster_nodes import Node, Open, each_member, names_of, rows
@@ -11,16 +11,31 @@ from mqbroker.cli.options import ConnectionOptions
 from mqbroker.cli.status import BadUsage, CommandError
 
 MANAGEMENT_QUEUES: Final = "activemq.management."
+_NOTIFICATION_QUEUES: Final = ("activemq.notifications", "notif.")
+"""Address and beginning of the name of the queues by which other members hear of this one; brokers do not mark them as internal."""
 _SUMMED: Final = ("consumerCount", "messageCount", "messagesAdded", "deliveringCount", "messagesAcked", "scheduledCount")
 _KEPT: Final = ("name", "address", "routingType", "internalQueue")
 
 
-def clustered_queues(
-    connection: ConnectionOptions, broker: Management, opened: Open, wanted: Mapping[str, str], max_rows: int, include_management: bool
-) -> dict[str, Any]:
-    """At most ``max_rows`` queues with sums over all members, by name, and what each node has of their messages.
+def is_internal(row: Mapping[str, Any]) -> bool:
+    """Is the queue one that brokers have for themselves: between the members of a cluster, or for their notifications?"""
+    address, beginning = _NOTIFICATION_QUEUES
+    return str(row.get("internalQueue")).lower() == "true" or (row.get("address") == address and str(row.get("name")).startswith(beginning))
 
-    ``wanted`` is a filter as of ``listQueues``; it is about the sums.  ``nodes`` of the result says who was asked, and who did not answer.
+
+def selected(found: Iterable[dict[str, Any]], max_rows: int, internal: bool) -> dict[str, Any]:
+    """At most ``max_rows`` of the queues, by name; internal ones at the end, or without ``internal`` only their number (``leftOut``)."""
+    ordered = sorted(found, key=lambda row: (is_internal(row), str(row.get("name"))))
+    kept = [row for row in ordered if internal or not is_internal(row)]
+    return {"data": kept[:max_rows], "count": len(kept), "leftOut": len(ordered) - len(kept)}
+
+
+def clustered_queues(
+    connection: ConnectionOptions, broker: Management, opened: Open, wanted: Mapping[str, str], include_management: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The queues with sums over all members, and what each node has of their messages; and who was asked, and did not answer.
+
+    ``wanted`` is a filter as of ``listQueues``; it is about the sums.
     """
     sums: dict[tuple[str, str], dict[str, Any]] = {}
     nodes: list[Node] = []
@@ -44,10 +59,8 @@ def clustered_queues(
             for key in _SUMMED:
                 entry[key] += int(row.get(key, 0))
             entry["nodes"][node_id] = int(row.get("messageCount", 0))
-    judged = [entry for entry in sums.values() if _matches(entry, wanted)]
-    judged.sort(key=lambda entry: str(entry["name"]))
     names = names_of(nodes)
-    return {"data": judged[:max_rows], "count": len(judged), "nodes": [_node(node, names) for node in nodes]}
+    return [entry for entry in sums.values() if _matches(entry, wanted)], [_node(node, names) for node in nodes]
 
 
 def _node(node: Node, names: Mapping[str, str]) -> dict[str, Any]:

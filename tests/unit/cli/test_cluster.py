@@ -12,9 +12,10 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.cli.cluster import fit
 from mqbroker.cli.cluster_graph import draw_svg, draw_text
 from mqbroker.cli.cluster_nodes import Link, Node, names_of
-from mqbroker.cli.management import ManagementError
+from mqbroker.cli.management import ManagementError, UnknownAttribute
 from mqbroker.cli.options import ConnectionOptions
 from mqbroker.cli.status import NoConnection
 from tests.unit.cli.runner import FakeManagement, Result, mqbroker
@@ -115,11 +116,52 @@ class ClusterTests(Case):
         self.assertIn("WARNING: another broker has the same node id, at 10.0.0.9:61616", self.run_with("cluster").out)
         self.assertEqual(json.loads(self.run_with("cluster", "--json").out)[0]["duplicateNodeID"], ["10.0.0.9:61616"])
 
-    def test_an_artemis_shows_its_members(self) -> None:
-        self.first.answers["ClusterConnectionNames"] = ManagementError("Problem while retrieving attribute ClusterConnectionNames")
+    def test_an_artemis_shows_its_members_and_that_its_links_are_not_known(self) -> None:
+        self.first.answers["LinksAsJSON"] = UnknownAttribute("Problem while retrieving attribute LinksAsJSON")
         result = self.run_with("cluster")
         self.assertEqual(result.status, 0, result.err)
-        self.assertIn(PLACES[C], result.out)
+        self.assertIn("Node one (aaaaaaaa-1) at 127.0.0.1:1001: an Artemis: its links are not known\n", result.out)
+        rows = [[cell.strip() for cell in line.split("|")] for line in result.out.splitlines() if PLACES[C] in line]
+        self.assertEqual(rows, [["", "", C, PLACES[C], "", "not known", ""]])
+        (found,) = json.loads(self.run_with("cluster", "--json").out)
+        self.assertEqual((found["links"], found["remoteBindings"], len(found["members"])), (None, None, 3))
+        self.assertIn("[one] 127.0.0.1:1001\n   an Artemis: its links are not known\n[two]", self.run_with("cluster", "--graph").out)
+
+    def test_an_artemis_among_others_is_asked_like_them(self) -> None:
+        self.others[PLACES[B]].answers["LinksAsJSON"] = UnknownAttribute("Problem while retrieving attribute LinksAsJSON")
+        result = self.run_with("cluster", "--all")
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("Node two (bbbbbbbb-2) at 127.0.0.1:1002: an Artemis", result.out)
+        self.assertNotIn("127.0.0.1:1002 is not reached", result.out)
+
+    def test_an_artemis_without_a_cluster(self) -> None:
+        self.first.answers |= {"listNetworkTopology": "[]", "ClusterConnectionNames": []}
+        for options in ((), ("--all",)):
+            result = self.run_with("cluster", *options)
+            self.assertEqual((result.status, result.out), (0, "Node one (aaaaaaaa-1) is in no cluster\n"), result.err)
+        self.assertEqual(self.run_with("cluster", "--graph").out, "[one]\n")
+        self.assertEqual(json.loads(self.run_with("queue", "stat", "--clustered", "--json").out)["data"][0]["nodes"], {A: 2})
+
+    def test_members_have_their_names_where_everybody_is_asked(self) -> None:
+        lines = [[cell.strip() for cell in line.split("|")] for line in self.run_with("cluster", "--all").out.splitlines()]
+        self.assertIn(["", "two", B, PLACES[B], "", "connected", ""], lines)
+        self.assertEqual([line[1:3] for line in lines if PLACES[B] in line and line[1] == "two"][-1], ["two", B])
+        self.assertIn(["two", "connected", PLACES[B]], [line[1:4] for line in lines])
+        self.assertIn(["q", "q", "two"], [line[1:4] for line in lines])
+
+    def test_members_that_were_not_asked_have_their_id(self) -> None:
+        lines = [[cell.strip() for cell in line.split("|")] for line in self.run_with("cluster").out.splitlines()]
+        self.assertIn([B, "connected", PLACES[B]], [line[1:4] for line in lines])
+
+    def test_a_watched_cluster_fits_the_terminal(self) -> None:
+        text = "\n".join(f"line {number}" for number in range(10))
+        self.assertEqual(fit(text, 80, 11), text)
+        lines = fit(text, 80, 6).split("\n")
+        self.assertEqual(lines[:4], ["line 0", "line 1", "line 2", "line 3"])
+        self.assertEqual((len(lines), lines[4][:14]), (5, "… 6 more lines"))
+        # A line that is wider than the terminal takes several of its lines.
+        self.assertEqual(fit("x" * 25 + "\na\nb\nc", 10, 6).split("\n")[:2], ["x" * 25, "a"])
+        self.assertEqual(fit("x" * 25 + "\na\nb\nc", 10, 7), "x" * 25 + "\na\nb\nc")
 
     def test_rows_are_limited_and_fetched_by_pages(self) -> None:
         page = {"data": [json.loads(self.first.answers["listRemoteBindings"])["data"][0]] * 1000, "count": 1500}  # type: ignore[arg-type]
@@ -230,3 +272,25 @@ class ClusteredStatTests(Case):
     def test_more_than_are_shown(self) -> None:
         self.assertIn("WARNING: the displayed queues are 1/2", self.stat("--maxRows", "1").out)
         self.assertIn("activemq.management.x", self.stat("--include-management").out)
+
+    def test_queues_of_the_brokers_themselves_come_last_and_only_when_asked_for(self) -> None:
+        internal = [queue("$.artemis.internal.sf.cc.x", 7, internalQueue="true"), queue("notif.x", 0, address="activemq.notifications")]
+        own = [queue("zz", 1), queue("notif.orders", 2)]
+        self.first.answers["listQueues"] = json.dumps({"data": internal + own, "count": 4})
+        self.others[PLACES[B]].answers["listQueues"] = json.dumps({"data": internal[:1], "count": 1})
+        sf, notif = internal[0]["name"], internal[1]["name"]
+
+        def names(*arguments: str) -> list[str]:
+            return [entry["name"] for entry in json.loads(self.run_with("queue", "stat", "--json", *arguments).out)["data"]]
+
+        for scope in ((), ("--clustered",)):
+            self.assertEqual(names(*scope), ["notif.orders", "zz"])
+            self.assertEqual(names(*scope, "--internal"), ["notif.orders", "zz", sf, notif])
+            self.assertEqual(names(*scope, "--internal", "--maxRows", "1"), ["notif.orders"])
+            text = self.run_with("queue", "stat", *scope).out
+            self.assertIn("Internal queues that are not shown: 2 (--internal shows them)", text)
+            self.assertNotIn("WARNING: the displayed", text)
+            self.assertNotIn("not shown", self.run_with("queue", "stat", *scope, "--internal").out)
+        # Whoever names queues means those.
+        self.assertIn(sf, names("--clustered", "--queueName", "sf."))
+        self.assertIn(sf, names("--clustered", "--field", "MESSAGE_COUNT", "--operation", "GREATER_THAN", "--value", "5"))
