@@ -27,7 +27,7 @@ _EPILOG = "Example: mqbroker create /var/lib/mybroker --user admin --password se
         "producer": ("mqbroker.cli.producer:producer", "Send messages."),
         "consumer": ("mqbroker.cli.consumer:consumer", "Receive messages."),
         "browser": ("mqbroker.cli.consumer:browser", "Look at messages without taking them."),
-        "queue": ("mqbroker.cli.root:queue", "Create, change, delete, purge and list queues."),
+        "queue": ("mqbroker.cli.root:queue", "Create, change, delete and list queues; retry, move and delete messages."),
         "address": ("mqbroker.cli.root:address", "Create, change, delete and list addresses."),
         "reader": ("mqbroker.cli.root:reader", "List and remove the readers of queues."),
         "cluster": ("mqbroker.cli.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
@@ -54,6 +54,9 @@ def root() -> None:
         "update": ("mqbroker.cli.queue:update", "Change a queue."),
         "stat": ("mqbroker.cli.queue_stat:stat", "Print the counters of queues."),
         "purge": ("mqbroker.cli.queue:purge", "Delete all messages of a queue."),
+        "retry-messages": ("mqbroker.cli.queue_messages:retry", "Send dead letters back to where they came from."),
+        "move-messages": ("mqbroker.cli.queue_messages:move", "Move messages to another queue."),
+        "remove-messages": ("mqbroker.cli.queue_messages:remove", "Delete the messages that match a filter."),
     },
 )
 def queue() -> None:
