@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import os
 import re
 import shutil
@@ -101,6 +102,16 @@ class DistributionTests(unittest.TestCase):
         wheels = ["--no-index", "--find-links", str(self.work / "dist"), str(self.wheels["mqspark"])]
         resolved = run([*command, "--dry-run", *wheels], self.work)
         self.assertEqual(resolved.returncode, 0, resolved.stderr)
+
+    def test_no_wheel_requires_a_file_of_the_machine_that_built_it(self) -> None:
+        """The folder of the client stands beside that of the data sources here, as in a checkout."""
+        for name, wheel in self.wheels.items():
+            archive = zipfile.ZipFile(wheel)
+            (metadata,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+            required = email.message_from_bytes(archive.read(metadata)).get_all("Requires-Dist", [])
+            self.assertEqual([each for each in required if "@" in each or "file:" in each], [], name)
+            if name != "mqclient":
+                self.assertIn("mqclient==0.1.0", required)
 
     def test_the_source_archive_holds_the_plugin(self) -> None:
         with tarfile.open(self.archives["mqbroker"]) as archive:
