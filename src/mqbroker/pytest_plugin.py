@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from mqbroker.embedded import EmbeddedBroker
+if TYPE_CHECKING:
+    from mqbroker.embedded import EmbeddedBroker
 
 
 @pytest.fixture
 def embedded_broker() -> Iterator[EmbeddedBroker]:
     """A running broker; ``embedded_broker.url`` is where to connect."""
+    # Imported here: pytest loads this module in every run, also where no test wants a broker.
+    from mqbroker.embedded import EmbeddedBroker
+
     with EmbeddedBroker() as broker:
         yield broker
