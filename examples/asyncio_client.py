@@ -31,6 +31,7 @@ async def main() -> None:
     await session.start()
     for _ in range(3):
         received = await consumer.receive(timeout=5000)
+        assert received is not None, "no message came"
         print(decode_text(received.body))
         await received.acknowledge()
     await locator.close()

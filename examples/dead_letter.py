@@ -22,4 +22,5 @@ with ConnectionFactory(url).create_connection() as connection:
     with session.create_consumer(dead_letter_queue, "_AMQ_ORIG_ADDRESS = 'example.poison'") as consumer:
         dead = consumer.receive(timeout=5000)
         session.commit()
+        assert dead is not None, "there is no dead letter"
         print("dead letter:", dead.body, "from queue", dead.properties["_AMQ_ORIG_QUEUE"])

@@ -24,8 +24,8 @@ with XAConnectionFactory(source).create_xa_context() as orders, XAConnectionFact
 
     for resource, branch in zip(resources, branches, strict=True):
         resource.start(branch)
-    order = orders.create_consumer(ORDERS).receive(timeout=5000)
-    invoices.create_producer().send(INVOICES, f"invoice for {order.body}")
+    order = orders.create_consumer(ORDERS).receive_body(timeout=5000)
+    invoices.create_producer().send(INVOICES, f"invoice for {order}")
     for resource, branch in zip(resources, branches, strict=True):
         resource.end(branch)
 

@@ -16,6 +16,7 @@ with ConnectionFactory(url).create_context() as context, tempfile.TemporaryFile(
     context.create_producer().send(queue, BytesMessage(stream=source))
 
     message = context.create_consumer(queue).receive(timeout=5000)
+    assert isinstance(message, BytesMessage)
     print("bytes announced:", message.body_length)
     message.save_to(target)
     source.seek(0)

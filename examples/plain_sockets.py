@@ -4,6 +4,7 @@ import os
 import sys
 
 from mqclient.core.api import QueueConfiguration
+from mqclient.core.batches import Batch
 from mqclient.errors import QueueExistsError
 from mqclient.sockets import SocketRuntime, server_locator
 from mqclient.wire.message import CoreMessage, encode_message
@@ -21,7 +22,7 @@ with SocketRuntime() as runtime:
     except QueueExistsError:
         pass
 
-    told = []
+    told: list[Batch] = []
     messages = [encode_message(CoreMessage(0, NAME, durable=True, body=b"message %d" % number)) for number in range(1000)]
     session.send_batch(NAME, messages, told.append)
     while not told:

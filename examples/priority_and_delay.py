@@ -21,4 +21,5 @@ with ConnectionFactory(url).create_connection() as connection, connection.create
     consumer = session.create_consumer(queue)
     for _ in range(3):
         message = consumer.receive(timeout=5000)
+        assert message is not None, "a message is missing"
         print(f"{time.monotonic() - start:.1f} s: {message.body} (priority {message.priority})")

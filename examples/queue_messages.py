@@ -23,4 +23,5 @@ with ConnectionFactory(url).create_connection() as connection, connection.create
     consumer = session.create_consumer(queue)
     for _ in range(5):
         message = consumer.receive(timeout=5000)
+        assert message is not None, "a message is missing"
         print(type(message).__name__, message.body, dict(message.properties))

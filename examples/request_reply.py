@@ -11,7 +11,8 @@ factory = ConnectionFactory(url)
 with factory.create_context() as server, factory.create_context() as client:
 
     def answer(request: Message) -> None:
-        reply = TextMessage(request.body.upper())
+        assert isinstance(request, TextMessage) and request.reply_to is not None
+        reply = TextMessage(str(request.body).upper())
         reply.correlation_id = request.message_id
         server.create_producer().send(request.reply_to, reply)
 
@@ -21,4 +22,5 @@ with factory.create_context() as server, factory.create_context() as client:
     consumer = client.create_consumer(answers)
     request = client.create_producer(reply_to=answers).send("queue://example.requests", "what time is it?")
     reply = consumer.receive(timeout=5000)
+    assert reply is not None, "no answer came"
     print(reply.body, "(answers the request:", reply.correlation_id == request.message_id, ")")

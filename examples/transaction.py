@@ -16,6 +16,7 @@ with ConnectionFactory(url).create_connection() as connection:
     consumer, producer = session.create_consumer(orders), session.create_producer(invoices)
     for attempt in range(2):
         order = consumer.receive(timeout=5000)
+        assert order is not None, "no order came"
         producer.send(f"invoice for {order.body}")
         if attempt == 0:
             session.rollback()  # as after an error: the order comes again, the invoice was never sent
@@ -26,4 +27,5 @@ with ConnectionFactory(url).create_connection() as connection:
 
     invoice = session.create_consumer(invoices).receive(timeout=5000)
     session.commit()
+    assert invoice is not None, "no invoice came"
     print(invoice.body)

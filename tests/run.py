@@ -108,7 +108,7 @@ def lint(outcome: Outcome) -> int:
 
 
 def types(outcome: Outcome) -> int:
-    return run(outcome, [sys.executable, "-m", "mypy", "--strict", "src", "clients/mqclient/src", "clients/mqspark/src"])
+    return run(outcome, [sys.executable, "-m", "mypy", "--strict", "src", "clients/mqclient/src", "clients/mqspark/src", "examples"])
 
 
 def test_modules(*folders: str) -> Iterator[str]:
