@@ -17,9 +17,10 @@ from mqbroker.cluster.channel import ClusterCredentials
 from mqbroker.cluster.outgoing import StoreAndForward, node_id_bytes
 from mqbroker.config.cluster import ScaleDownConfiguration
 from mqbroker.ha.branches import move_branch
+from mqbroker.ha.duplicate_ids import DuplicateIdMove
 from mqbroker.ha.messages import Encode, ForwardedMessages, QueueMessages
 from mqbroker.ha.moving import IN_FLIGHT_MESSAGES_MAX, QueueMove
-from mqbroker.ha.target import RefusedError, Target, first_reachable
+from mqbroker.ha.target import Target, first_reachable
 from mqbroker.messaging.branches import xid_text
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queue import Queue
@@ -44,7 +45,6 @@ RECONNECT_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 ROUNDS_MAX = 10
 """How often all queues are looked at: messages may come to a queue that was moved already, as dead letters do."""
-DUPLICATE_IDS_AT_ONCE = 1_000
 
 log = Logger(namespace="mqbroker.ha")
 
@@ -303,29 +303,11 @@ class ScaleDown:
             self.progress.branches += 1
 
     async def _move_duplicate_ids(self, target: Target) -> None:
-        moved = 0
-        takes_bytes = True
+        move = DuplicateIdMove(target)
         for cache in self._server.messaging.core.duplicate_id_caches():
-            ids = cache.ids()
-            texts = [_as_text(each) for each in ids]
-            for start in range(0, len(ids), DUPLICATE_IDS_AT_ONCE):
-                self._check_cut()
-                some = texts[start : start + DUPLICATE_IDS_AT_ONCE]
-                plain = [text for text in some if text is not None]
-                others = [list(ids[start + index]) for index, text in enumerate(some) if text is None]
-                try:
-                    if plain:
-                        await target.remember(cache.name, plain)
-                        moved += len(plain)
-                    if others and takes_bytes:
-                        # A real Artemis knows duplicate ids as texts alone.
-                        takes_bytes = False
-                        await target.remember(cache.name, others)
-                        takes_bytes = True
-                        moved += len(others)
-                except RefusedError as error:
-                    log.warn("duplicate ids of {name} are not taken by the target: {error}", name=cache.name, error=str(error))
-        self.progress.duplicate_ids = moved
+            self._check_cut()
+            await move.move(cache)
+        self.progress.duplicate_ids = move.moved
 
     # --- the log
 
@@ -364,11 +346,3 @@ class ScaleDown:
             seconds=seconds,
             outcome=outcome,
         )
-
-
-def _as_text(duplicate_id: bytes) -> str | None:
-    """The text whose UTF-8 form it is; None when it is no such text."""
-    try:
-        return duplicate_id.decode()
-    except UnicodeDecodeError:
-        return None

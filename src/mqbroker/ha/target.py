@@ -128,6 +128,17 @@ class Target:
         properties = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": "updateDuplicateIdCache"}
         await (await self._managed()).ask(properties, [cache, list(duplicate_ids)])
 
+    async def exclusively_diverted(self) -> list[str]:
+        """The addresses of its exclusive diverts; they may have wildcards."""
+        management = await self._managed()
+        names: list[str] = await management.ask({"_AMQ_ResourceName": "broker", "_AMQ_Attribute": "DivertNames"})
+        found = []
+        for name in names:
+            resource = {"_AMQ_ResourceName": f"divert.{name}"}
+            if await management.ask({**resource, "_AMQ_Attribute": "Exclusive"}):
+                found.append(str(await management.ask({**resource, "_AMQ_Attribute": "Address"})))
+        return found
+
     def announce(self, node_id: str) -> None:
         """The target has everything: clients of ``node_id`` may fail over to it."""
         connection = self._factory.connection

@@ -450,7 +450,7 @@ class Scenario:
     why: str = ""
 
 
-_SCALE_DOWN = """
+SCALE_DOWN = """
       <ha-policy><primary-only><scale-down>
          <enabled>true</enabled>
          <connectors><connector-ref>node-1</connector-ref></connectors>
@@ -477,6 +477,6 @@ SCENARIOS: dict[str, Scenario] = {
     "later": Scenario(later),
     "groups": Scenario(groups, GROUPED),
     "groups-after-restart": Scenario(groups_after_restart, GROUPED),
-    "scale-down": Scenario(scale_down, Shape(core={0: _SCALE_DOWN})),
+    "scale-down": Scenario(scale_down, Shape(core={0: SCALE_DOWN})),
     "groups-wait": Scenario(groups_wait, GROUPED),
 }

@@ -1,0 +1,123 @@
+"""The duplicate ids of a broker that leaves go to its target.
+
+A broker of this kind takes them by the management operation ``updateDuplicateIdCache``, a text or a list of bytes for each.  A real Artemis
+has that operation too, but refuses every list that is not empty.  It remembers the id of every message that it routes, though, also of one
+that states no queue (an empty ``_AMQ_ROUTE_TO``) and so goes nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from mqbroker.config.matching import Wildcards, matches_binding
+from mqbroker.ha.target import RefusedError, Target
+from mqbroker.messaging.core import BRIDGE_CACHE
+from mqclient.errors import MQError
+from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_DUPLICATE_ID, KEY_ROUTE_TO, CoreMessage, encode_message
+from mqclient.wire.properties import BYTES
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.duplicates import DuplicateIdCache
+    from mqclient.core.batches import Batch
+
+IDS_PER_REQUEST = 1_000
+IDS_PER_BATCH = 200
+"""Messages that are sent before their answers are waited for; they stay far below the credits for an address."""
+NAMED_IDS = 5
+"""Ids of an address that the log names where the target does not take them."""
+
+log = Logger(namespace="mqbroker.ha")
+
+
+class DuplicateIdMove:
+    """Gives duplicate ids to ``target``.  A failed link raises MQError; ids that the target does not take are named in the log."""
+
+    def __init__(self, target: Target) -> None:
+        self.moved = 0
+        self._target = target
+        self._takes_requests = True
+        self._diverted: Sequence[str] | None = None
+        """Addresses from which exclusive diverts of the target take every message; None until the target was asked."""
+
+    async def move(self, cache: DuplicateIdCache) -> None:
+        ids = list(cache.ids())
+        at = await self._by_requests(cache.name, ids) if self._takes_requests else 0
+        if at < len(ids):
+            await self._by_messages(cache.name, ids[at:])
+
+    async def _by_requests(self, cache: str, ids: Sequence[bytes]) -> int:
+        """How many of the ids the target has taken: all, or those before its first refusal."""
+        for start in range(0, len(ids), IDS_PER_REQUEST):
+            some = ids[start : start + IDS_PER_REQUEST]
+            try:
+                await self._target.remember(cache, [as_parameter(each) for each in some])
+            except RefusedError:
+                self._takes_requests = False
+                return start
+            self.moved += len(some)
+        return len(ids)
+
+    async def _by_messages(self, cache: str, ids: Sequence[bytes]) -> None:
+        address, key = cache, KEY_DUPLICATE_ID
+        if cache.startswith(BRIDGE_CACHE):
+            address, key = cache.removeprefix(BRIDGE_CACHE), KEY_BRIDGE_DUPLICATE_ID
+        reason = await self._reason_against(address)
+        if reason is not None:
+            _tell_left(cache, ids, reason)
+            return
+        for start in range(0, len(ids), IDS_PER_BATCH):
+            some = ids[start : start + IDS_PER_BATCH]
+            refused = await self._send(address, [_only_an_id(address, key, each) for each in some])
+            self.moved += len(some) - len(refused)
+            if refused:
+                _tell_left(cache, [some[index] for index in sorted(refused)], str(next(iter(refused.values()))))
+
+    async def _reason_against(self, address: str) -> str | None:
+        """Why a message without a destination would leave no id, or another message, behind; None when it would not."""
+        if not (await self._target.session.address_query(address)).queue_names:
+            return "the target remembers none for an address without a queue"
+        if self._diverted is None:
+            self._diverted = await self._target.exclusively_diverted()
+        if any(matches_binding(each, address, Wildcards()) for each in self._diverted):
+            return "an exclusive divert of the target would take the messages that carry them"
+        return None
+
+    async def _send(self, address: str, messages: Sequence[bytes]) -> dict[int, MQError]:
+        """The refusals, by index.  Raises MQError when the link fails."""
+        answered: Deferred[Batch] = Deferred()
+        self._target.session.send_batch(address, messages, answered.callback)
+        batch = await answered
+        if batch.error is not None:
+            raise batch.error
+        return batch.refused
+
+
+def as_parameter(duplicate_id: bytes) -> str | list[int]:
+    """The text whose UTF-8 form it is, or its bytes where there is no such text."""
+    try:
+        return duplicate_id.decode()
+    except UnicodeDecodeError:
+        return list(duplicate_id)
+
+
+def _only_an_id(address: str, key: str, duplicate_id: bytes) -> bytes:
+    return encode_message(CoreMessage(address=address, properties={key: (BYTES, duplicate_id), KEY_ROUTE_TO: (BYTES, b"")}))
+
+
+def _tell_left(cache: str, ids: Sequence[bytes], reason: str) -> None:
+    log.warn(
+        "scale-down: {count} duplicate ids of {name} are not known to the target, for {reason}: {ids}",
+        count=len(ids),
+        name=cache,
+        reason=reason,
+        ids=_named(ids),
+    )
+
+
+def _named(ids: Sequence[bytes]) -> str:
+    first: Iterable[str] = (each.hex() for each in ids[:NAMED_IDS])
+    return ", ".join(first) + (", …" if len(ids) > NAMED_IDS else "")
