@@ -86,11 +86,11 @@ def reason(error: BaseException) -> str:
 
 def _open(options: ConnectionOptions) -> Connection:
     from mqclient.jms import ConnectionFactory, JMSException, JMSSecurityException
-    from mqclient.urls import UrlError
+    from mqclient.urls import UrlError, masked
 
     url = broker_url(options)
     if not options.quiet:
-        click.echo(f"Connection brokerURL = {without_password(url)}")
+        click.echo(f"Connection brokerURL = {masked(url)}")
     try:
         factory = ConnectionFactory(url)
     except (UrlError, ValueError) as error:
@@ -112,10 +112,3 @@ def _open(options: ConnectionOptions) -> Connection:
         except JMSException as error:
             raise NoConnection(f"Connection failed::{reason(error)}") from error
     raise AssertionError("unreachable")
-
-
-def without_password(url: str) -> str:
-    """``url`` with the values of password parameters replaced: what is printed ends in logs."""
-    import re
-
-    return re.sub(r"(?i)(password=)[^&;)#]*", r"\1****", url)

@@ -124,16 +124,17 @@ def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: 
     Creates the addresses and queues that are missing. Messages are sent in transactions of 500, to exactly the queues that held them;
     all of them become durable. The user needs the permission manage.
     """
-    from mqbroker.cli.connection import broker_url, reason, without_password
+    from mqbroker.cli.connection import broker_url, reason
     from mqbroker.cli.data_import import Importer
     from mqbroker.cli.load import progress
     from mqbroker.cli.management import management
     from mqclient.blocking import get_runner
     from mqclient.errors import MQError, NotConnectedError, SecurityError
     from mqclient.jms.settings import FactorySettings, read_url
+    from mqclient.urls import masked
 
     url = broker_url(connection)
-    click.echo(f"Connection brokerURL = {without_password(url)}")
+    click.echo(f"Connection brokerURL = {masked(url)}")
     settings = FactorySettings()
     try:
         connectors = read_url(url, settings)

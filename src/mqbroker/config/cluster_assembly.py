@@ -23,6 +23,7 @@ from mqbroker.config.problems import Findings
 from mqbroker.config.transports import Unmask
 from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
 from mqclient.text import nearest_name
+from mqclient.urls import masked
 
 _UDP = ("group_address", "group_port", "local_bind_address", "local_bind_port")
 _JGROUPS = ("jgroups_file", "jgroups_channel")
@@ -186,7 +187,7 @@ class _Assembly:
     def _no_connector(self, name: str) -> str:
         known = self._configuration.connectors
         near = nearest_name(name, known)
-        return f"there is no connector {name}{_hint(near, known)}"
+        return f"there is no connector {masked(name)}{_hint(near, known)}"
 
     def _discovery_group(self, draft: Draft, values: dict[str, Any], shown: str, static: str = "static_connectors") -> None:
         group = draft.values.get("discovery_group")

@@ -27,7 +27,7 @@ from mqbroker.config.schema.model import Block
 from mqbroker.config.transports import TransportReader, Written
 from mqbroker.config.tree import Node
 from mqbroker.config.values import BOOLEAN
-from mqclient.urls import UrlError, parse_parameters
+from mqclient.urls import UrlError, masked, parse_parameters
 
 _URI_FORMS = "static://(tcp://host:port,…)?name=value or multicast://discovery-group?name=value"
 
@@ -162,7 +162,7 @@ class ClusterSectionReader:
         elif scheme == "static" and target:
             draft.put("static_connectors", tuple(self._static(node, name, target.strip("()"))), place)
         else:
-            self._reader.error(node, f"<cluster-connection-uri address>: {address!r} is not valid: expected {_URI_FORMS}")
+            self._reader.error(node, f"<cluster-connection-uri address>: {masked(address)!r} is not valid: expected {_URI_FORMS}")
             return None
         beans = BeanReader(self._reader.findings)
         for key, value in parameters.items():

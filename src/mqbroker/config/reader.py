@@ -10,6 +10,7 @@ from mqbroker.config.problems import Findings
 from mqbroker.config.schema.model import Block, Item, Support
 from mqbroker.config.tree import Node
 from mqclient.text import nearest_name
+from mqclient.urls import masked
 
 LISTED_MAX = 8  # names in a sentence that says what was expected
 SHOWN_MAX = 80  # characters of a wrong value in a message
@@ -161,4 +162,6 @@ def _instead(name: str, known: Sequence[str]) -> str:
 
 
 def _cut(text: str) -> str:
+    if "://" in text:
+        text = masked(text)
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"

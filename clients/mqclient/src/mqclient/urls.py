@@ -27,6 +27,15 @@ ENDPOINTS_MAX = 1000
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _END_OF_LIST = re.compile(r"\)(?=[?#]|$)")
 _NEXT_ENDPOINT = re.compile(r",(?=\s*[A-Za-z][A-Za-z0-9+.-]*://)")
+_WHOLE_ENDPOINT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)((?:(?![,#]\s*[A-Za-z][A-Za-z0-9+.-]*://).)*)", re.DOTALL)
+_PARAMETER = re.compile(r"([?&;])([^?&;]*)")
+_PARAMETER_NAME = re.compile(r"\s*[\w.%+-]+\s*")
+_TLS_SCHEMES = frozenset({"ssl", "tls", "tcps", "nio+ssl"})
+_MASK = "****"
+_CREDENTIALS = (
+    "user and password do not stand before the host: write ?user=…&password=… behind it, "
+    "or give them where the connection is made, as in create_context(user, password)"
+)
 
 
 class UrlError(ValueError):
@@ -70,7 +79,45 @@ class ConnectionUrl:
     scheme: str
     endpoints: tuple[TransportUri, ...]
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
-    fragment: str = ""
+    fragment: str = field(default="", repr=False)
+
+
+def masked(text: str) -> str:
+    """A URL, or a text that was meant to be one, as it may be shown or logged.
+
+    What stands before ``@`` and the values of parameters whose name contains "password" are replaced by ``****``.  In doubt too much is.
+    """
+    return _WHOLE_ENDPOINT.sub(lambda found: found[1] + _masked_endpoint(found[2]), text) if "://" in text else _masked_endpoint(text)
+
+
+def holds_password(name: str) -> bool:
+    """Is the value of a parameter of that name not to be shown?"""
+    return "password" in name.lower()
+
+
+def _masked_endpoint(text: str) -> str:
+    authority, mark, query = text.partition("?")
+    if "@" in authority:
+        authority = f"{_MASK}@{authority.rpartition('@')[2]}"
+    elif "@" in query and not _is_parameter(re.split("[&;]", query, maxsplit=1)[0]):
+        return f"{_MASK}@{query.rpartition('@')[2]}"  # the question mark belongs to the password
+    hiding = False
+
+    def shown(found: re.Match[str]) -> str:
+        nonlocal hiding
+        name, _, value = found[2].partition("=")
+        if not _is_parameter(found[2]):
+            return "" if hiding else found[0]  # the rest of a password that holds a separator
+        hiding = holds_password(unquote_plus(name))
+        end = ")" if value.endswith(")") else ""
+        return f"{found[1]}{name}={_MASK}{end}" if hiding else found[0]
+
+    return authority + _PARAMETER.sub(shown, mark + query)
+
+
+def _is_parameter(text: str) -> bool:
+    name, equals, _ = text.partition("=")
+    return bool(equals) and _PARAMETER_NAME.fullmatch(name) is not None
 
 
 def parse_connection_url(text: str, bare: Container[str] = ()) -> ConnectionUrl:
@@ -78,18 +125,18 @@ def parse_connection_url(text: str, bare: Container[str] = ()) -> ConnectionUrl:
     text = _checked(text)
     if not text.startswith("("):
         main, _, fragment = text.partition("#")
-        first = parse_transport_uri(main, bare=bare)
-        more = _endpoints(fragment, first.parameters) if _SCHEME.match(fragment) else ()
+        first = _endpoint(main, text, bare=bare)
+        more = _endpoints(fragment, first.parameters, text) if _SCHEME.match(fragment) else ()
         return ConnectionUrl(first.scheme, (first, *more), first.parameters, fragment)
     end = _END_OF_LIST.search(text)
     if end is None:
-        raise UrlError(f"{_shown(text)}: the list of brokers has no end: expected ')', then nothing or '?' and parameters")
+        raise UrlError(f"{_shown(text, text)}: the list of brokers has no end: expected ')', then nothing or '?' and parameters")
     query, _, fragment = text[end.end() :].removeprefix("?").partition("#")
     common = parse_parameters(query)
-    endpoints = _endpoints(text[1 : end.start()], common)
+    endpoints = _endpoints(text[1 : end.start()], common, text)
     schemes = {endpoint.scheme for endpoint in endpoints}
     if len(schemes) > 1:
-        raise UrlError(f"{_shown(text)}: all brokers of a list must have the same scheme, found {', '.join(sorted(schemes))}")
+        raise UrlError(f"{_shown(text, text)}: all brokers of a list must have the same scheme, found {', '.join(sorted(schemes))}")
     return ConnectionUrl(endpoints[0].scheme, endpoints, common, fragment)
 
 
@@ -98,16 +145,7 @@ def parse_transport_uri(text: str, name: str = "", bare: Container[str] = ()) ->
 
     ``bare``: see :func:`parse_parameters`.  Raises :class:`UrlError`.
     """
-    text = _checked(text)
-    authority, _, query = text.partition("#")[0].partition("?")
-    scheme_match = _SCHEME.match(authority)
-    if scheme_match is None:
-        raise UrlError(f"{_shown(authority)}: expected scheme://host:port, for example tcp://localhost:61616")
-    scheme = scheme_match[1].lower()
-    if scheme not in DEFAULT_PORTS:
-        raise UrlError(f"{_shown(authority)}: the scheme {scheme} is not known: expected one of {', '.join(DEFAULT_PORTS)}")
-    host, port = _host_and_port(authority[scheme_match.end() :].rstrip("/"), scheme, authority)
-    return TransportUri(scheme, host, port, parse_parameters(query, bare), name)
+    return _endpoint(text, text, name, bare)
 
 
 def parse_parameters(query: str, bare: Container[str] = ()) -> dict[str, str]:
@@ -144,40 +182,64 @@ def _checked(text: str) -> str:
     return stripped
 
 
-def _endpoints(text: str, common: Mapping[str, str]) -> tuple[TransportUri, ...]:
+def _endpoint(text: str, whole: str, name: str = "", bare: Container[str] = ()) -> TransportUri:
+    """One endpoint of the URL ``whole``."""
+    text = _checked(text)
+    authority, _, query = text.partition("#")[0].partition("?")
+    shown = _shown(authority, whole)
+    scheme_match = _SCHEME.match(authority)
+    if scheme_match is None:
+        raise UrlError(f"{shown}: expected scheme://host:port, for example tcp://localhost:61616")
+    scheme = scheme_match[1].lower()
+    if scheme in _TLS_SCHEMES:
+        raise UrlError(f"{shown}: TLS has no scheme of its own: write tcp://host:port?sslEnabled=true")
+    if scheme not in DEFAULT_PORTS:
+        raise UrlError(f"{shown}: the scheme {scheme} is not known: expected one of {', '.join(DEFAULT_PORTS)}")
+    place = authority[scheme_match.end() :].rstrip("/")
+    if "@" in place:
+        raise UrlError(f"{shown}: {_CREDENTIALS}")
+    host, port = _host_and_port(place, scheme, shown, "@" in whole)
+    return TransportUri(scheme, host, port, parse_parameters(query, bare), name)
+
+
+def _endpoints(text: str, common: Mapping[str, str], whole: str) -> tuple[TransportUri, ...]:
     parts = _NEXT_ENDPOINT.split(text)
     if len(parts) > ENDPOINTS_MAX:
         raise UrlError(f"{len(parts)} brokers in one address: expected at most {ENDPOINTS_MAX}")
-    plain = [parse_transport_uri(part) for part in parts]
+    plain = [_endpoint(part, whole) for part in parts]
     return tuple(TransportUri(each.scheme, each.host, each.port, {**common, **each.parameters}) for each in plain)
 
 
-def _host_and_port(authority: str, scheme: str, shown: str) -> tuple[str, int]:
+def _host_and_port(place: str, scheme: str, shown: str, secret: bool) -> tuple[str, int]:
+    """``secret``: the text may hold a part of a password, and is not shown."""
     default = DEFAULT_PORTS[scheme]
-    if not authority:
-        raise UrlError(f"{_shown(shown)}: the host is missing")
-    if authority.startswith("["):
-        host, closed, rest = authority[1:].partition("]")
+    if not place:
+        raise UrlError(f"{shown}: the host is missing")
+    if place.startswith("["):
+        host, closed, rest = place[1:].partition("]")
         if not closed or not host or (rest and not rest.startswith(":")):
-            raise UrlError(f"{_shown(shown)}: expected [IPv6 address]:port")
-        return host, _port(rest[1:], default, shown)
+            raise UrlError(f"{shown}: expected [IPv6 address]:port")
+        return host, _port(rest[1:], default, shown, secret)
     if scheme in ("vm", "jgroups"):
-        return authority, default
-    host, colon, port = authority.rpartition(":")
+        return place, default
+    host, colon, port = place.rpartition(":")
     if not colon:
-        return authority, default
+        return place, default
     if not host:
-        raise UrlError(f"{_shown(shown)}: the host is missing")
+        raise UrlError(f"{shown}: the host is missing")
     if ":" in host and "," not in host:
-        raise UrlError(f"{_shown(shown)}: write an IPv6 address in brackets: [{_shown(host)}]:{_shown(port)}")
-    return host, _port(port, default, shown)
+        written = "[address]:port" if secret else f"[{_cut(host)}]:{_cut(port)}"
+        raise UrlError(f"{shown}: write an IPv6 address in brackets: {written}")
+    return host, _port(port, default, shown, secret)
 
 
-def _port(text: str, default: int, shown: str) -> int:
+def _port(text: str, default: int, shown: str, secret: bool) -> int:
     if not text:
         return default
     if not (text.isascii() and text.isdigit()) or len(text) > 5 or int(text) > 65535:
-        raise UrlError(f"{_shown(shown)}: the port {_shown(text)!r} is not a number from 0 to 65535")
+        if secret:
+            raise UrlError(f"{shown}: the port is not a number from 0 to 65535; {_CREDENTIALS}")
+        raise UrlError(f"{shown}: the port {_cut(text)!r} is not a number from 0 to 65535")
     return int(text)
 
 
@@ -192,7 +254,16 @@ def _encoded(text: str) -> str:
     return quote_plus(text)
 
 
-def _shown(text: str) -> str:
-    """A part of an address in a message: its start, and nothing of its parameters, which may hold passwords."""
-    plain = text.partition("?")[0]
-    return plain if len(plain) <= 200 else f"{plain[:200]}…"
+def _shown(part: str, whole: str) -> str:
+    """A part of the URL ``whole`` in a message: its start, and nothing of its parameters, which may hold passwords.
+
+    With an ``@`` anywhere nothing but the scheme: who knows where the password begins that somebody has put in front of a host.
+    """
+    if "@" not in whole:
+        return _cut(part.partition("?")[0])
+    scheme = _SCHEME.match(part.lstrip("("))
+    return f"{_cut(scheme[0]) if scheme else ''}{_MASK}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -11,6 +11,7 @@ from codecs import utf_16_be_decode, utf_16_be_encode, utf_16_le_decode, utf_16_
 from typing import NamedTuple
 
 from mqclient.errors import MalformedPacketError
+from mqclient.urls import holds_password
 
 _I16 = struct.Struct(">h")
 _U16 = struct.Struct(">H")
@@ -50,6 +51,10 @@ class TransportConfiguration(NamedTuple):
     name: str
     factory_class_name: str
     parameters: tuple[tuple[str, TransportValue], ...] = ()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={'****' if holds_password(name) else value}" for name, value in self.parameters)
+        return f"<TransportConfiguration {self.name} {self.factory_class_name} {shown}>"
 
 
 def encode_utf(text: str) -> bytes:
