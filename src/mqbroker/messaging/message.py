@@ -23,6 +23,7 @@ from mqclient.wire.message import (
 from mqclient.wire.primitives import decode_utf_16
 from mqclient.wire.properties import (
     BOOLEAN,
+    PROPERTIES_MAX,
     TypedValue,
     bytes_property,
     check_block,
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 MEMORY_PER_MESSAGE = 352
 """Bytes that a message counts beside its buffer and, once more, its properties: Artemis counts them decoded, too, and configured
 values of ``max-size-bytes`` are to mean the same here."""
-
-PROPERTIES_MAX = 10_000
-"""Properties of one message: each costs time whenever the table is walked, and memory when it is decoded."""
 
 PROPERTIES_CHECKED_FROM = 64 * 1024
 """Bytes of a property table from which on its entries are counted: a smaller one cannot cost much."""

@@ -11,7 +11,6 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.configuration import Configuration
 from mqbroker.messaging import turn
 from mqbroker.messaging.core import STRAY_CACHES_MAX
-from mqbroker.messaging.message import PROPERTIES_MAX
 from mqbroker.server import overdrafts, partial_frames
 from mqbroker.server.limits import (
     CONTROL_FRAME_SIZE_MAX,
@@ -26,7 +25,7 @@ from mqbroker.server.reasons import KINDS_MAX, KINDS_NAMED, KINDS_WRITTEN_MAX, R
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER, PING_CHANNEL, PREAMBLE, frame
 from mqclient.wire.message import KEY_DUPLICATE_ID, encode_headers, encode_message, scan_headers
-from mqclient.wire.properties import BYTES, INT, NULL, STRING, TypedValue
+from mqclient.wire.properties import BYTES, INT, NULL, PROPERTIES_MAX, STRING, TypedValue
 from tests.unit.messaging.support import FakeClock
 from tests.unit.server.support import Session, World, message_id, of_kind
 

@@ -17,6 +17,7 @@ from mqclient.core.api import SendAcknowledgementHandler, XAResource
 from mqclient.core.message import ClientMessage
 from mqclient.core.producers import Producer as CoreProducer
 from mqclient.core.runtime import wait_at_most
+from mqclient.core.sendable import check_message
 from mqclient.core.session import Session
 from mqclient.errors import MQError, TransactionRolledBackError
 from mqclient.xa import Xid
@@ -178,6 +179,7 @@ class Producer:
     ) -> None:
         if self._sender.error is not None:
             self._sender.raise_error()
+        check_message(message)
         gate = self._gate(address)
         size = len(message.body) + _HEADERS
         gate.posted += size

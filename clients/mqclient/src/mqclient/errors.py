@@ -206,6 +206,10 @@ class OperationTimeoutError(MQError):
     code = 223
 
 
+class MessageTooLargeError(MQError):
+    """The message has more bytes or properties than a broker takes; it was not sent."""
+
+
 class GenericError(MQError):
     code = 999
 

@@ -426,7 +426,14 @@ class ClientSession(Protocol):
         """Send acknowledgements that wait for their batch to fill."""
 
     def create_message(self, type: int = 0, *, durable: bool = True, priority: int = 4) -> ClientMessage:
-        """A new message with a timestamp; ``type`` is one of ``mqclient.wire.message.TYPE_*``."""
+        """A new message with a timestamp; ``type`` is one of ``mqclient.wire.message.TYPE_*``.
+
+        Its ``body`` is bytes: ``encode_text``, ``encode_map`` and ``encode_stream`` of :mod:`mqclient.wire.bodies` make those that JMS
+        receivers read.
+        """
+
+    def create_text_message(self, text: str | None, *, durable: bool = True, priority: int = 4) -> ClientMessage:
+        """A new text message with a timestamp; the receiver reads its ``text``."""
 
     def create_producer(self, address: str | None = None, *, max_rate: int | None = None) -> Awaitable[ClientProducer]:
         """A producer for ``address``, or an anonymous one.  ``max_rate`` in messages per second, -1 none, None the locator's setting."""
@@ -558,6 +565,10 @@ class ClientProducer(Protocol):
         only in sessions with ``auto_commit_sends``); otherwise when it is written.  It waits for credits (a full BLOCK address) without
         limit.  With an ``acknowledgement_handler`` the send never blocks.  Raises ``AddressFullError``, ``SecurityError``,
         ``AddressDoesNotExistError``, ``DuplicateIdRejectedError``.  The message's address is set; its body is not touched.
+
+        Refused before anything is sent: with TypeError or ValueError a body that is not bytes, and a text message whose body is no encoded
+        text; with ``MessageTooLargeError`` a message with more than 10,000 properties, and one whose frame would have more than 100 MiB
+        (only with ``min_large_message_size`` raised to that).
         """
 
     def close(self) -> Awaitable[None]: ...

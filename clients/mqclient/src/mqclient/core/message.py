@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from mqclient.errors import IllegalStateError, LargeMessageBodyError, MQError
-from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, CoreMessage
+from mqclient.wire.bodies import decode_text, encode_text
+from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, TYPE_TEXT, CoreMessage
 from mqclient.wire.properties import BOOLEAN, BYTE, BYTES, CHAR, DOUBLE, FLOAT, INT, LONG, NULL, SHORT, STRING, TypedValue, Value
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class ClientMessage(CoreMessage):
     """Receiving: bytes of credits that the message took, without the chunks of a large body."""
     encode_size: int = 0
     """Bytes of the encoded message, known when it was received or sent."""
+    strict: bool = False
+    """Sending refuses a body that is not of the form that the type asks for; ``session.create_message`` sets it."""
 
     @property
     def redelivered(self) -> bool:
@@ -60,6 +63,25 @@ class ClientMessage(CoreMessage):
     def put(self, key: str, value: Value, kind: int | None = None) -> None:
         """Set a property.  Without ``kind`` an int becomes INT if it fits and LONG otherwise, a float DOUBLE."""
         self.properties[key] = typed(value) if kind is None else (kind, value)
+
+    @property
+    def text(self) -> str | None:
+        """The text of a text message; None for a null text.
+
+        Raises ``IllegalStateError`` for a message of another type, ``LargeMessageBodyError`` for a large one (decode what
+        ``message.large.read()`` gives with ``mqclient.wire.bodies.decode_text``), ``MalformedPacketError`` for a body that is no text.
+        """
+        self._must_be_text()
+        return decode_text(self.plain_body())
+
+    @text.setter
+    def text(self, text: str | None) -> None:
+        self._must_be_text()
+        self.body = encode_text(text)
+
+    def _must_be_text(self) -> None:
+        if self.type != TYPE_TEXT:
+            raise IllegalStateError(f"a message of type {self.type} has no text; only one of type {TYPE_TEXT} (TYPE_TEXT) has")
 
     def acknowledge(self) -> Awaitable[None]:
         """Acknowledge this message and all before it; see :meth:`ClientConsumer.acknowledge`."""

@@ -9,6 +9,7 @@ from mqclient.core.api import SendAcknowledgementHandler
 from mqclient.core.channel import closed_error
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, new_uuid, sleep, starts
+from mqclient.core.sendable import check_message, check_size, encoded
 from mqclient.errors import MQError
 from mqclient.protocol.retry import RateLimiter
 from mqclient.wire.hot import VERSION_SENDER
@@ -48,6 +49,7 @@ class Producer:
     def send(
         self, message: ClientMessage, address: str | None = None, *, acknowledgement_handler: SendAcknowledgementHandler | None = None
     ) -> Awaitable[None]:
+        check_message(message)
         return self.runtime.spawn(self._send(message, self._target(address), acknowledgement_handler))
 
     @starts
@@ -73,6 +75,8 @@ class Producer:
         if self._address is None:
             if address is None:
                 raise ValueError("an anonymous producer needs the address of each message")
+            if not isinstance(address, str):
+                raise TypeError(f"the address of a message is a str, not {type(address).__name__}")
             return address
         if address is not None and address != self._address:
             raise ValueError(f"this producer sends to {self._address}; a producer without an address can send to {address}")
@@ -87,7 +91,7 @@ class Producer:
         handler = handler or session.send_acknowledgement_handler
         block = self.waits_for_answer(message, handler)
         large = self.is_large(message)
-        buffer = b"" if large else encode_message(message)
+        buffer = b"" if large else encoded(encode_message, message)
         entry = session.flow.enter(address)
         try:
             async with entry.order:
@@ -137,6 +141,7 @@ class Producer:
         """
         session = self.session
         channel = session.channel
+        check_size(len(buffer), session.version)
         message.encode_size = len(buffer)
         await channel.ready(writable=True)
         await session.flow.acquire(self, address, len(buffer))

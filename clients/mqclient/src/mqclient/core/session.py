@@ -38,6 +38,7 @@ from mqclient.core.transactions import Transaction
 from mqclient.core.uploads import LargeUploads
 from mqclient.errors import IllegalStateError, MQError, ObjectClosedError
 from mqclient.protocol.channel import SessionChannel
+from mqclient.wire.message import TYPE_TEXT
 from mqclient.wire.packets import (
     AddMetadataV2,
     ConsumerClose,
@@ -195,7 +196,13 @@ class Session(ListenerMethods):
     # --- messages, producers, consumers ---
 
     def create_message(self, type: int = 0, *, durable: bool = True, priority: int = 4) -> ClientMessage:
-        return ClientMessage(type=type, durable=durable, priority=priority, timestamp=self.runtime.wall_clock_ms())
+        now = self.runtime.wall_clock_ms()
+        return ClientMessage(type=type, durable=durable, priority=priority, timestamp=now, strict=True)
+
+    def create_text_message(self, text: str | None, *, durable: bool = True, priority: int = 4) -> ClientMessage:
+        message = self.create_message(TYPE_TEXT, durable=durable, priority=priority)
+        message.text = text
+        return message
 
     @starts
     async def create_producer(self, address: str | None = None, *, max_rate: int | None = None) -> Producer:

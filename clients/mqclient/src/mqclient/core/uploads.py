@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core.api import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Mutex
+from mqclient.core.sendable import CHUNK_SIZE_MAX, encoded
 from mqclient.errors import IllegalStateError, LargeMessageInterruptedError
 from mqclient.wire.frames import HEADER_SIZE
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, encode_headers, encode_message
@@ -36,6 +37,7 @@ class LargeUploads:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._mutex = Mutex(session.runtime)
+        self._chunk_size = min(session.settings.min_large_message_size, CHUNK_SIZE_MAX)
 
     async def send(
         self, producer: Producer, message: ClientMessage, address: str, block: bool, handler: SendAcknowledgementHandler | None
@@ -46,7 +48,7 @@ class LargeUploads:
         """
         async with self._mutex:
             while True:
-                body = _Body(message, self._session.settings.min_large_message_size)
+                body = _Body(message, self._chunk_size)
                 try:
                     return await self._send(producer, message, body, address, block, handler)
                 except _ConnectionReplaced:
@@ -66,7 +68,7 @@ class LargeUploads:
     ) -> Any:
         session = self._session
         settings = session.settings
-        chunk_size = settings.min_large_message_size
+        chunk_size = self._chunk_size
         wire = replace(message, properties=dict(message.properties), body=b"", body_source=None)
         if settings.compress_large_message:
             body.compress(settings.compression_level)
@@ -75,8 +77,8 @@ class LargeUploads:
         if settings.compress_large_message and len(chunk) < chunk_size:
             wire.body = chunk
             wire.properties[KEY_LARGE_SIZE] = (LONG, body.plain_size)
-            return await producer.send_regular(message, address, encode_message(wire), block, handler)
-        headers = encode_headers(wire)
+            return await producer.send_regular(message, address, encoded(encode_message, wire), block, handler)
+        headers = encoded(encode_headers, wire)
         if len(headers) >= chunk_size:
             raise IllegalStateError(
                 f"headers and properties of {len(headers)} bytes are not allowed for a large message; minLargeMessageSize is {chunk_size}"

@@ -58,12 +58,19 @@ def encode_text(text: str | None) -> bytes:
 
 
 def decode_text(body: bytes) -> str | None:
-    """The text; None for a null text and for a body without a byte.  Surplus bytes are ignored."""
+    """The text; None for a null text and for a body without a byte.  Surplus bytes are ignored.
+
+    Raises :class:`MalformedPacketError` for a body that :func:`encode_text` has not made.
+    """
     if not body:
         return None
     source = Reader(body, "message")
     source.field = "body"
-    return source.nullable_simple_string()
+    try:
+        return source.nullable_simple_string()
+    except MalformedPacketError as error:
+        text = f"is not an encoded text ({error.reason}): its sender has put other bytes into a text message"
+        raise MalformedPacketError("message", "body", text) from error
 
 
 # --- map --------------------------------------------------------------------------------------------------------------

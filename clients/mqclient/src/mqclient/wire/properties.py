@@ -45,6 +45,8 @@ _HEADS: dict[int, bytes] = {kind: bytes((kind,)) for kind in (NULL, BOOLEAN, BYT
 _SIZES: tuple[int, ...] = (0, -1, 1, 1, -1, 2, 4, 8, 4, 8, -1, 2, *(-1 for _ in range(12, 256)))
 """Bytes of a value by type id; -1: the value says it, or there is no such type."""
 _ODD_OR_NEGATIVE = 0x80000001
+PROPERTIES_MAX = 10_000
+"""Properties of one message: each costs time whenever the table is walked, and memory when it is decoded."""
 ENTRY_SIZE_MIN = 5
 """Bytes: an entry has a key length and a type at least."""
 
