@@ -90,8 +90,9 @@ class BranchWorker(Actor):
                 break
             copy = await read(self, consumer, message)
             unit.acknowledged.append(copy)
+            self.ledger.counts.tried(SOURCE, copy)
             await self.call(f"acknowledge {copy[1]}", message.acknowledge)
-        await self.call("close consumer", consumer.close)
+        await self.close_consumer(consumer)
 
     async def _one_phase(self, session: Session, xid: Xid, unit: Unit) -> None:
         unit.asked = self.world.now

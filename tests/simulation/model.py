@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tests.simulation.counting import Counts
 from tests.simulation.policies import LATER
 
 Copy = tuple[str, str]
@@ -101,6 +102,8 @@ class Receipt:
     message_id: int
     delivery_count: int
     who: str
+    life: int = 1
+    """The broker had been started so often when the client came to the message; 0 for one who only reads along."""
 
 
 class Ledger:
@@ -120,6 +123,7 @@ class Ledger:
         """By key."""
         self._lives: dict[str, list[Subscription]] = defaultdict(list)
         """By name of the queue."""
+        self.counts = Counts()
 
     # --- while the run goes on
 
@@ -181,8 +185,14 @@ class Ledger:
             return f"{receipt.copy} was never sent"
         if subscription is not None and message.done < subscription.asked and identity not in self._excused:
             return f"{receipt.copy} was sent before this life of the queue began"
+        if identity in self._excused:
+            return None
         unit = self._done_with.get(receipt.copy)
-        return None if unit is None or identity in self._excused else _came_again(receipt, unit)
+        wrong = None if unit is None else _came_again(receipt, unit)
+        return wrong or self._wrong_count(receipt)
+
+    def _wrong_count(self, receipt: Receipt) -> str | None:
+        return self.counts.problem(receipt) if receipt.life else None
 
     # --- at the end
 

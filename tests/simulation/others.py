@@ -71,10 +71,10 @@ class Subscriber(AcknowledgingReceiver):
     async def receive(self, session: Session, consumer: Consumer) -> None:
         await super().receive(session, consumer)
         if self.rng.random() < 0.08 and self._subscription is not None:
-            await self.call("close consumer", consumer.close)
+            await self.close_consumer(consumer)
             await self._delete(session, self._subscription)
         elif self.rng.random() < 0.1:
-            await self.call("close consumer", consumer.close)
+            await self.close_consumer(consumer)
             await self.pause(self.rng.uniform(0, 1.0))
 
     async def _create(self, session: Session, subscription: Subscription) -> None:

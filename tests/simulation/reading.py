@@ -106,7 +106,7 @@ class ReadingLedger:
     # --- reading
 
     def receive(self, message_id: int, identity: str, delivery_count: int, who: str, asked: float) -> None:
-        wrong = self._ledger.receive(Receipt(self._world.now, asked, (ARCHIVE, identity), ARCHIVE, message_id, delivery_count, who))
+        wrong = self._ledger.receive(Receipt(self._world.now, asked, (ARCHIVE, identity), ARCHIVE, message_id, delivery_count, who, 0))
         if wrong is not None:
             self._wrong(wrong)
         if message_id not in self.known and self.exact:

@@ -55,6 +55,7 @@ async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy
         message.message_id,
         message.delivery_count,
         actor.name,
+        actor.simulation.broker.starts,
     )
     actor.world.note(f"{actor.name}: received {copy} as {message.message_id}, delivery {message.delivery_count}")
     if consumer.queue_name == PERISHABLES and actor.simulation.broker.plan.wrong_expiration(message.expiration):
@@ -85,6 +86,8 @@ class Receiver(Actor):
         self._sole = False
         """Since the consumer was made nobody else can have messages of the queue."""
         self._sequence: list[str] | None = None
+        self._failures_before = 0
+        """Of the connection, when the transaction began."""
         self._refused = (0, 0)
         """Id of the message that waited although nothing was received, and how often that was seen."""
 
@@ -96,7 +99,7 @@ class Receiver(Actor):
                 await self.receive(session, consumer)
                 if self.rng.random() < 0.1:
                     self._end_sequence()
-                    await self.call("close consumer", consumer.close)
+                    await self.close_consumer(consumer)
                 await self.pause(self.rng.uniform(0, 0.2))
             except MQError:
                 await self.pause(0.05)
@@ -109,6 +112,38 @@ class Receiver(Actor):
     async def receive(self, session: Session, consumer: Consumer) -> None:
         """One piece of work."""
         raise NotImplementedError
+
+    # What receivers in transactions do.
+
+    def begin(self, name: str) -> Unit:
+        self._failures_before = self.failures
+        return self.ledger.unit(f"{self.name}, {name} at {self.world.now:.3f}")
+
+    async def commit(self, session: Session, unit: Unit) -> None:
+        unit.asked = self.world.now
+        life = self.simulation.broker.starts
+        try:
+            await self.call(f"commit {unit.acknowledged}", session.commit)
+        except TransactionRolledBackError:
+            self.ledger.finish(unit, Outcome.NEVER)
+        else:
+            self.ledger.finish(unit, Outcome.DONE, self.world.now)
+            if any(self.ledger.sent[identity].durable for _, identity in unit.acknowledged):
+                self.ledger.counts.durable(life, unit.asked)
+
+    async def roll_back(self, session: Session, unit: Unit, entries: list[tuple[ClientMessage, Copy]], last_too: bool = False) -> None:
+        """``entries`` are those for which the broker then has to count a delivery."""
+        self.ledger.finish(unit, Outcome.NEVER)
+        copies = [copy for message, copy in entries if not self.returned(message)]
+        life = self.simulation.broker.starts
+        try:
+            await self.call(f"roll back{', with the last one' if last_too else ''}", lambda: session.rollback(last_too))
+        except MQError:
+            await self.leave()
+        else:
+            self.begin_sequence()
+            if self._failures_before == self.failures:
+                self.ledger.counts.in_vain(self.queue, copies, life, self.world.now)
 
     async def _open(self, session: Session) -> Consumer:
         consumer = self._consumer
@@ -160,7 +195,7 @@ class Receiver(Actor):
         except MQError:
             if not self.returned(message):
                 # A later acknowledgement would include it: it was taken, although not read.
-                await self.call("close consumer", consumer.close)
+                await self.close_consumer(consumer)
             raise
 
     def _check_fed(self) -> None:
@@ -234,7 +269,8 @@ class TransactedReceiver(Receiver):
         self._number = 0
 
     async def receive(self, session: Session, consumer: Consumer) -> None:
-        unit = self.ledger.unit(f"{self.name}, transaction at {self.world.now:.3f}")
+        unit = self.begin("transaction")
+        entries: list[tuple[ClientMessage, Copy]] = []
         try:
             for _ in range(self.rng.randrange(1, 5)):
                 entry = await self.next(consumer)
@@ -244,32 +280,18 @@ class TransactedReceiver(Receiver):
                 if self.returned(message):
                     continue
                 unit.acknowledged.append(copy)
+                self.ledger.counts.tried(self.queue, copy)
                 await self.call(f"acknowledge {copy[1]}", message.acknowledge)
+                entries.append(entry)
                 if self._forward_to is not None:
                     await self._forward(session, unit, self._forward_to)
         except MQError:
-            self.ledger.finish(unit, Outcome.NEVER)
-            await self._roll_back(session)
+            await self.roll_back(session, unit, entries)
             return
         if self.rng.random() < 0.3:
-            self.ledger.finish(unit, Outcome.NEVER)
-            await self._roll_back(session)
+            await self.roll_back(session, unit, entries)
             return
-        unit.asked = self.world.now
-        try:
-            await self.call(f"commit {unit.acknowledged}", session.commit)
-        except TransactionRolledBackError:
-            self.ledger.finish(unit, Outcome.NEVER)
-        else:
-            self.ledger.finish(unit, Outcome.DONE, self.world.now)
-
-    async def _roll_back(self, session: Session) -> None:
-        try:
-            await self.call("roll back", session.rollback)
-        except MQError:
-            await self.leave()
-        else:
-            self.begin_sequence()
+        await self.commit(session, unit)
 
     async def _forward(self, session: Session, unit: Unit, address: str) -> None:
         self._number += 1

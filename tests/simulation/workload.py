@@ -91,6 +91,8 @@ class Actor:
         self.factory: SessionFactory | None = None
         self.current: Session | None = None
         self.buffers: dict[Consumer, Buffer] = {}
+        self.failures = 0
+        """How often a connection was lost."""
 
     def start(self) -> None:
         done: Deferred[None] = Deferred.fromCoroutine(self._run())
@@ -149,11 +151,30 @@ class Actor:
             f"consume {queue}", lambda: session.create_consumer(queue, selector, priority=priority, buffer=buffer)
         )
         self.buffers[consumer] = buffer
+        self.ledger.counts.opened(queue, self.name)
         return consumer
+
+    async def close_consumer(self, consumer: Consumer) -> None:
+        cleanly = await self._ends(consumer.session, "close consumer", consumer.close)
+        self.ledger.counts.closed(consumer.queue_name, self.name, cleanly)
+
+    async def close_session(self, session: Session) -> bool:
+        """Has the broker said that the session is closed?"""
+        cleanly = await self._ends(session, "close session", session.close)
+        self.ledger.counts.left(self.name, cleanly)
+        return cleanly
+
+    async def _ends(self, session: Session, what: str, close: Callable[[], Awaitable[None]]) -> bool:
+        """Was the connection there all the time?  Then the call was answered: the client logs only that it was not."""
+        connection, there = session.factory.connection, not session.closed
+        await self.call(what, close)
+        return there and connection is not None and connection is session.factory.connection and connection.error is None
 
     # Every actor listens to the failures of its connection.
 
     def before_reconnect(self, error: MQError) -> None:
+        self.failures += 1
+        self.ledger.counts.connection_failed(self.name)
         self.world.note(f"{self.name}: connection failed: {type(error).__name__}: {error}")
         self.check_timeout(error)
 
@@ -168,7 +189,10 @@ class Actor:
         pass
 
     async def leave(self) -> None:
-        factory, self.factory, self.current = self.factory, None, None
+        factory, session = self.factory, self.current
+        self.factory = self.current = None
+        if session is not None:
+            await self.close_session(session)
         if factory is not None:
             await self.call("close", factory.close)
 

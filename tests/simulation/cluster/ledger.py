@@ -33,6 +33,10 @@ class ClusterLedger(Ledger):
         elsewhere = self.homes[subscription.queue] != self.homes[self.sent[receipt.copy[1]].producer]
         return None if elsewhere and "before this life" in wrong else wrong
 
+    def _wrong_count(self, receipt: Receipt) -> str | None:
+        """Counts begin anew on each node that a message comes to."""
+        return None
+
     def _check_copy(self, message: Sent, copy: Copy, asked: dict[Copy, list[Unit]], subscription: Subscription | None = None) -> list[str]:
         if not self.by_copy.get(copy):
             elsewhere = subscription is not None and self.homes[subscription.queue] != self.homes[message.producer]
