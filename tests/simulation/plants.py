@@ -31,6 +31,8 @@ class Plant:
 
 LOST = ("is lost", "was confirmed", "only a part", "took effect, but")
 
+COUNTED = ("with delivery count", "is a dead letter")
+
 PLANTS = {
     "": None,
     "acknowledge-before-sync": Plant(
@@ -68,6 +70,54 @@ PLANTS = {
         "for known in recovered.duplicate_ids:",
         "for known in ():",
         ("was stored twice", "was in its queue", "was sent to"),
+    ),
+    "rollback-does-not-count": Plant(
+        "mqbroker.messaging.settlement:Settlement.rollback",
+        "self.redeliver(",
+        "self.cancel(",
+        COUNTED,
+    ),
+    "prefetched-counts": Plant(
+        "mqbroker.server.session_consumers:SessionConsumers.take_back",
+        "prefetched.extend(references)",
+        "consumed.extend(references)",
+        COUNTED,
+    ),
+    "count-not-written": Plant(
+        "mqbroker.messaging.settlement:Settlement._give_back",
+        "if limit < 0 or reference.recorded_counts < limit:",
+        "if False:",
+        COUNTED,
+    ),
+    "one-attempt-more": Plant(
+        "mqbroker.messaging.settlement:Settlement._give_back",
+        "if 0 < settings.max_delivery_attempts <= count and",
+        "if 0 < settings.max_delivery_attempts < count and",
+        COUNTED,
+    ),
+    "dead-letter-lost": Plant(
+        "mqbroker.messaging.settlement:Settlement._give_back",
+        "self.kill(reference)",
+        "reference.queue.leave_delivery(reference)",
+        LOST,
+    ),
+    "last-one-not-counted": Plant(
+        "mqbroker.server.session_consumers:SessionConsumers.take_back",
+        "if keep_first_counts and references:",
+        "if False:",
+        COUNTED,
+    ),
+    "individual-acknowledges-all-before": Plant(
+        "mqclient.core.acks:Acknowledger.individual",
+        "self._send(IndividualAcknowledge(self._consumer.id, message.message_id))",
+        "self._send(Acknowledge(self._consumer.id, message.message_id))",
+        (*LOST, "IllegalStateError"),
+    ),
+    "cumulative-acknowledges-one": Plant(
+        "mqbroker.server.acknowledgements:SessionAcknowledgements._take_until",
+        "references.append(reference)",
+        "references[:] = [reference]",
+        (*LOST, "is left", "messages, waiting"),
     ),
 }
 

@@ -20,6 +20,8 @@ ARCHIVE = "archive"
 """The address and the queue that have readers, and no consumers before the end."""
 PERISHABLES, SORTED, PARCELS = "perishables", "sorted", "auto.parcels"
 SORTED_QUEUE = "sorted.red"
+RETURNS = "returns"
+"""The address and queue whose messages are rolled back often."""
 OWN_QUEUES = ("EXP.perishables", "DLQ.perishables", PARCELS)
 """Queues that are made when they are needed, and go when nobody needs them."""
 
@@ -56,6 +58,8 @@ class Plan:
     """For stock; all other addresses block."""
     compress_pages: bool
     purge_page_folders: bool
+    attempts: int
+    """How often a message of returns is tried."""
 
     @staticmethod
     def draw(rng: random.Random) -> Plan:
@@ -72,6 +76,7 @@ class Plan:
             rng.choice(("BLOCK", "BLOCK", "FAIL", "DROP")),
             rng.random() < 0.3,
             rng.random() < 0.3,
+            rng.choice((2, 3, 5)),
         )
 
     def pages(self, address: str) -> bool:
@@ -100,6 +105,7 @@ class Plan:
                 "auto_create_expiry_resources": own,
                 "auto_create_dead_letter_resources": own,
             },
+            RETURNS: {"max_delivery_attempts": self.attempts, "dead_letter_address": DEAD_LETTERS},
             SORTED: {"send_to_dla_on_no_route": True, "dead_letter_address": DEAD_LETTERS},
             "stock": {
                 "address_full_policy": self.full_policy,

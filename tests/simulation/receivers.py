@@ -11,7 +11,7 @@ from mqclient.errors import MQError, QueueDoesNotExistError, TransactionRolledBa
 from mqclient.wire.message import KEY_ORIGINAL_QUEUE
 from tests.simulation import diverting
 from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent, Unit
-from tests.simulation.policies import DIVERT, OWN_QUEUES, PERISHABLES
+from tests.simulation.policies import DIVERT, OWN_QUEUES, PERISHABLES, RETURNS
 from tests.simulation.reading import remove_readers
 from tests.simulation.settings import QUEUES
 from tests.simulation.workload import COLOR, IDENTITY, Actor, Sender, body_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 ALL_QUEUES = frozenset(queue for queues in QUEUES.values() for queue in queues)
-SORTED_BY_SENDER = frozenset(("orders", "jobs", "shipped", "stock", *QUEUES["news"], *diverting.ALL_GOODS))
+SORTED_BY_SENDER = frozenset(("orders", "jobs", "shipped", "stock", RETURNS, *QUEUES["news"], *diverting.ALL_GOODS))
 """Queues that give what one producer has sent in its order."""
 REFUSED_MAX = 3
 """Receives in a row that may come too early for the same message."""

@@ -24,9 +24,10 @@ from tests.simulation.diverting import AUDIT, GOODS, RED
 from tests.simulation.model import Ledger
 from tests.simulation.network import Network
 from tests.simulation.others import Manager, Subscriber, TemporaryUser
-from tests.simulation.policies import ARCHIVE, PARCELS, PERISHABLES, SORTED, SORTED_QUEUE
+from tests.simulation.policies import ARCHIVE, PARCELS, PERISHABLES, RETURNS, SORTED, SORTED_QUEUE
 from tests.simulation.reading import ReaderUser, ReadingLedger
 from tests.simulation.receivers import AcknowledgingReceiver, Drain, Receiver, TransactedReceiver
+from tests.simulation.returning import MixedReceiver
 from tests.simulation.selecting import FilterUser
 from tests.simulation.values import ValueKeeper
 from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender, Sender, TransactedSender
@@ -40,7 +41,14 @@ SCHEDULED_MAX = 4000.0
 """Seconds of virtual time until everything scheduled is due: while the wall clock was wrong, that may have been an hour later."""
 UNUSED_MAX = 4.0
 """Seconds of virtual time after which queues that go by themselves have gone: what one scan finds unused another removes."""
-MORE_QUEUES = ((PERISHABLES, PERISHABLES), (SORTED, SORTED_QUEUE), (PARCELS, PARCELS), (GOODS, GOODS), (GOODS, RED), (GOODS, AUDIT))
+MORE_QUEUES = (
+    (PERISHABLES, PERISHABLES),
+    (SORTED, SORTED_QUEUE),
+    (PARCELS, PARCELS),
+    (GOODS, GOODS),
+    (GOODS, RED),
+    (GOODS, AUDIT),
+)
 VIOLATIONS_MAX = 20
 LOG_LINES = 200
 """Lines of the event log that a failing run shows unless all are asked for."""
@@ -139,6 +147,8 @@ class Simulation:
 
     def _run(self) -> None:
         world, broker = self.world, self.broker
+        self.ledger.counts.attempts_set(RETURNS, broker.plan.attempts)
+        self.ledger.counts.counts_early = broker.plan.count_before_delivery
         broker.start()
         self._people()
         self.schedule.apply(world, self.network, broker, [actor.process for actor in self.actors])
@@ -193,7 +203,7 @@ class Simulation:
         rng = self.world.generator("people")
         senders = (BlockingSender, BlockingSender, AsynchronousSender, TransactedSender)
         for number in range(rng.choice((2, 3))):
-            address = rng.choice(("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS, GOODS, GOODS))
+            address = rng.choice(("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS, GOODS, GOODS, RETURNS, RETURNS))
             kind = rng.choice(senders)
             if kind is TransactedSender and self.broker.plan.may_block(address):
                 # What a transaction has sent fills the address; one that fills it altogether waits for itself.
@@ -203,10 +213,11 @@ class Simulation:
         addresses = {actor.address for actor in self.actors if isinstance(actor, Sender)}
         queues = [("orders", 1), ("jobs", 2), ("news.mail", 1), ("stock", 1)]
         queues += [(queue, 1) for address, queue in MORE_QUEUES if address in addresses]
+        queues += [(RETURNS, 2)] if RETURNS in addresses else []
         for queue, most in queues:
-            count = rng.randrange(most + 1) if queue != "stock" else int(stock)
+            count = int(stock) if queue == "stock" else rng.randrange(most + 1) if queue != RETURNS else rng.choice((1, 1, 2))
             for number in range(count):
-                self.actors.append(self._receiver(rng.randrange(3), f"{queue}-receiver{number}", queue, count == 1))
+                self.actors.append(self._receiver(rng.randrange(6), f"{queue}-receiver{number}", queue, count == 1))
         for number in range(rng.choice((0, 1, 1, 2))):
             self.actors.append(Subscriber(self, f"subscriber{number}", "news"))
         if rng.random() < 0.3:
@@ -230,7 +241,9 @@ class Simulation:
             self.actors.append(ValueKeeper(self, "values"))
 
     def _receiver(self, kind: int, name: str, queue: str, alone: bool) -> Receiver:
-        if kind == 0:
+        if kind > 3 or queue == RETURNS:
+            return MixedReceiver(self, name, queue, alone, kind % 2 == 0)
+        if kind in (0, 3):
             return AcknowledgingReceiver(self, name, queue, alone)
         return TransactedReceiver(self, name, queue, alone, "shipped" if kind == 1 and queue == "orders" else None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqbroker.storage.settings import StoreSettings
 from tests.simulation.diverting import ALL_GOODS, AUDIT, DIVERTS
-from tests.simulation.policies import ARCHIVE, DEAD_LETTERS, EXPIRED, PERISHABLES, SORTED, SORTED_QUEUE, Plan
+from tests.simulation.policies import ARCHIVE, DEAD_LETTERS, EXPIRED, PERISHABLES, RETURNS, SORTED, SORTED_QUEUE, Plan
 
 ANYCAST, MULTICAST = 1, 0
 QUEUES: dict[str, tuple[str, ...]] = {
@@ -17,6 +17,7 @@ QUEUES: dict[str, tuple[str, ...]] = {
     "news": ("news.archive", "news.mail"),
     PERISHABLES: (PERISHABLES,),
     SORTED: (SORTED_QUEUE,),
+    RETURNS: (RETURNS,),
     **{name: (name,) for name in ALL_GOODS},
     DEAD_LETTERS: (DEAD_LETTERS,),
     EXPIRED: (EXPIRED,),
