@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
@@ -12,6 +12,7 @@ from twisted.logger import Logger
 
 from mqbroker.descriptors import sockets_max
 from mqbroker.monitoring import bindings, serve
+from mqbroker.node.parts import StartError
 from mqbroker.server.acceptor import Acceptor, Sockets, speaks_core
 from mqbroker.server.management.acceptor_control import AcceptorControl
 from mqbroker.server.tls import TlsConfigurationError
@@ -22,24 +23,22 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IListeningPort
 
     from mqbroker.server.server import Server
+    from mqbroker.settings import BrokerSettings
     from mqclient.urls import TransportUri
 
 log = Logger(namespace="mqbroker")
 
 
-class StartError(Exception):
-    """The broker cannot start; the text is one sentence that says why."""
-
-
 class Listeners:
-    """Opens and closes them.  ``domains`` are the entries of login.config that an acceptor may name."""
+    """The acceptors of a broker's configuration, its in-process ways in, and the ports of health and metrics."""
 
-    def __init__(self, server: Server, reactor: Any, read_file: Callable[[str], bytes], domains: Sequence[str]) -> None:
+    def __init__(self, server: Server, settings: BrokerSettings, reactor: Any, read_file: Callable[[str], bytes]) -> None:
         self.acceptors: list[Acceptor] = []
         self._server = server
+        self._settings = settings
         self._reactor = reactor
         self._read_file = read_file
-        self._domains = domains
+        self._domains = list(settings.login_domains)
         self._sockets = Sockets(sockets_max())
         self._in_process: list[int] = []
         self._web: list[IListeningPort] = []
@@ -54,10 +53,10 @@ class Listeners:
         """The management resource of an acceptor."""
         return next((AcceptorControl(acceptor) for acceptor in self.acceptors if acceptor.name == name), None)
 
-    def open(self, uris: Sequence[TransportUri]) -> None:
+    def open(self) -> None:
         """Open the acceptors of the configuration.  Raises :class:`StartError`; everything is closed again then."""
         try:
-            for uri in uris:
+            for uri in self._settings.configuration.acceptors:
                 self._open(uri)
         except BaseException:
             self.close()
@@ -95,11 +94,11 @@ class Listeners:
         self._in_process.append(registered)
         return registered
 
-    def monitor(self, web: Sequence[str], disk_usage: Callable[[], float]) -> None:
+    def monitor(self, disk_usage: Callable[[], float]) -> None:
         """Serve metrics and health where the configuration says so.  Raises :class:`StartError`."""
         server = self._server
         try:
-            found, warnings = bindings(server.configuration.metrics, web)
+            found, warnings = bindings(server.configuration.metrics, self._settings.web)
         except ValueError as error:
             raise StartError(str(error)) from error
         for warning in warnings:

@@ -90,8 +90,7 @@ class BrokerService(Service):
         announce: Callable[[Broker], None],
         prepare_log: Callable[[Any], None] = lambda application: None,
     ) -> None:
-        self.broker = Broker(settings, reactor, self._failed)
-        self.broker.on_stop_wanted = self._stop_wanted
+        self.broker = Broker(settings, reactor, self._failed, self._stop_wanted)
         self._reactor = reactor
         self._etc = etc
         self._allow_kill = allow_kill

@@ -324,8 +324,18 @@ class StoreBatch(Protocol):
     def delete_setting(self, kind: str, key: str) -> None: ...
 
 
+class WritingTurn(Protocol):
+    """The turn of the event loop as a store knows it: ``at_end`` is called at the end of each, ``active`` is true during one."""
+
+    active: bool
+    at_end: Callable[[], object]
+
+
 class Store(Protocol):
-    """Where messages survive.  After a failed write ``failed`` is true, ``synced`` never moves again, and nothing may be acknowledged."""
+    """Where messages survive.  After a failed write ``failed`` is true, ``synced`` never moves again, and nothing may be acknowledged.
+
+    A store is opened, loaded and stopped once; nothing may be asked of it after :meth:`stop`, :meth:`abort` or :meth:`withdraw`.
+    """
 
     node_id: str
     failed: bool
@@ -354,3 +364,23 @@ class Store(Protocol):
         """
 
     def create_large_body(self, body_id: int) -> LargeBody: ...
+
+    # The life of a store.
+
+    def open(self) -> None:
+        """Take the place where the messages are, and learn the node id.  Raises StorageError (``mqbroker.storage.errors``) and OSError."""
+
+    def load(self) -> Recovered:
+        """Read what was kept, and become ready.  Raises as :meth:`open`; the place is free again then, and unchanged."""
+
+    def write_at_end_of(self, turn: WritingTurn) -> None:
+        """Write what a turn has caused at its end."""
+
+    def stop(self, done: Callable[[], object]) -> None:
+        """Write what is left and free the place, then call ``done``, also when that fails."""
+
+    def abort(self) -> None:
+        """Leave at once: nothing more is written, and nobody who waits is called."""
+
+    def withdraw(self) -> None:
+        """As :meth:`abort`, for a start that failed after :meth:`load`: what the start itself has written is taken back."""

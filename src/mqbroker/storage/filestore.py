@@ -15,8 +15,7 @@ from typing import Any
 from twisted.logger import Logger
 
 from mqbroker.messaging.message import Message
-from mqbroker.messaging.ports import Clock, Recovered, StoreBatch
-from mqbroker.messaging.turn import Turn
+from mqbroker.messaging.ports import Clock, Recovered, StoreBatch, WritingTurn
 from mqbroker.storage.batch import FileBatch
 from mqbroker.storage.compaction import Compactor, Sweeper
 from mqbroker.storage.diskwriter import DiskWriter, Step, run_steps
@@ -240,7 +239,7 @@ class FileStore(Tickets):
 
     # Beyond the contract.
 
-    def write_at_end_of(self, turn: Turn) -> None:
+    def write_at_end_of(self, turn: WritingTurn) -> None:
         """Write what a turn has caused at its end."""
         turn.at_end = self.flush
         self._journal.turn = turn

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
-from mqbroker.messaging.ports import Cancellable, Clock
-from mqbroker.messaging.turn import Turn
+from mqbroker.messaging.ports import Cancellable, Clock, WritingTurn
 from mqbroker.storage.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.filesystem import WriteObserver
 from mqbroker.storage.largebodies import FileLargeBody, LargeBodies
@@ -109,7 +108,7 @@ class Journal:
         self.busy = False
         self.urgent = False
         """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
-        self.turn: Turn | None = None
+        self.turn: WritingTurn | None = None
         """The turn that calls :meth:`flush` at its end; while there is none, a timer does."""
         self.pager: FilePager | None = None
         self._bodies = bodies

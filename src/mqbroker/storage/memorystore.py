@@ -15,7 +15,9 @@ from mqbroker.messaging.ports import (
     Pager,
     PageReader,
     QueueRecord,
+    Recovered,
     StoreBatch,
+    WritingTurn,
 )
 from mqbroker.storage.diskwriter import DiskWriter
 from mqbroker.storage.filesystem import FileSystem
@@ -145,6 +147,15 @@ class MemoryStore(Tickets):
             file_system.make_directory(directory)
             self._bodies = LargeBodies(file_system, directory, writer, False, lambda function: function(), self._failed)
             self._bodies.remove_orphans(())
+
+    def open(self) -> None:
+        """There is nothing to be taken."""
+
+    def load(self) -> Recovered:
+        return Recovered()
+
+    def write_at_end_of(self, turn: WritingTurn) -> None:
+        """There is nothing to be written."""
 
     def next_id(self) -> int:
         number = self._next_id

@@ -120,7 +120,7 @@ class PagingTests(TestCase):
 
     def test_the_disk_guard(self) -> None:
         spaces = [DiskSpace("/", 5, 100)]
-        with patch("mqbroker.persistence.Persistence.spaces", lambda persistence: spaces):
+        with patch("mqbroker.app._disk_space", lambda folders: spaces):
             broker = self.broker(settings={"disk_full_policy": "FAIL"}, disk_scan_period=10)
             session = self.session(broker)
             producer = session.create_producer(session.create_queue("q"))

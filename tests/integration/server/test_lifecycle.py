@@ -120,6 +120,22 @@ class RestartTests(Sender):
             await self.stop(broker)
         self.assertEqual([path for path in self.folder.rglob("*") if path.is_file()], [])
 
+    async def test_the_same_object_starts_again(self) -> None:
+        broker = self.start(persistence_enabled=True)
+        node_id = broker.node_id
+        client = await self.client(broker)
+        await self.make_queue(client)
+        await self.publish(client, b"kept")
+        await client.close()
+        self.clients.clear()
+        await broker.stop()
+        broker.start()
+        self.assertEqual(broker.node_id, node_id)
+        self.assertEqual(broker.messaging.core.queues["q"].message_count, 1)
+        client = await self.client(broker)
+        await self.publish(client, b"again")
+        self.assertEqual(broker.messaging.core.queues["q"].message_count, 2)
+
     async def test_two_brokers_do_not_share_a_folder(self) -> None:
         self.start(persistence_enabled=True)
         error = self.assertRaises(StartError, self.start, persistence_enabled=True)

@@ -87,7 +87,7 @@ class ProcessTests(unittest.TestCase):
     def test_a_signal_before_the_loop_runs_stops_it_in_order(self) -> None:
         """While the journal is opened, and when clients can connect already."""
         moments = [
-            ("tap.Broker", "_assemble", signal.SIGTERM),
+            ("tap.Broker", "_make_listeners", signal.SIGTERM),
             ("tap", "announce", signal.SIGTERM),
             ("tap", "announce", signal.SIGINT),
         ]

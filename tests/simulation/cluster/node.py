@@ -1,4 +1,4 @@
-"""A broker of a simulated cluster, with its cluster connection as :mod:`mqbroker.clustering` makes it."""
+"""A broker of a simulated cluster, with its cluster connection as :mod:`mqbroker.node.clustering` makes it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.grouping import UNPROPOSAL, GroupingHandler, Proposal
-from mqbroker.clustering import Clustering
 from mqbroker.config.configuration import Configuration
 from mqbroker.messaging.message import Message
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.routing import Route
+from mqbroker.node.clustering import Clustering
 from mqclient.wire.properties import TypedValue
 from tests.simulation.broker import BrokerNode
 from tests.simulation.cluster.fabric import Fabric, FabricRuntime, HostProcess

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.clustering import STOP_SECONDS, Clustering
 from mqbroker.config.cluster import BridgeConfiguration, DiscoveryGroupConfiguration
 from mqbroker.config.configuration import Configuration
+from mqbroker.node.clustering import STOP_SECONDS, Clustering
 from mqclient.protocol.discovery import Endpoint, UdpEndpoint, encode_announcement
 from mqclient.urls import parse_transport_uri
 from tests.unit.cluster.bridge_support import MemoryRuntime, connector

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from mqbroker.config.problems import ConfigurationError
-from mqbroker.listening import StartError
-from mqbroker.messaging.ports import Clock, Recovered, Store
-from mqbroker.persistence import Persistence
+from mqbroker.messaging.ports import Recovered, Store
+from mqbroker.node.parts import Parts, StartError
 from mqbroker.server.audit import AuditLog
 from mqbroker.server.login import LoginStep
 from mqbroker.server.security import SecurityManager
@@ -41,37 +39,35 @@ def security_of(
     settings: BrokerSettings,
     recovered: Recovered,
     store: Store,
-    files: Persistence,
-    clock: Clock,
-    defer_to_thread: Callable[..., Any],
+    parts: Parts,
     audit: AuditLog,
 ) -> SecurityManager:
     """The security manager; users of basic security are those that ``store`` has kept.  Raises StartError."""
     login: Sequence[Any] | None = settings.login
     if settings.basic_security is not None:
-        login = [LoginStep("required", KeptUsersLoginModule(_kept_users(settings.basic_security, recovered, store)))]
+        login = [LoginStep("required", KeptUsersLoginModule(_kept_users(settings.basic_security, recovered, store, parts.entropy)))]
     try:
         return SecurityManager(
             settings.configuration,
             login,
-            defer_to_thread,
-            clock,
-            files.read_bytes,
+            parts.defer_to_thread,
+            parts.clock,
+            parts.read_file,
             settings.etc or settings.base,
             certificate_login=settings.certificate_login,
             domains=settings.login_domains,
             clustered=bool(settings.configuration.cluster_connections),
             audit=audit,
-            write_file=files.write_bytes,
-            entropy=os.urandom,
+            write_file=parts.write_file,
+            entropy=parts.entropy,
         )
     except ConfigurationError as error:
         raise StartError(str(error)) from error
 
 
-def _kept_users(properties: dict[str, str], recovered: Recovered, store: Store) -> KeptUsers:
+def _kept_users(properties: dict[str, str], recovered: Recovered, store: Store, entropy: Callable[[int], bytes]) -> KeptUsers:
     records = {key: value for (kind, key), value in recovered.settings.items() if kind == KEPT_USER_KIND}
-    users = KeptUsers(records, _KeptUserStore(store), os.urandom)
+    users = KeptUsers(records, _KeptUserStore(store), entropy)
     name, password = properties.get("bootstrapUser"), properties.get("bootstrapPassword")
     if name and password:
         users.bootstrap(name, password, properties.get("bootstrapRole", ""))

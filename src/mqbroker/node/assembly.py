@@ -1,0 +1,249 @@
+"""The assembly of a broker: what one activation makes on a store that was opened and loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from mqbroker.checks import idle_parts
+from mqbroker.config.cluster import ScaleDownConfiguration
+from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
+from mqbroker.messaging.branches import xid_text
+from mqbroker.messaging.core import MessagingOptions
+from mqbroker.messaging.disk_guard import DiskSpace
+from mqbroker.messaging.messaging import Messaging
+from mqbroker.messaging.ports import Recovered, Store
+from mqbroker.node.parts import Parts, StartError
+from mqbroker.node.security import security_of
+from mqbroker.node.stores import data_directory, written_folders
+from mqbroker.server.audit import AuditLog
+from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
+from mqbroker.server.kept_settings import restore_address_settings, restore_security_settings
+from mqbroker.server.management.registry import Registry
+from mqbroker.server.server import Server
+from mqbroker.settings import BrokerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mqbroker.messaging.message import Message
+    from mqbroker.node.clustering import Clustering
+    from mqbroker.server.session import ServerSession
+
+BRANCHES_NAMED = 20
+"""Branches in doubt that the log names at the start."""
+
+log = Logger(namespace="mqbroker")
+
+
+class ActiveBroker:
+    """Messaging, server, management and the links to other brokers, from one activation to its end.
+
+    ``stop_wanted`` is called when management asks for an orderly stop.
+    """
+
+    def __init__(
+        self, settings: BrokerSettings, parts: Parts, store: Store, recovered: Recovered, stop_wanted: Callable[[], object]
+    ) -> None:
+        configuration = settings.configuration
+        self.settings = settings
+        self.store = store
+        self.clustering: Clustering | None = None
+        """Cluster connections, groups and bridges; None until the first is needed."""
+        self._parts = parts
+        self._stop_wanted = stop_wanted
+        self._audit = AuditLog()
+        self._kept: Mapping[tuple[str, str], str] = dict(recovered.settings)
+        repository = configuration.address_settings_repository()
+        restore_address_settings(recovered.settings, repository, _warn)
+        self.messaging = Messaging(
+            store,
+            parts.clock,
+            repository,
+            configuration.wildcards,
+            self._messaging_options(),
+            parts.random,
+            lambda name: log.info("AMQ224113: {name} was not in use and has been removed", name=name),
+            self._disk_space if configuration.persistence_enabled else None,
+        )
+        try:
+            self.server = self._make_server(recovered)
+        except BaseException:
+            self.messaging.stop()
+            raise
+        self.listeners = parts.make_listeners(self.server)
+        self.registry = Registry()
+        self._manage()
+
+    def _make_server(self, recovered: Recovered) -> Server:
+        configuration, parts = self.settings.configuration, self._parts
+        self.store.write_at_end_of(self.messaging.core.turn)
+        self._restore(recovered)
+        self._deploy()
+        security = security_of(self.settings, recovered, self.store, parts, self._audit)
+        restore_security_settings(recovered.settings, security.repository, _warn)
+        default = (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD)
+        if default and not configuration.cluster_connections:
+            log.info(
+                "AMQ222007: the cluster user and password are the built-in defaults: nobody can log in with them; change both to use them"
+            )
+        return Server(configuration, self.store, parts.clock, self.messaging, security, lambda: parts.entropy(4).hex())
+
+    # --- start
+
+    def start(self) -> None:
+        """Take clients and join other brokers.  Raises :class:`StartError`."""
+        self.messaging.start()
+        self.server.start()
+        self.listeners.open()
+        for text in idle_parts(self.settings.configuration):
+            log.warn("{text}", text=text)
+        self.server.open_bridges = lambda: self._open_clustering().bridges
+        self.server.scale_down = self._stop_and_scale_down
+        if self.settings.configuration.joins_others or any(kind == KEPT_BRIDGE_KIND for kind, _ in self._kept):
+            try:
+                self._open_clustering()
+            except ValueError as error:
+                raise StartError(str(error)) from error
+
+    def _restore(self, recovered: Recovered) -> None:
+        count = self.messaging.restore(recovered)
+        if count:
+            log.info("{count} messages were read from the journal", count=count)
+        in_doubt = self.messaging.branches.prepared()
+        if in_doubt:
+            names = ", ".join(xid_text(branch.xid) for branch in in_doubt[:BRANCHES_NAMED])
+            log.warn("{count} XA branches are in doubt and wait for their transaction manager: {names}", count=len(in_doubt), names=names)
+        self.messaging.core.apply_settings()
+
+    def _deploy(self) -> None:
+        configuration = self.settings.configuration
+        for problem in self.messaging.deploy(configuration.addresses, _inform):
+            log.warn("{problem}", problem=problem)
+        try:
+            self.messaging.deploy_diverts(configuration.diverts, _inform)
+        except ValueError as error:
+            raise StartError(str(error)) from error
+
+    def _messaging_options(self) -> MessagingOptions:
+        configuration = self.settings.configuration
+        names = [name for name in MessagingOptions.__slots__ if hasattr(configuration, name)]
+        values = {name: getattr(configuration, name) for name in names}
+        if configuration.global_max_size < 0:
+            values["global_max_size"] = self._parts.memory_default()
+        return MessagingOptions(**values)
+
+    def _disk_space(self) -> list[DiskSpace]:
+        return self._parts.disk_space(written_folders(self.settings))
+
+    def disk_usage(self) -> float:
+        """How full the disk of the journal is, 0 to 1."""
+        return self._parts.disk_usage(str(data_directory(self.settings) or self.settings.base))
+
+    def _manage(self) -> None:
+        """Management answers; its parts are imported with the first request."""
+        server = self.server
+        self.registry.find_by("acceptor", self.listeners.find)
+
+        def first(session: ServerSession, message: Message) -> None:
+            from mqbroker.node.controls import register_controls
+            from mqbroker.server.management.service import ManagementService
+
+            register_controls(self.registry, server, self._parts.version, self.disk_usage, lambda: self.listeners.acceptors)
+            server.management = ManagementService(server, self.registry, self._audit).handle
+            server.management(session, message)
+
+        server.management = first
+
+    # --- other brokers
+
+    def _open_clustering(self) -> Clustering:
+        clustering = self._make_clustering()
+        clustering.start()
+        return clustering
+
+    def _make_clustering(self) -> Clustering:
+        if self.clustering is None:
+            from mqbroker.node.clustering import Clustering
+
+            settings = self.settings
+            self.clustering = Clustering(self.server, self._parts.make_runtime(), settings.etc or settings.base, self._kept)
+        return self.clustering
+
+    def _stop_and_scale_down(self, connector: str | None) -> None:
+        """Management wants it.  Raises ValueError for a connector that is not there."""
+        if not self.server.started:
+            return
+        known = self.settings.configuration.scale_down or ScaleDownConfiguration()
+        connectors = known.connectors if connector is None else (connector, *known.connectors)
+        self._make_clustering().scale_down_to(replace(known, enabled=True, connectors=connectors))
+        self._parts.clock.call_later(0, self._stop_wanted)
+
+    @property
+    def scales_down(self) -> bool:
+        """Do the messages go to another broker when this one stops?"""
+        return self.clustering is not None and self.clustering.scale_down is not None
+
+    def cut_short(self) -> None:
+        """While the broker stops: move no more messages to another one, but leave them on the disk."""
+        if self.clustering is not None and self.clustering.scale_down is not None:
+            self.clustering.scale_down.cut_short()
+
+    # --- the end
+
+    def clients_gone(self) -> Deferred[None]:
+        """Waits, where that is configured, until the last client has left by itself, or the time for it is over."""
+        configuration, server = self.settings.configuration, self.server
+        if not configuration.graceful_shutdown_enabled or not server.has_clients() or self.store.failed:
+            return succeed(None)
+        log.info("waiting for {count} connections to end", count=len(server.connections))
+        gone: Deferred[None] = Deferred()
+        server.on_empty = lambda: None if gone.called else gone.callback(None)
+        timeout = configuration.graceful_shutdown_timeout
+        if timeout >= 0:
+            limit = self._parts.clock.call_later(timeout / 1000, server.on_empty)
+            gone.addBoth(lambda _: limit.cancel())
+        return gone
+
+    async def leave(self) -> None:
+        """Leave the other brokers; with scale-down configured the messages go to one of them, unless the disk has failed."""
+        clustering = self.clustering
+        if clustering is None:
+            return
+        scale_down = None if self.store.failed else clustering.scale_down
+        target = None if scale_down is None else await scale_down.find()
+        await clustering.stop()
+        if scale_down is None or target is None:
+            return
+        frozen: Deferred[None] = Deferred()
+        self.server.freeze(lambda: frozen.callback(None))
+        await frozen
+        self.server.stop(target)
+        self.messaging.stop()
+        await scale_down.run()
+
+    def give_up(self) -> None:
+        """The start has failed: leave the other brokers without waiting for them, and end."""
+        if self.clustering is not None:
+            self.clustering.stop()
+        self.end()
+
+    def end(self) -> None:
+        """Send everybody away and do no more work; the store is not touched."""
+        self.server.on_empty = None
+        if self.clustering is not None:
+            self.clustering.cut()
+        self.server.stop()
+        self.messaging.stop()
+
+
+def _warn(text: str) -> None:
+    log.warn("{text}", text=text)
+
+
+def _inform(text: str) -> None:
+    log.info("{text}", text=text)

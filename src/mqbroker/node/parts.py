@@ -1,0 +1,73 @@
+"""The parts of the outside world that a broker is made of; the application, the simulation and tests each bring their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mqbroker.messaging.disk_guard import DiskSpace
+from mqbroker.messaging.ports import Clock
+from mqbroker.storage.diskwriter import DiskWriter
+from mqbroker.storage.filesystem import FileSystem
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+    from mqbroker.server.acceptor import Acceptor
+    from mqbroker.server.server import Server
+    from mqclient.core.runtime import Runtime
+
+
+class StartError(Exception):
+    """The broker cannot start; the text is one sentence that says why."""
+
+
+class EndingWriter(DiskWriter, Protocol):
+    """A disk writer that somebody ends."""
+
+    def close(self) -> None:
+        """Wait until everything that was submitted has run; nothing is submitted afterwards."""
+
+
+class Listeners(Protocol):
+    """The ways into one active broker."""
+
+    @property
+    def acceptors(self) -> Sequence[Acceptor]: ...
+
+    def find(self, name: str) -> Any:
+        """The management resource of an acceptor; None when there is none of this name."""
+
+    def open(self) -> None:
+        """Take clients.  Raises :class:`StartError`; everything is closed again then."""
+
+    def close(self) -> Deferred[Any]:
+        """Take no more clients; those that are there stay.  Completes when everything is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The outside world of one broker.
+
+    ``make_writer`` makes a disk writer that reports by calling its argument, ``in_turn(function, *args)``.  ``entropy`` gives random
+    bytes, ``random`` a number from 0 to 1.  ``defer_to_thread`` runs a function beside the loop.  ``read_file`` and ``write_file`` are for
+    the files that the configuration names.  ``disk_space`` tells of the disks below folders, ``disk_usage`` how full the disk below a
+    folder is, 0 to 1.  ``make_runtime`` gives links to other brokers their network and clock.  ``make_listeners`` makes the ways into a
+    server.  ``memory_default`` is the ``global-max-size`` in bytes of a configuration without one.
+    """
+
+    clock: Clock
+    file_system: FileSystem
+    make_writer: Callable[[Callable[..., object]], EndingWriter]
+    entropy: Callable[[int], bytes]
+    random: Callable[[], float]
+    defer_to_thread: Callable[..., Deferred[Any]]
+    read_file: Callable[[str], bytes]
+    write_file: Callable[[str, bytes], None]
+    disk_space: Callable[[Sequence[str]], list[DiskSpace]]
+    disk_usage: Callable[[str], float]
+    make_runtime: Callable[[], Runtime]
+    make_listeners: Callable[[Server], Listeners]
+    memory_default: Callable[[], int]
+    version: str

@@ -1,0 +1,68 @@
+"""The store of a configuration, and the folders that it lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mqbroker.messaging.ports import Store
+from mqbroker.node.parts import Parts
+from mqbroker.settings import BrokerSettings
+from mqbroker.storage.diskwriter import DiskWriter
+from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.memorystore import MemoryStore
+from mqbroker.storage.settings import StoreSettings
+
+
+def make_store(settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object]) -> Store:
+    """The store of the configuration, not opened yet.  ``failed`` is told why the disk can no longer be written."""
+    configuration = settings.configuration
+    if configuration.persistence_enabled:
+        return FileStore(store_settings(settings), parts.file_system, new_writer(), parts.clock, parts.entropy, failed)
+    bodies = None
+    if not settings.large_bodies_in_memory:
+        bodies = parts.file_system, str(settings.base / configuration.large_messages_directory), new_writer()
+    return MemoryStore(parts.entropy, bodies, failed)
+
+
+def store_settings(settings: BrokerSettings) -> StoreSettings:
+    """The settings of the file store, with the folders of the configuration below the base of ``settings``."""
+    configuration = settings.configuration
+
+    def path(text: str) -> str:
+        return str(settings.base / text)
+
+    lock = configuration.node_manager_lock_directory
+    return StoreSettings(
+        journal_directory=path(configuration.journal_directory),
+        bindings_directory=path(configuration.bindings_directory),
+        large_messages_directory=path(configuration.large_messages_directory),
+        paging_directory=path(configuration.paging_directory),
+        purge_page_folders=configuration.purge_page_folders,
+        compress_pages=configuration.compress_pages,
+        lock_directory=None if lock is None else path(lock),
+        create_journal_directory=configuration.create_journal_dir,
+        create_bindings_directory=configuration.create_bindings_dir,
+        journal_file_size=configuration.journal_file_size,
+        journal_compact_min_files=configuration.journal_compact_min_files,
+        journal_compact_percentage=configuration.journal_compact_percentage,
+        journal_datasync=configuration.journal_datasync,
+        large_message_sync=configuration.large_message_sync,
+    )
+
+
+def written_folders(settings: BrokerSettings) -> list[str]:
+    """The folders that a broker with persistence writes to; that of the journal comes first."""
+    configuration = settings.configuration
+    names = (
+        configuration.journal_directory,
+        configuration.paging_directory,
+        configuration.large_messages_directory,
+        configuration.bindings_directory,
+    )
+    return [str(settings.base / name) for name in names]
+
+
+def data_directory(settings: BrokerSettings) -> Path | None:
+    """The folder of the journal; None without persistence."""
+    return settings.base / settings.configuration.journal_directory if settings.configuration.persistence_enabled else None
