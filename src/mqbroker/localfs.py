@@ -10,6 +10,8 @@ import stat
 import struct
 from pathlib import Path
 
+from mqbroker.disk_errors import located
+
 _FLOCK = struct.Struct("hhqqi4x")
 """``struct flock``: type, whence, start, length, pid."""
 
@@ -19,25 +21,34 @@ class LocalFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise located(error, path) from error
 
     def write(self, offset: int, data: bytes | bytearray) -> None:
-        written = os.pwrite(self._descriptor, data, offset)
-        while written < len(data):
-            more = os.pwrite(self._descriptor, memoryview(data)[written:], offset + written)
-            if not more:
-                raise OSError(errno.EIO, "nothing was written", self._path)
-            written += more
+        try:
+            written = os.pwrite(self._descriptor, data, offset)
+            while written < len(data):
+                more = os.pwrite(self._descriptor, memoryview(data)[written:], offset + written)
+                if not more:
+                    raise OSError(errno.EIO, "nothing was written")
+                written += more
+        except OSError as error:
+            raise located(error, self._path, len(data)) from error
 
     def allocate(self, size: int) -> None:
         try:
             os.posix_fallocate(self._descriptor, 0, size)
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
-                raise
+                raise located(error, self._path, size) from error
 
     def sync(self) -> None:
-        os.fdatasync(self._descriptor)
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise located(error, self._path) from error
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -112,7 +123,10 @@ class LocalFileSystem:
         return os.path.exists(path)
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            raise located(error, os.fsdecode(error.filename or path)) from error
 
     def remove_directory(self, path: str) -> None:
         os.rmdir(path)
@@ -131,7 +145,10 @@ class LocalFileSystem:
             os.close(descriptor)
 
     def lock(self, path: str) -> LocalLock | None:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise located(error, path) from error
         try:
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
         except OSError as error:

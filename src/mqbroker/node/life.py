@@ -7,6 +7,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, gatherResults, succeed
 
+from mqbroker.disk_errors import advice
 from mqbroker.node.assembly import ActiveBroker
 from mqbroker.node.parts import EndingWriter, Parts, StartError
 from mqbroker.node.stores import make_store
@@ -56,7 +57,7 @@ class BrokerLife:
             recovered = store.load()
         except (StorageError, OSError) as error:
             self._end_writer()
-            raise StartError(str(error)) from error
+            raise StartError(advice(error) if isinstance(error, OSError) else str(error)) from error
         try:
             self._active = ActiveBroker(self.settings, self._parts, store, recovered, self._stop_wanted)
             self._active.start()

@@ -101,6 +101,8 @@ class LocalFileSystemTests(Folder, TestCase):
         with self.assertRaises(OSError) as caught:
             file.write(0, b"x")
         self.assertEqual(caught.exception.errno, errno.ENOSPC)
+        self.assertEqual(caught.exception.filename, "/dev/full")
+        self.assertRegex(str(caught.exception), r"No space left on device \(\d+ bytes are free, 1 are wanted\): '/dev/full'")
 
     def test_a_lock_excludes_everybody_until_it_is_released(self) -> None:
         """Others in this process, processes with plain POSIX locks as Java takes them; and closing another descriptor keeps it."""

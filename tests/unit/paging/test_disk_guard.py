@@ -15,9 +15,9 @@ from tests.unit.messaging.support import Bench
 
 
 class GuardedBench(Bench):
-    """``free`` of 1000 bytes are free on the disk."""
+    """``free`` of 1000 bytes are free on the disk, or of 1000 times ``scale``."""
 
-    def __init__(self, settings: dict[str, dict[str, Any]] | None = None, **options: Any) -> None:
+    def __init__(self, settings: dict[str, dict[str, Any]] | None = None, scale: int = 1, **options: Any) -> None:
         super().__init__()
         self.free = 1000
         self.reports: list[str] = []
@@ -29,7 +29,10 @@ class GuardedBench(Bench):
             Wildcards(),
             MessagingOptions(**options),
             lambda: 0.5,
-            disk_space=lambda: [DiskSpace("/journal", 1000, 1000), DiskSpace("/paging", self.free, 1000)],
+            disk_space=lambda: [
+                DiskSpace("/journal", 1000 * scale, 1000 * scale),
+                DiskSpace("/paging", self.free * scale, 1000 * scale),
+            ],
         )
         self.messaging.core.observers.append(self)  # type: ignore[arg-type]
         self.messaging.start()
@@ -96,3 +99,33 @@ class DiskGuardTests(TestCase):
         bench.send(b"", "f")
         bench.send(b"", "d")
         self.assertEqual((failing.message_count, dropping.message_count), (1, 1))
+
+    def test_a_disk_with_little_room_is_looked_at_sooner(self) -> None:
+        """Where the room before the limit could be written in less than the period: a small disk is full between two looks otherwise."""
+        bench = GuardedBench(max_disk_usage=90)
+        bench.free = 100
+        bench.clock.advance(0.2)
+        self.assertTrue(bench.core.global_memory.disk_full)
+        # A full disk is looked at in the period of the configuration.
+        bench.free = 500
+        bench.clock.advance(0.2)
+        self.assertTrue(bench.core.global_memory.disk_full)
+        bench.clock.advance(5)
+        self.assertFalse(bench.core.global_memory.disk_full)
+
+    def test_a_disk_with_much_room_is_looked_at_in_the_period_of_the_configuration(self) -> None:
+        size = 100 * 2**30
+        for limit in ({"max_disk_usage": 90}, {"min_disk_free": 2**30}):
+            bench = GuardedBench(scale=size // 1000, **limit)
+            bench.clock.advance(5)
+            bench.free = 1
+            bench.clock.advance(4.9)
+            self.assertFalse(bench.core.global_memory.disk_full)
+            bench.clock.advance(0.1)
+            self.assertTrue(bench.core.global_memory.disk_full)
+
+    def test_a_period_shorter_than_the_shortest_holds(self) -> None:
+        bench = GuardedBench(max_disk_usage=90, disk_scan_period=10)
+        bench.free = 100
+        bench.clock.advance(0.01)
+        self.assertTrue(bench.core.global_memory.disk_full)
