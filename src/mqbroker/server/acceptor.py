@@ -11,8 +11,9 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from mqbroker.server.certificates import names_host
-from mqbroker.server.connection import ServerConnection
+from mqbroker.server.connection import ConnectionTransport, ServerConnection
 from mqbroker.server.handshake import HANDSHAKE_TIMEOUT_SECONDS
+from mqbroker.server.http_tunnel import RESPONSE_MS, SCAN_MS, HttpTunnel, looks_like_http
 from mqbroker.server.naming import Naming
 from mqbroker.server.tls import server_context
 from mqclient.urls import TransportUri
@@ -110,6 +111,13 @@ class BrokerProtocol(Protocol):
 
     connection: ServerConnection | None = None
     factory: BrokerFactory
+    _tunnel: HttpTunnel | None = None
+    """The client speaks HTTP."""
+
+    def __init__(self) -> None:
+        self._first = b""
+        """The first bytes, until they tell whether the client speaks HTTP."""
+        self._take: Callable[[bytes], None] = self._begin
 
     def connectionMade(self) -> None:
         transport: Any = self.transport
@@ -142,10 +150,30 @@ class BrokerProtocol(Protocol):
             self.connection.fail(f"the certificate of the client is not for the host {host}")
 
     def dataReceived(self, data: bytes) -> None:
-        if self.connection is not None:
-            self.connection.received(data)
+        self._take(data)
+
+    def _begin(self, data: bytes) -> None:
+        connection = self.connection
+        if connection is None:
+            return
+        self._first += data
+        speaks_http = looks_like_http(self._first)
+        if speaks_http is None:
+            return
+        if speaks_http:
+            connection.wrap_transport(self._tunnelled)
+        self._take = connection.received if self._tunnel is None else self._tunnel.received
+        self._take(self._first)
+
+    def _tunnelled(self, transport: ConnectionTransport) -> HttpTunnel:
+        acceptor, connection = self.factory.acceptor, self.connection
+        assert connection is not None
+        self._tunnel = HttpTunnel(transport, connection, acceptor.server.clock, acceptor.http_response_ms, acceptor.http_scan_ms)
+        return self._tunnel
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if self._tunnel is not None:
+            self._tunnel.lost()
         if self.connection is not None:
             self.factory.acceptor.left()
             self.connection.lost(reason.getErrorMessage())
@@ -153,11 +181,11 @@ class BrokerProtocol(Protocol):
 
     def pauseProducing(self) -> None:
         if self.connection is not None:
-            self.connection.pause_output()
+            (self._tunnel or self.connection).pause_output()
 
     def resumeProducing(self) -> None:
         if self.connection is not None:
-            self.connection.resume_output()
+            (self._tunnel or self.connection).resume_output()
 
     def stopProducing(self) -> None:
         """The transport is going; ``connectionLost`` follows."""
@@ -227,6 +255,8 @@ class Acceptor:
         self.security_domain = uri.parameters.get("securityDomain") or None
         self.cluster_connection = uri.parameters.get("clusterConnection") or None
         self.handshake_timeout_seconds = float(uri.parameters.get("handshake-timeout", str(HANDSHAKE_TIMEOUT_SECONDS)))
+        self.http_response_ms = int(uri.parameters.get("httpResponseTime", str(RESPONSE_MS)))
+        self.http_scan_ms = int(uri.parameters.get("httpServerScanPeriod", str(SCAN_MS)))
         self._set_socket_buffers = set_socket_buffers
         self._send_buffer = int(uri.parameters.get("tcpSendBufferSize", "-1"))
         self._receive_buffer = int(uri.parameters.get("tcpReceiveBufferSize", "-1"))

@@ -148,6 +148,10 @@ class ServerConnection:
         self._out: list[bytes] = []
         self._out_bytes = 0
 
+    def wrap_transport(self, wrap: Callable[[ConnectionTransport], ConnectionTransport]) -> None:
+        """Everything goes through what ``wrap`` makes of the transport from now on; before anything was received or sent."""
+        self._transport = wrap(self._transport)
+
     # --- input
 
     def received(self, data: bytes) -> None:

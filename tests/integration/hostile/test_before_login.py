@@ -14,7 +14,10 @@ from tests.integration.hostile.case import AT_ONCE_SECONDS, TTL_SECONDS, Hostile
 from tests.integration.hostile.plant import FULL, HANDSHAKE_SECONDS, TTL_MS, Attacker
 
 FOREIGN = {
-    "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "HTTP": b"PUT / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "STOMP in HTTP": b"POST / HTTP/1.1\r\nContent-Length: 8\r\n\r\nCONNECT\n",
+    "HTTP without a length": b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+    "HTTP without an end": b"POST / HTTP/1.1\r\n" + b"x: y\r\n" * 4000,
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
     "STOMP": b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\x00",
     "AMQP": b"AMQP\x00\x01\x00\x00",

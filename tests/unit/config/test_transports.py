@@ -66,7 +66,7 @@ class AcceptorTests(ConfigurationTestCase):
         self.assert_error(self.acceptor("(tcp://h:1,tcp://g:1)"), "expected one URL, found 2")
 
     def test_what_would_weaken_or_lead_elsewhere_is_refused(self) -> None:
-        for query in ("proxyProtocolEnabled=true", "crlPath=x", "router=r", "httpEnabled=true"):
+        for query in ("proxyProtocolEnabled=true", "crlPath=x", "router=r", "httpUpgradeEnabled=true"):
             self.assert_error(self.acceptor(f"tcp://h:1?{query}"), "cannot be used")
 
     def test_names(self) -> None:

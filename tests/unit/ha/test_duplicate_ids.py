@@ -1,8 +1,7 @@
-"""The duplicate ids of a broker that leaves: to a broker that takes them by management, and to one that refuses them as a real Artemis does."""
+"""The duplicate ids of a broker that leaves, to brokers that take them by management and to those that refuse them as Artemis does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from twisted.logger import globalLogPublisher
@@ -25,7 +24,10 @@ class DuplicateIdTests(SynchronousTestCase):
         self.pair = Leaving()
         self.asked: list[Any] = []
         self.told: list[str] = []
-        observer: Callable[[Any], None] = lambda event: self.told.append(event.get("log_format", "").format(**event))
+
+        def observer(event: dict[str, Any]) -> None:
+            self.told.append(event.get("log_format", "").format(**event))
+
         globalLogPublisher.addObserver(observer)
         self.addCleanup(globalLogPublisher.removeObserver, observer)
 

@@ -8,9 +8,12 @@ from mqbroker.config import values as kinds
 from mqbroker.config.schema.model import Item, honoured, quiet, refused, warned
 
 NETTY = "the event loop of this broker has no such setting"
-NO_HTTP = "messages cannot be carried inside HTTP"
+NO_UPGRADE = "HTTP is spoken from the beginning to the end of a connection, or not at all"
+NO_SERVLET = "there are no servlets"
 BY_CONTENT = "what a file is shows from its content"
 CLIENT_ONLY = "only a client uses it"
+ACCEPTOR_ONLY = "only an acceptor uses it"
+BY_BEGINNING = "every acceptor takes connections that begin with HTTP"
 
 PROTOCOLS = ("CORE", "AMQP", "STOMP", "HORNETQ", "MQTT", "OPENWIRE")
 
@@ -53,16 +56,10 @@ SOCKETS: tuple[Item, ...] = (
     quiet("useNioGlobalWorkerPool", kinds.BOOLEAN, "Share network threads.", NETTY),
     quiet("shutdownTimeout", kinds.LONG, "How long to wait for network threads, ms.", NETTY),
     quiet("quietPeriod", kinds.LONG, "How long to wait for network threads, ms.", NETTY),
-    refused("httpEnabled", kinds.BOOLEAN, "Carry messages inside HTTP.", NO_HTTP),
-    refused("httpUpgradeEnabled", kinds.BOOLEAN, "Begin with an HTTP upgrade.", NO_HTTP),
-    quiet("httpUpgradeEndpoint", kinds.TEXT, "Name of the acceptor behind HTTP.", NO_HTTP),
-    quiet("httpClientIdleTime", kinds.LONG, "HTTP only.", NO_HTTP),
-    quiet("httpClientIdleScanPeriod", kinds.LONG, "HTTP only.", NO_HTTP),
-    quiet("httpResponseTime", kinds.LONG, "HTTP only.", NO_HTTP),
-    quiet("httpServerScanPeriod", kinds.LONG, "HTTP only.", NO_HTTP),
-    quiet("httpRequiresSessionId", kinds.BOOLEAN, "HTTP only.", NO_HTTP),
-    refused("useServlet", kinds.BOOLEAN, "Carry messages inside HTTP.", NO_HTTP),
-    quiet("servletPath", kinds.TEXT, "HTTP only.", NO_HTTP),
+    refused("httpUpgradeEnabled", kinds.BOOLEAN, "Begin with an HTTP upgrade.", NO_UPGRADE),
+    quiet("httpUpgradeEndpoint", kinds.TEXT, "Name of the acceptor behind HTTP.", NO_UPGRADE),
+    refused("useServlet", kinds.BOOLEAN, "Carry messages inside HTTP to a servlet.", NO_SERVLET),
+    quiet("servletPath", kinds.TEXT, "Servlets only.", NO_SERVLET),
 )
 
 ACCEPTOR: tuple[Item, ...] = (
@@ -81,6 +78,12 @@ ACCEPTOR: tuple[Item, ...] = (
     refused("proxyProtocolEnabled", kinds.BOOLEAN, "A proxy header comes first.", "connections with that header cannot be read"),
     honoured("clusterConnection", kinds.TEXT, "The cluster connection whose topology clients are told; the first one unless set."),
     refused("router", kinds.TEXT, "A connection router.", "clients would not be sent to the broker that is meant for them", ("",)),
+    quiet("httpEnabled", kinds.BOOLEAN, "Carry messages inside HTTP.", BY_BEGINNING),
+    honoured("httpResponseTime", kinds.LONG, "How long an HTTP request waits for something to answer with, ms; 10000 unless set."),
+    honoured("httpServerScanPeriod", kinds.LONG, "How often such requests are looked for, ms; 5000 unless set."),
+    quiet("httpClientIdleTime", kinds.LONG, "HTTP only.", CLIENT_ONLY),
+    quiet("httpClientIdleScanPeriod", kinds.LONG, "HTTP only.", CLIENT_ONLY),
+    quiet("httpRequiresSessionId", kinds.BOOLEAN, "HTTP only.", CLIENT_ONLY),
     *TLS,
     *SOCKETS,
 )
@@ -101,6 +104,12 @@ CONNECTOR: tuple[Item, ...] = (
     quiet("socksUsername", kinds.TEXT, "SOCKS only.", "SOCKS is not spoken"),
     quiet("socksPassword", kinds.TEXT, "SOCKS only.", "SOCKS is not spoken"),
     quiet("socksRemoteDNS", kinds.BOOLEAN, "SOCKS only.", "SOCKS is not spoken"),
+    honoured("httpEnabled", kinds.BOOLEAN, "Carry messages inside HTTP."),
+    honoured("httpClientIdleTime", kinds.LONG, "Silence after which the other side is asked what it has to say, ms; 500 unless set."),
+    honoured("httpClientIdleScanPeriod", kinds.LONG, "How often the silence is looked at, ms; 500 unless set."),
+    honoured("httpRequiresSessionId", kinds.BOOLEAN, "Wait for a first response, and send its session cookie from then on."),
+    quiet("httpResponseTime", kinds.LONG, "HTTP only.", ACCEPTOR_ONLY),
+    quiet("httpServerScanPeriod", kinds.LONG, "HTTP only.", ACCEPTOR_ONLY),
     *TLS,
     *SOCKETS,
 )

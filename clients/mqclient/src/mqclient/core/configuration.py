@@ -43,6 +43,10 @@ TRANSPORT_PARAMETERS = frozenset(
         "connect-timeout-millis",
         "localAddress",
         "localPort",
+        "httpEnabled",
+        "httpClientIdleTime",
+        "httpClientIdleScanPeriod",
+        "httpRequiresSessionId",
     }
 )
 """Connector parameters that the transports of this client honour."""
@@ -78,9 +82,8 @@ TRANSPORT_WITHOUT_EFFECT = frozenset(
 
 REFUSED_WHEN_TRUE = {
     "socksEnabled": "SOCKS proxies are not supported",
-    "httpEnabled": "HTTP tunnelling is not supported",
-    "httpUpgradeEnabled": "HTTP tunnelling is not supported",
-    "useServlet": "HTTP tunnelling is not supported",
+    "httpUpgradeEnabled": "an upgrade of HTTP to CORE is not supported (httpEnabled is)",
+    "useServlet": "servlets are not supported",
     "proxyProtocolEnabled": "the PROXY protocol is not supported",
 }
 """Ignoring these would connect in another way than was asked for: ValueError."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from mqclient.core.api import LocatorSettings
 from mqclient.core.channel import Channel
 from mqclient.core.cluster_channel import ClusterChannel
+from mqclient.core.http_link import HttpLink, link_handler
 from mqclient.core.runtime import Link, Runtime, Timer, wait_at_most
 from mqclient.errors import (
     ConnectionTimedOutError,
@@ -128,9 +129,12 @@ class Connection:
         timeout = self.settings.call_timeout / 1000
         # The limit on connecting is the transport's own (connect-timeout-millis); this is what it defaults to.
         connect_timeout = self.settings.connection_ttl / 1000 if self.settings.connection_ttl > 0 else timeout
-        self._connecting = self.runtime.connect(self.connector, self, connect_timeout)
+        handler = link_handler(self.runtime, self.connector, self)
+        self._connecting = self.runtime.connect(self.connector, handler, connect_timeout)
         link: Link = await self._connecting
         self._connecting = None
+        if isinstance(handler, HttpLink):
+            link = handler.over(link)
         if self.error is not None:
             link.abort()
             raise self.error
