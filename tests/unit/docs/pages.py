@@ -16,7 +16,7 @@ FOLDERS = (
     ROOT / "config",
     *sorted((ROOT / "config").glob("*/")),
 )
-FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+FENCED = re.compile(r"^```(\S*)\n(.*?)^```$", re.M | re.S)
 CODE = re.compile(r"`([^`\n]+)`")
 
 
