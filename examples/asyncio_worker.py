@@ -1,4 +1,4 @@
-"""A work queue under asyncio: several workers share the jobs, a job that fails comes again, and all lives through a restart of the broker."""
+"""A work queue under asyncio: workers share the jobs, a job that fails comes again, and all live through a restart of the broker."""
 
 import asyncio
 import contextlib

@@ -11,8 +11,10 @@ from xml.sax.saxutils import escape
 from tests.bench import report, rows
 from tests.bench.results import Run
 
-LABELS, BARS, LINE, TOP, FIGURES = 400, 420, 24, 40, 60
+BARS, LINE, TOP, FIGURES = 420, 24, 40, 60
 """Pixels."""
+CHARACTER = 7
+"""Pixels: wider than the mean character of a label in any font that a browser has for 12px sans-serif."""
 STYLE = "text { font: 12px sans-serif; fill: #222 } .title { font-weight: bold } .reached { fill: #3a7d44 } .missed { fill: #b5533c }"
 
 
@@ -28,10 +30,11 @@ class Bar:
 
 def bars(title: str, content: Sequence[Bar]) -> str:
     """The picture; the scale ends at the greatest value or target."""
+    labels = 16 + CHARACTER * max((len(bar.label) for bar in content), default=0)
     most = max([1.0, *(max(*bar.values, bar.target) for bar in content)])
     scale = BARS / most
-    width, height = LABELS + BARS + FIGURES, TOP + LINE * len(content) + 10
-    one = LABELS + scale
+    width, height = max(labels + BARS + FIGURES, 16 + CHARACTER * len(title)), TOP + LINE * len(content) + 10
+    one = labels + scale
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f"<style>{STYLE}</style>",
@@ -41,13 +44,13 @@ def bars(title: str, content: Sequence[Bar]) -> str:
     for number, bar in enumerate(content):
         y = TOP + number * LINE
         middle = statistics.median(bar.values)
-        low, high, target = (LABELS + value * scale for value in (min(bar.values), max(bar.values), bar.target))
+        low, high, target = (labels + value * scale for value in (min(bar.values), max(bar.values), bar.target))
         parts += [
-            f'<text x="{LABELS - 8}" y="{y + 12}" text-anchor="end">{escape(bar.label)}</text>',
-            f'<rect class="{"reached" if bar.reached else "missed"}" x="{LABELS}" y="{y}" width="{middle * scale:.1f}" height="16"/>',
+            f'<text x="{labels - 8}" y="{y + 12}" text-anchor="end">{escape(bar.label)}</text>',
+            f'<rect class="{"reached" if bar.reached else "missed"}" x="{labels}" y="{y}" width="{middle * scale:.1f}" height="16"/>',
             f'<line x1="{low:.1f}" y1="{y + 8}" x2="{high:.1f}" y2="{y + 8}" stroke="#222"/>',
             f'<line x1="{target:.1f}" y1="{y - 2}" x2="{target:.1f}" y2="{y + 18}" stroke="#222" stroke-width="2"/>',
-            f'<text x="{LABELS + BARS + 8}" y="{y + 12}">{middle:.2f}</text>',
+            f'<text x="{labels + BARS + 8}" y="{y + 12}">{middle:.2f}</text>',
         ]
     return "\n".join([*parts, "</svg>", ""])
 

@@ -145,6 +145,13 @@ def test_pictures_are_well_formed_and_show_every_row() -> None:
     assert plots.pictures([run("mqbroker", 50)]) == {}
 
 
+def test_a_long_label_begins_within_the_picture() -> None:
+    label = "a row with a title that says in many words what is measured, and with how many producers and consumers"
+    texts = ElementTree.fromstring(plots.bars("title", [plots.Bar(label, [1.0], 1.0, True)])).findall("{*}text")
+    (ends_at,) = (float(text.get("x", "")) for text in texts if text.text == label)
+    assert ends_at >= 6.5 * len(label)  # pixels; letters of 12px sans-serif are about 6 wide
+
+
 def test_unknown_rows_are_named() -> None:
     assert [row.name for row in chosen("large, start")[0]] == ["large"]
     assert chosen("large, start")[1] == ["start"]

@@ -76,7 +76,7 @@ def _box(node: Node | None, node_id: str, name: str, x: float, y: float) -> str:
     fill, stroke = ("#e3f2fd", "#1565c0") if reached else ("#eeeeee", _OTHER)
     if node is not None and node.twins:
         fill, stroke = "#ffebee", "#c62828"
-    last = "another broker has this node id" if node is not None and node.twins else node_id[:8] if reached else "not reached"
+    last = "another broker has this node id" if node is not None and node.twins else _short(node_id, name) if reached else "not reached"
     if node is not None and not node.links_known:
         last = LINKS_NOT_KNOWN
     texts = (name, "" if node is None else node.place, last)
@@ -90,15 +90,20 @@ def _box(node: Node | None, node_id: str, name: str, x: float, y: float) -> str:
     )
 
 
+def _short(node_id: str, name: str) -> str:
+    """The beginning of a node id, unless the name of the member is that already."""
+    return "" if node_id[:8] in name else node_id[:8]
+
+
 def _arrow(link: Link, source: str, target: str, start: tuple[float, float], end: tuple[float, float]) -> str:
     """From the edge of one box to the edge of the other, beside the link that comes back."""
     dx, dy = end[0] - start[0], end[1] - start[1]
     length = math.hypot(dx, dy) or 1.0
     ux, uy = dx / length, dy / length
-    cut = min(_BOX_WIDTH / 2 / abs(ux) if abs(ux) > 1e-9 else math.inf, _BOX_HEIGHT / 2 / abs(uy) if abs(uy) > 1e-9 else math.inf) + 4
     shift_x, shift_y = -uy * _APART, ux * _APART
-    x1, y1 = start[0] + ux * cut + shift_x, start[1] + uy * cut + shift_y
-    x2, y2 = end[0] - ux * cut + shift_x, end[1] - uy * cut + shift_y
+    out, back = _to_edge(shift_x, shift_y, ux, uy), _to_edge(shift_x, shift_y, -ux, -uy)
+    x1, y1 = start[0] + shift_x + ux * out, start[1] + shift_y + uy * out
+    x2, y2 = end[0] + shift_x - ux * back, end[1] + shift_y - uy * back
     kind = link.state if link.state in _COLOURS else "other"
     colour = _COLOURS.get(link.state, _OTHER)
     dashes = "" if link.state == "connected" else ' stroke-dasharray="6 4"'
@@ -109,4 +114,12 @@ def _arrow(link: Link, source: str, target: str, start: tuple[float, float], end
         f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="2"{dashes} '
         f'marker-end="url(#{kind})"/>'
         f'<text x="{text_x:.1f}" y="{text_y + 4:.1f}" text-anchor="middle" fill="{colour}">{escape(label)}</text></g>'
+    )
+
+
+def _to_edge(x: float, y: float, ux: float, uy: float) -> float:
+    """How far it is from a point within a box, given from its middle, to the edge in a direction of length 1."""
+    return min(
+        (half - place * math.copysign(1, part)) / abs(part) if abs(part) > 1e-9 else math.inf
+        for half, place, part in ((_BOX_WIDTH / 2, x, ux), (_BOX_HEIGHT / 2, y, uy))
     )

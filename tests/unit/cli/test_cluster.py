@@ -227,6 +227,28 @@ class GraphTests(SynchronousTestCase):
         there, back = lines["one<&> two"], lines["two one<&>"]
         self.assertNotEqual((there["x1"], there["y1"]), (back["x2"], back["y2"]))
 
+    def test_every_arrow_leads_from_the_edge_of_one_box_to_the_edge_of_another(self) -> None:
+        root = ElementTree.fromstring(draw_svg(self.nodes))
+        rectangles = root.findall(f"{SVG}g/{SVG}rect")
+        boxes = [{name: float(box.get(name, "")) for name in ("x", "y", "width", "height")} for box in rectangles]
+        lines = root.findall(f"{SVG}g/{SVG}line")
+        ends = [(float(line.get(f"x{end}", "")), float(line.get(f"y{end}", ""))) for line in lines for end in "12"]
+        self.assertEqual((len(boxes), len(ends)), (3, 6))
+        for x, y in ends:
+            nearest = min(
+                max(abs(x - box["x"] - box["width"] / 2) - box["width"] / 2, abs(y - box["y"] - box["height"] / 2) - box["height"] / 2)
+                for box in boxes
+            )
+            self.assertAlmostEqual(nearest, 0, delta=0.2)
+
+    def test_the_beginning_of_an_id_is_shown_once(self) -> None:
+        def shown(name: str) -> list[str]:
+            root = ElementTree.fromstring(draw_svg([Node(A, PLACES[A], name)]))
+            return [text.text or "" for text in root.findall(f"{SVG}g/{SVG}text")]
+
+        self.assertEqual(shown("one"), ["one", PLACES[A], "aaaaaaaa"])
+        self.assertEqual(shown(""), ["aaaaaaaa", PLACES[A], ""])
+
     def test_one_node_alone(self) -> None:
         root = ElementTree.fromstring(draw_svg([Node(A, PLACES[A], "one")]))
         self.assertEqual(len(root.findall(f"{SVG}g")), 1)

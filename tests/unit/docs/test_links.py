@@ -39,6 +39,10 @@ class LinkTests(SynchronousTestCase):
         broken = {str(path.relative_to(ROOT)): broken_links(path, path.read_text(encoding="utf-8")) for path in pages()}
         self.assertEqual({page: targets for page, targets in broken.items() if targets}, {})
 
+    def test_every_link_has_a_text(self) -> None:
+        """Without one it shows nothing where no site is built of the pages."""
+        self.assertEqual([str(path.relative_to(ROOT)) for path in pages() if "[](" in path.read_text(encoding="utf-8")], [])
+
     def test_broken_links_are_noticed(self) -> None:
         text = "# One: two\n[a](README.md) [b](#one-two) [c](https://host/x) `[d](no.md)`\n[e](no.md) [f](#none) [g](README.md#none)\n"
         self.assertEqual(broken_links(ROOT / "page.md", text), ["no.md", "#none", "README.md#none"])
