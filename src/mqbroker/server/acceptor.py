@@ -333,9 +333,9 @@ class Acceptor:
         """May one more connection be opened: do ``connectionsAllowed`` and the descriptors of this process allow it?"""
         sockets = self._sockets
         if 0 <= self._limit <= self._open:
-            self._refuse(f"its {self._limit} connections are in use")
+            self._refuse(f"{self._limit} connections are open, as many as connectionsAllowed says")
         elif 0 <= sockets.limit <= sockets.open:
-            self._refuse(f"the process has {sockets.open} connections, and needs its other descriptors for files (see LimitNOFILE)")
+            self._refuse(f"{sockets.open} connections are open, as many as the process may have: raise LimitNOFILE")
         else:
             self._open += 1
             sockets.open += 1
@@ -346,7 +346,7 @@ class Acceptor:
         now = self.server.clock.monotonic()
         if now - self._last_refusal >= REFUSALS_LOGGED_SECONDS:
             self._last_refusal = now
-            log.warn("acceptor {name}: {reason}; further ones are closed", name=self.name, reason=reason)
+            log.warn("acceptor {name}: {reason}; more are refused", name=self.name, reason=reason)
 
     def left(self) -> None:
         """A connection that was admitted is gone."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 from tests.unit.docs.pages import FENCED, ROOT
 
@@ -185,6 +186,6 @@ class Block:
 
 def blocks_of(path: Path) -> Iterator[Block]:
     """All blocks of a page.  The directives of the documentation, whose language is in braces, are none."""
-    for language, text in FENCED.findall(path.read_text(encoding="utf-8")):
+    for _, language, text in FENCED.findall(path.read_text(encoding="utf-8")):
         if not language.startswith("{"):
-            yield Block(path.name, language, text)
+            yield Block(path.name, language, dedent(text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = (
@@ -16,7 +17,8 @@ FOLDERS = (
     ROOT / "config",
     *sorted((ROOT / "config").glob("*/")),
 )
-FENCED = re.compile(r"^```(\S*)\n(.*?)^```$", re.M | re.S)
+FENCED = re.compile(r"^( *)```(\S*)\n(.*?)^\1```$", re.M | re.S)
+"""Indentation, language and content: a block in a list is indented."""
 CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -27,7 +29,7 @@ def pages() -> list[Path]:
 
 def blocks(text: str, language: str) -> Iterator[str]:
     """The contents of the fenced blocks of one language."""
-    return (content for found, content in FENCED.findall(text) if found == language)
+    return (dedent(content) for _, found, content in FENCED.findall(text) if found == language)
 
 
 def prose(text: str) -> str:

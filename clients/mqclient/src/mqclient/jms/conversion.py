@@ -95,4 +95,4 @@ def as_message(body: object) -> Message:
         return StreamMessage(body)
     if body is None:
         return Message()
-    raise MessageFormatException(f"a {type(body).__name__} is no message body; wrap it in an ObjectMessage to send it as JSON")
+    raise MessageFormatException(f"a message body cannot be of type {type(body).__name__}; wrap it in an ObjectMessage to send it as JSON")
