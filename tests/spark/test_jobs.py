@@ -226,6 +226,21 @@ def test_archive_statistics_and_replay_agree(spark: SparkSession, broker: Mqbrok
         replay(spark, Replay(archive=to, id="friday"), login(broker.url), targets)
 
 
+def test_a_replay_gives_no_timestamp_to_messages_that_had_none(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
+    with context(broker.url) as session:
+        producer = session.create_producer()
+        for producer.disable_message_timestamp in (True, False):
+            producer.send(session.create_queue("jobs.timeless"), session.create_text_message("text"))
+        sent = [message.timestamp for message in session.create_browser(session.create_queue("jobs.timeless"))]
+    assert sent[0] == 0 and sent[1] > 0
+    to = str(tmp_path / "archive")
+    archive(spark, plan_archive(login(broker.url), to, queues=["jobs.timeless"]))
+    request = Replay(archive=to, mapping={"jobs.timeless": "again.timeless"})
+    replay(spark, request, login(broker.url), Brokers(login(broker.url), Use.JOB | Use.WRITE))
+    with context(broker.url) as session:
+        assert [message.timestamp for message in session.create_browser(session.create_queue("again.timeless"))] == sent
+
+
 def test_a_diverted_address_is_archived_beside_its_consumers(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
     plan = plan_archive(login(broker.url), str(tmp_path / "archive"), divert=["jobs.news"])
     brokers = Brokers(login(broker.url))

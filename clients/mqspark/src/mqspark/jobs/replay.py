@@ -129,10 +129,14 @@ def outgoing(frame: DataFrame, plan: Plan, request: Replay) -> DataFrame:
 
     identity = f.concat_ws("/", f.lit(request.name()), f.col("node_id"), f.col("queue"), f.col("message_id").cast("string"))
     columns = {"duplicate_id": identity, ADDRESS: _targets(plan)}
+    kind = frame.schema["timestamp"].dataType
     if request.new_timestamps:
         left = millis(frame, "expiration") - millis(frame, "timestamp")
         columns["expiration"] = f.when(left > 0, f.timestamp_millis(f.unix_millis(f.current_timestamp()) + left))
-        columns["timestamp"] = f.lit(None).cast(frame.schema["timestamp"].dataType)
+        columns["timestamp"] = f.lit(None).cast(kind)
+    else:
+        # The sink takes null for "now", and the wire 0 for "none".
+        columns["timestamp"] = f.coalesce(f.col("timestamp"), f.timestamp_millis(f.lit(0)).cast(kind))
     return frame.withColumns(columns).drop(*ADDED)
 
 
