@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace, TracebackType
@@ -16,6 +17,10 @@ from mqspark.errors import BrokerUnreachableError, FencedError, MissingQueueErro
 from mqspark.nodes import Node
 from mqspark.options import Options
 from tests.unit.mqspark.blocks import block_of
+
+
+SILENCE_SECONDS = 20
+"""After so long a test that waits for a silent node has failed."""
 
 
 @dataclass
@@ -42,6 +47,13 @@ class FakeNode:
     up: bool = True
     in_topology: bool = True
     last_id: int = 0
+    speaks: threading.Event | None = None
+    """Whoever asks waits for it; None: nobody waits."""
+
+    def hear(self) -> None:
+        """Raises AssertionError for a question that never gets its answer."""
+        if self.speaks is not None and not self.speaks.wait(SILENCE_SECONDS):
+            raise AssertionError(f"somebody waits for node {self.node_id}")
 
     def send(self, queue: str, message: CoreMessage | None = None, *, gap: int = 1) -> int:
         self.last_id += gap
@@ -59,6 +71,8 @@ class FakeCluster:
 
     def connect(self, options: Options, node: Node | None = None, **_: Any) -> FakeBroker:
         there = [each for each in self.nodes.values() if each.up] if node is None else [self.nodes[node.node_id]]
+        if node is not None:
+            there[0].hear()
         if not there or not there[0].up:
             raise BrokerUnreachableError(f"no broker at {'any address' if node is None else node.node_id}")
         return FakeBroker(self, there[0])
@@ -87,12 +101,15 @@ class FakeBroker:
         return self._cluster.has_readers
 
     def members(self) -> list[Node]:
-        self._check()
+        # They are known without asking.
+        if not self._node.up:
+            self._check()
         return [Node(each.node_id, ()) for each in self._cluster.nodes.values() if each.in_topology]
 
     def _check(self) -> None:
         if self._closed:
             raise MqsparkError("the runtime is closed")
+        self._node.hear()
         if not self._node.up:
             raise BrokerUnreachableError(f"node {self._node.node_id} cannot be reached")
 

@@ -29,6 +29,7 @@ class BatchTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.cluster = FakeCluster("a", "b")
         self.patch(queues, "connect", self.cluster.connect)
+        self.patch(queues, "in_thread", lambda function: function())
         self.patch(reading, "connect", self.cluster.connect)
 
     def reader(self, **options: str) -> BatchReader:

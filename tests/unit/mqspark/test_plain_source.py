@@ -51,6 +51,13 @@ class PlainBrokerTests(SynchronousTestCase):
         self.assertEqual(self.reserve(2, max_bytes=25), (4, frozenset({7, 11})))
         self.assertEqual(self.reserve(4), (4, frozenset()))
 
+    def test_what_was_handed_out_and_not_promised_is_handed_out_again(self) -> None:
+        """The answer came too late for the batch, and the query asks again where it stands."""
+        self.broker.ids = [5, 9, 7]
+        self.assertEqual(self.reserve(-1, max_messages=1), (1, frozenset({5})))
+        self.assertEqual(self.reserve(1), (3, frozenset({9, 7})))
+        self.assertEqual(self.reserve(1), (3, frozenset({9, 7})))
+
     def test_a_message_that_appears_late_with_a_small_id_is_neither_lost_nor_consumed_unread(self) -> None:
         self.broker.ids = [5, 9]
         until, _ = self.reserve(-1)

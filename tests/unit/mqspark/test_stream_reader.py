@@ -6,8 +6,9 @@ import contextlib
 import importlib.util
 import json
 import random
+import threading
 import unittest
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -23,7 +24,7 @@ from pyspark.sql.types import LongType, StructType
 
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.packets import ReaderRange
-from mqspark import queues, reading
+from mqspark import questions, queues, reading
 from mqspark.errors import (
     BadOptionError,
     BrokerUnreachableError,
@@ -121,6 +122,7 @@ class StreamTestCase(SynchronousTestCase):
     def use(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
         self.patch(queues, "connect", cluster.connect)
+        self.patch(queues, "in_thread", lambda function: function())
         self.patch(reading, "connect", cluster.connect)
 
     def reader(self, **options: str) -> StreamReader:
@@ -514,6 +516,143 @@ class FailureTests(StreamTestCase):
         report = engine.run().reportLatestOffset()
         assert report is not None
         self.assertEqual((report["messages"], report["notSettled"]), ({"a": {"q": 0}}, 0))
+
+
+class SilentNodeTests(StreamTestCase):
+    """A node that is away costs its share, not the stream: the other one is planned while nobody knows of the first."""
+
+    def setUp(self) -> None:
+        self.use(FakeCluster("a", "b"))
+        self.threads: list[threading.Thread] = []
+        self.patch(queues, "in_thread", self.start)
+        self.patch(questions, "ANSWER_SECONDS", 0.01)
+        self.addCleanup(self.speak)
+        self.cluster.nodes["a"].queues["q"] = FakeQueue()
+        self.cluster.nodes["b"].queues["q"] = FakeQueue()
+
+    def start(self, function: Callable[[], None]) -> None:
+        self.threads.append(threading.Thread(target=function, daemon=True))
+        self.threads[-1].start()
+
+    def silence(self) -> None:
+        """Node b takes connections and questions, and says nothing."""
+        self.cluster.nodes["b"].speaks = threading.Event()
+
+    def speak(self) -> None:
+        """It answers everything that it was asked."""
+        if (event := self.cluster.nodes["b"].speaks) is not None:
+            event.set()
+        for thread in self.threads:
+            thread.join()
+
+    def answer_soon(self) -> threading.Timer:
+        """It answers when the time of those that are not waited for is long over."""
+        event = self.cluster.nodes["b"].speaks
+        assert event is not None
+
+        timer = threading.Timer(0.2, event.set)
+        timer.start()
+        return timer
+
+    def begun(self, **options: str) -> tuple[Engine, list[tuple[str, int]]]:
+        """A query that has everything behind it, committed and settled."""
+        sent = self.send(2, "a") + self.send(2, "b")
+        engine = Engine(self, readerName="r", **options)
+        # Everybody is waited for in the first batch, whatever the machine does.
+        with mock.patch.object(questions, "ANSWER_SECONDS", 20):
+            self.assertTrue(engine.trigger())
+            self.assertFalse(engine.trigger())
+        self.assertEqual(sorted(engine.out), sorted(sent))
+        return engine, sent
+
+    def read_on(self, engine: Engine, sent: list[tuple[str, int]]) -> None:
+        """All batches of node a while b is away, and b's messages when it is back."""
+        waiting = self.send(2, "b")
+        for _ in range(3):
+            sent += self.send(2, "a")
+            self.assertTrue(engine.trigger())
+            self.assertEqual(sorted(engine.out), sorted(sent))
+            self.assertFalse(engine.trigger())
+        self.speak()
+        self.cluster.nodes["b"].up = True
+        with mock.patch.object(questions, "ANSWER_SECONDS", 20):
+            # A node that was away is asked without waiting for it, and then as ever.
+            engine.trigger()
+            self.speak()
+            engine.trigger()
+        self.assertEqual(sorted(engine.out), sorted(sent + waiting))
+        engine.trigger()
+        self.assertEqual((self.left("a"), self.left("b")), ([], []))
+
+    def test_a_node_that_falls_silent(self) -> None:
+        for options in ({}, {"maxMessagesPerTrigger": "100"}):
+            self.setUp()
+            engine, sent = self.begun(**options)
+            self.silence()
+            self.read_on(engine, sent)
+
+    def test_a_node_that_accepts_connections_and_is_silent(self) -> None:
+        engine, sent = self.begun()
+        self.cluster.nodes["b"].up = False
+        self.assertFalse(engine.trigger())
+        self.silence()
+        self.cluster.nodes["b"].up = True
+        self.read_on(engine, sent)
+
+    def test_a_node_that_refuses_connections_while_it_is_tried_for_long(self) -> None:
+        engine, sent = self.begun()
+        self.silence()
+        self.cluster.nodes["b"].up = False
+        self.read_on(engine, sent)
+
+    def test_a_silent_node_that_has_answered_is_waited_for_the_next_time(self) -> None:
+        """Nobody is slow for ever: what always takes too long would never be read."""
+        engine, sent = self.begun()
+        self.silence()
+        self.assertFalse(engine.trigger())
+        self.speak()
+        sent += self.send(1, "b")
+        self.silence()
+        timer = self.answer_soon()
+        self.assertTrue(engine.trigger())
+        timer.join()
+        self.assertEqual(sorted(engine.out), sorted(sent))
+
+    def test_a_run_that_ends_by_itself_waits_for_a_slow_node(self) -> None:
+        sent = self.send(2, "a") + self.send(2, "b")
+        engine = Engine(self, readerName="r")
+        engine.run().prepareForTriggerAvailableNow()
+        self.silence()
+        timer = self.answer_soon()
+        self.assertTrue(engine.trigger())
+        timer.join()
+        self.assertEqual(sorted(engine.out), sorted(sent))
+
+    def test_a_reader_that_another_query_has_taken_is_told_though_late(self) -> None:
+        engine, _ = self.begun()
+        self.silence()
+        self.send(1, "b")
+        self.cluster.nodes["b"].queues["q"].readers["r"].epoch += 1
+        self.assertFalse(engine.trigger())
+        self.speak()
+        with self.assertRaises(FencedError):
+            engine.trigger()
+            self.speak()
+            engine.trigger()
+
+    def test_the_log_says_once_that_a_node_is_away(self) -> None:
+        engine, _ = self.begun()
+        self.silence()
+        with self.assertLogs("mqspark.stream_reader", "WARNING") as logged:
+            for _ in range(4):
+                engine.trigger()
+        self.assertEqual(len([line for line in logged.output if "node b keeps its position and its messages" in line]), 1)
+
+    def test_a_query_that_is_stopped_waits_for_nobody(self) -> None:
+        engine, _ = self.begun()
+        self.silence()
+        engine.trigger()
+        engine.run().stop()
 
 
 class ExactlyOnceTests(StreamTestCase):

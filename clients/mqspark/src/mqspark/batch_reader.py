@@ -74,16 +74,13 @@ class BatchReader(DataSourceReader):
         options = self._options
         selector = self._pushed.selector(None if options.topic is not None else options.selector)
         starts, ends = _bounds(options.starting_offsets, "startingOffsets"), _bounds(options.ending_offsets, "endingOffsets")
-        found: list[tuple[Node, str, ReaderRange]] = []
 
-        def survey(node_id: str, broker: Reading) -> None:
-            for queue in cluster.queues(node_id, broker):
-                if self._pushed.includes(node_id, queue):
-                    ranged = self._survey(broker, queue, starts, ends)
-                    found.append((cluster.nodes[node_id], queue, ranged))
+        def survey(node_id: str, broker: Reading) -> list[tuple[Node, str, ReaderRange]]:
+            wanted = [queue for queue in cluster.queues(node_id, broker) if self._pushed.includes(node_id, queue)]
+            return [(cluster.nodes[node_id], queue, self._survey(broker, queue, starts, ends)) for queue in wanted]
 
         cluster.look()
-        cluster.each(survey)
+        found = [each for ranges in cluster.each(survey).values() for each in ranges]
         cluster.check_queues()
         for node_id, reason in cluster.away.items():
             text = f"node {node_id} has messages that cannot be read now: {reason}"

@@ -119,6 +119,8 @@ class PlainBroker:
             again = sum(after < position <= until for position in known.values())
             if again:
                 return ReaderRange(after, until, again, 0, 0, (until,))
+        # What was handed out beyond was never promised: the query asks for a new range where its last one ended.
+        known = self._known[queue] = {each: position for each, position in known.items() if position <= after}
         found, ids = self._range(queue, after, until, max_messages, max_bytes)
         known.update(zip(ids, itertools.count(max(after, 0) + 1), strict=False))
         self._handed[queue] = max(self._handed.get(queue, 0), found.until)

@@ -127,7 +127,7 @@ class Readers:
 
     def unsettled(self) -> int:
         """Messages that were handed out and are not settled."""
-        return sum(lane.handed_out for lane in self._lanes.values())
+        return sum(lane.handed_out for lane in list(self._lanes.values()))
 
 
 def _start(position: int) -> int:

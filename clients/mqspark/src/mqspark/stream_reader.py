@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
-from typing import Any, Final, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -42,10 +43,23 @@ from mqspark.reading import RangePartition, converter_for, data_loss, read_range
 
 log: Final = logging.getLogger(__name__)
 
-P = ParamSpec("P")
 T = TypeVar("T")
 NO_LIMIT: Final = -1
 NOTHING: Final = -2
+
+
+class Offer(NamedTuple):
+    """A queue on a node from which a batch may take messages."""
+
+    lane: Lane
+    after: int
+    """Where the next range begins."""
+    target: int
+    """How far it may go."""
+
+    @property
+    def place(self) -> Place:
+        return self.lane.node_id, self.lane.queue
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -67,6 +81,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._targets: dict[Place, int | None] | None = None
         """How far a run goes that is to end; None: to what is there when its first range is handed out."""
         self._reported: dict[str, Any] | None = None
+        self._told: set[str] = set()
+        """Nodes that the log calls away."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return StreamReader, (self._options, self._schema)
@@ -82,18 +98,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         readers = self._named(given or f"spark-{os.urandom(8).hex()}")
         self._written_down = given is not None
         self._first = True
-        nodes: dict[str, dict[str, int]] = {}
 
-        def begin(node_id: str, broker: Reading) -> None:
-            for queue in self._cluster.queues(node_id, broker):
-                if self._written_down:
-                    position = readers.open(broker, node_id, queue, None).settled
-                else:
-                    position = readers.look(broker, node_id, queue)
-                nodes.setdefault(node_id, {})[queue] = position
+        def begin(node_id: str, broker: Reading) -> dict[str, int]:
+            return {queue: self._beginning(readers, broker, node_id, queue) for queue in self._cluster.queues(node_id, broker)}
 
         self._cluster.look()
-        self._cluster.each(begin)
+        nodes = {node_id: positions for node_id, positions in self._cluster.each(begin).items() if positions}
         self._cluster.check_queues()
         return Offset(readers.name, nodes).as_json()
 
@@ -106,40 +116,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What comes from now on is for the next run."""
-        targets: dict[Place, int | None] = {}
 
-        def note(node_id: str, broker: Reading) -> None:
-            for queue in self._cluster.queues(node_id, broker):
-                targets[node_id, queue] = None if isinstance(broker, PlainBroker) else broker.survey(queue, OLDEST).until
+        def note(node_id: str, broker: Reading) -> dict[Place, int | None]:
+            plain = isinstance(broker, PlainBroker)
+            queues = self._cluster.queues(node_id, broker)
+            return {(node_id, queue): None if plain else broker.survey(queue, OLDEST).until for queue in queues}
 
         self._cluster.look()
-        self._cluster.each(note)
+        targets = self._cluster.each(note)
         self._cluster.check_queues()
-        self._targets = targets
+        self._targets = {place: target for found in targets.values() for place, target in found.items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Settle everything up to ``start``, which Spark has committed, and hand out what follows.
 
-        A node that cannot be reached keeps its position.  Raises BrokerUnreachableError when no node can, and FencedError.
+        A node that cannot be reached, or is late, keeps its position.  Raises BrokerUnreachableError when no node can, and FencedError.
         """
         position = Offset.parse(start)
         readers = self._named(position.reader)
-        offered: dict[Place, tuple[Reading, Lane, int]] = {}
-
-        def settle(node_id: str, broker: Reading) -> None:
-            for queue in self._cluster.queues(node_id, broker):
-                after = self._settled(readers, broker, node_id, queue, position)
-                offered[node_id, queue] = broker, readers.lane(node_id, queue), after
-
         self._look()
-        self._cluster.each(settle)
-        self._cluster.check_queues()
-        offers = list(offered.values())
+        settled = self._cluster.each(partial(self._settle, readers, position), everyone=self._everyone)
+        if not self._cluster.away:
+            self._cluster.check_queues()
+        offers = [offer for each in settled.values() for offer in each]
         ends = self._hand_out(readers, offers, limit)
         waiting = self._waiting(offers)
         away = self._cluster.away
-        if offers and all(lane.node_id in away for _, lane, _ in offers):
-            raise BrokerUnreachableError(away[offers[0][1].node_id])
+        self._tell(away)
+        if offers and all(offer.lane.node_id in away for offer in offers):
+            raise BrokerUnreachableError(away[offers[0].lane.node_id])
         following = Offset(readers.name, {node: dict(queues) for node, queues in position.nodes.items()})
         for (node_id, queue), found in ends.items():
             if found.until > found.after and node_id not in away:
@@ -167,13 +172,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions: list[InputPartition] = []
         for node_id, queue, stop in until:
             known = until.begins.get(node_id, {}).get(queue, begin.get(node_id, queue))
+            needed = known is None or stop > known
+            if not needed and node_id in self._cluster.away:
+                continue
             try:
-                broker = self._cluster.broker(node_id, patient=True)
+                broker = self._cluster.broker(node_id, patient=needed)
                 lane = readers.open(broker, node_id, queue, known)
                 partitions += self._cut(readers, broker, lane, readers.begin(lane, known), stop, until.parts.get(node_id, {}).get(queue))
             except BrokerUnreachableError:
                 self._cluster.forget(node_id)
-                if known is None or stop > known:
+                if needed:
                     raise
         return partitions
 
@@ -182,8 +190,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         position = Offset.parse(end)
         readers = self._named(position.reader)
         for node_id, queue, until in position:
+            broker = self._cluster.connected(node_id)
+            if broker is None:
+                continue
             try:
-                readers.settle(self._cluster.broker(node_id), node_id, queue, until)
+                readers.settle(broker, node_id, queue, until)
             except BrokerUnreachableError as error:
                 self._cluster.forget(node_id)
                 log.warning("committed, not settled: queue %s on node %s up to %d: %s", queue, node_id, until, error)
@@ -212,14 +223,39 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._readers = Readers(self._options, self._cluster, name or given or f"spark-{os.urandom(8).hex()}")
         return self._readers
 
+    @property
+    def _everyone(self) -> bool:
+        """Is every node waited for?  A run that is to end must not end before it has heard of all that it is to read."""
+        return self._targets is not None
+
     def _look(self) -> None:
         try:
             self._cluster.look()
         except BrokerUnreachableError:
             if not self._cluster.nodes:
                 raise
-        for node_id, reason in self._cluster.away.items():
-            log.warning("node %s keeps its position and its messages: %s", node_id, reason)
+
+    def _tell(self, away: dict[str, str]) -> None:
+        """Log who has gone and who is back."""
+        for node_id in sorted(away.keys() - self._told):
+            log.warning("node %s keeps its position and its messages: %s", node_id, away[node_id])
+        for node_id in sorted(self._told - away.keys()):
+            log.info("node %s is read again", node_id)
+        self._told = set(away)
+
+    def _beginning(self, readers: Readers, broker: Reading, node_id: str, queue: str) -> int:
+        """Where a query without a checkpoint begins in one queue."""
+        if self._written_down:
+            return readers.open(broker, node_id, queue, None).settled
+        return readers.look(broker, node_id, queue)
+
+    def _settle(self, readers: Readers, position: Offset, node_id: str, broker: Reading) -> list[Offer]:
+        """Settle up to the position on one node; what it offers."""
+        offers = []
+        for queue in self._cluster.queues(node_id, broker):
+            after = self._settled(readers, broker, node_id, queue, position)
+            offers.append(Offer(readers.lane(node_id, queue), after, self._target(broker, (node_id, queue), after)))
+        return offers
 
     def _settled(self, readers: Readers, broker: Reading, node_id: str, queue: str, position: Offset) -> int:
         """Settle up to the position of one queue; where its next range begins."""
@@ -232,55 +268,48 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = readers.look(broker, node_id, queue)
         return known if known is not None else self._begins.setdefault((node_id, queue), begin)
 
-    def _hand_out(self, readers: Readers, offers: list[tuple[Reading, Lane, int]], limit: ReadLimit) -> dict[Place, ReaderRange]:
+    def _hand_out(self, readers: Readers, offers: Sequence[Offer], limit: ReadLimit) -> dict[Place, ReaderRange]:
         messages, size = self._limits(limit)
-        chosen = []
-        for broker, lane, after in offers:
-            target = self._ask(lane, self._target, broker, lane, after)
-            if target is not None and (target == NO_LIMIT or target > after):
-                chosen.append((broker, lane, after, target))
-        shares = [(messages, size)] * len(chosen)
+        chosen = [offer for offer in offers if offer.target == NO_LIMIT or offer.target > offer.after]
+        shares = dict.fromkeys((offer.place for offer in chosen), (messages, size))
         if len(chosen) > 1 and (messages, size) != (NO_LIMIT, NO_LIMIT):
-            found = [
-                self._ask(lane, broker.survey, lane.queue, after, until=target, max_messages=messages, max_bytes=size)
-                or ReaderRange(after, after, 0, 0, 0, ())
-                for broker, lane, after, target in chosen
-            ]
-            counts = [NO_LIMIT] * len(found) if messages == NO_LIMIT else share(messages, [each.messages for each in found])
-            sizes = [NO_LIMIT] * len(found) if size == NO_LIMIT else share(size, [each.bytes for each in found])
-            shares = list(zip(counts, sizes, strict=True))
-        ends: dict[Place, ReaderRange] = {}
-        total = 0
-        for (broker, lane, after, target), (count, amount) in zip(chosen, shares, strict=True):
-            if count == 0 or amount == 0:
-                continue
-            handed = self._ask(lane, readers.hand_out, broker, lane, after, target, count, amount, parts=self._parts_max)
-            if handed is not None:
-                ends[lane.node_id, lane.queue] = handed
-                total += handed.messages
+
+            def survey(broker: Reading, offer: Offer) -> ReaderRange:
+                return broker.survey(offer.lane.queue, offer.after, until=offer.target, max_messages=messages, max_bytes=size)
+
+            found = self._ask(chosen, survey)
+            counts = [NO_LIMIT] * len(found) if messages == NO_LIMIT else share(messages, [each.messages for each in found.values()])
+            sizes = [NO_LIMIT] * len(found) if size == NO_LIMIT else share(size, [each.bytes for each in found.values()])
+            shares = dict(zip(found, zip(counts, sizes, strict=True), strict=True))
+
+        def hand_out(broker: Reading, offer: Offer) -> ReaderRange:
+            return readers.hand_out(broker, offer.lane, offer.after, offer.target, *shares[offer.place], parts=self._parts_max)
+
+        ends = self._ask([offer for offer in chosen if all(shares.get(offer.place, (0, 0)))], hand_out)
+        total = sum(each.messages for each in ends.values())
         if isinstance(limit, ReadMinRows) and total < limit.min_rows and self._targets is None:
             return {}
         return ends
 
-    def _ask(self, lane: Lane, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """What a node answers; None when it has gone away, and so nothing of it can be promised now."""
-        if lane.node_id in self._cluster.away:
-            return None
-        try:
-            return function(*args, **kwargs)
-        except BrokerUnreachableError as error:
-            self._cluster.lost(lane.node_id, error)
-            log.warning("node %s keeps its position and its messages: %s", lane.node_id, error)
-            return None
+    def _ask(self, offers: Sequence[Offer], question: Callable[[Reading, Offer], T]) -> dict[Place, T]:
+        """What nodes answer of each of their queues; a node that has gone away is left out: nothing of it can be promised now."""
 
-    def _target(self, broker: Reading, lane: Lane, after: int) -> int:
+        def ask(wanted: list[Offer], broker: Reading) -> dict[Place, T]:
+            return {offer.place: question(broker, offer) for offer in wanted}
+
+        by_node: dict[str, list[Offer]] = {}
+        for offer in offers:
+            by_node.setdefault(offer.lane.node_id, []).append(offer)
+        answers = self._cluster.ask({node_id: partial(ask, wanted) for node_id, wanted in by_node.items()}, everyone=self._everyone)
+        return {place: found for each in answers.values() for place, found in each.items()}
+
+    def _target(self, broker: Reading, place: Place, after: int) -> int:
         """How far a range may go."""
         if self._targets is None:
             return NO_LIMIT
-        place = (lane.node_id, lane.queue)
         target = self._targets.get(place, NOTHING)
         if target is None:
-            target = self._targets[place] = broker.survey(lane.queue, after).until
+            target = self._targets[place] = broker.survey(place[1], after).until
         return NOTHING if target == OLDEST else target
 
     def _limits(self, limit: ReadLimit) -> tuple[int, int]:
@@ -320,24 +349,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins = [after, *(max(after, end) for end in ends[:-1])]
         return [RangePartition(node, lane.queue, begin, end, selector) for begin, end in zip(begins, ends, strict=True)]
 
-    def _waiting(self, offers: list[tuple[Reading, Lane, int]]) -> dict[str, dict[str, int]]:
+    def _waiting(self, offers: Sequence[Offer]) -> dict[str, dict[str, int]]:
         """The messages in the queues now, not settled by all readers."""
         messages: dict[str, dict[str, int]] = {}
-        for broker, lane, _ in offers:
-            found = self._ask(lane, broker.queue_query, lane.queue)
-            if found is not None:
-                messages.setdefault(lane.node_id, {})[lane.queue] = found.message_count
+        for (node_id, queue), count in self._ask(offers, lambda broker, offer: broker.queue_query(offer.lane.queue).message_count).items():
+            messages.setdefault(node_id, {})[queue] = count
         return messages
 
-    def _report(
-        self, readers: Readers, offers: list[tuple[Reading, Lane, int]], messages: dict[str, dict[str, int]], following: Offset
-    ) -> None:
+    def _report(self, readers: Readers, offers: Sequence[Offer], messages: dict[str, dict[str, int]], following: Offset) -> None:
         """``notSettled``: of the ``messages`` those handed out by this query before.
 
         ``epochs`` are for :mod:`mqspark.settling`; that of a reader which is about to be made is 1.
         """
         epochs: dict[str, dict[str, int]] = {}
-        for _, lane, _ in offers:
+        for lane, _, _ in offers:
             epochs.setdefault(lane.node_id, {})[lane.queue] = lane.epoch or 1
         counts = {"messages": messages, "notSettled": readers.unsettled(), "epochs": epochs}
         self._reported = {**Offset(following.reader, following.nodes).as_json(), **counts}
