@@ -18,7 +18,6 @@ from mqspark.nodes import Node
 from mqspark.options import Options
 from tests.unit.mqspark.blocks import block_of
 
-
 SILENCE_SECONDS = 20
 """After so long a test that waits for a silent node has failed."""
 

@@ -1,4 +1,4 @@
-"""The sink's driver: how long it waits for a broker."""
+"""The sink: how long its driver waits for a broker, and which nodes its tasks send to."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from twisted.trial.unittest import SynchronousTestCase
 if importlib.util.find_spec("pyspark") is None:
     raise unittest.SkipTest("pyspark is not installed")
 
+import pyarrow as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StringType, StructType
 
 from mqspark import sink
 from mqspark.errors import BrokerUnreachableError
 from mqspark.nodes import Node
+from mqspark.plans import Record
 from mqspark.source import MqbrokerDataSource
 
 SCHEMA = StructType().add("text", StringType())
@@ -68,3 +70,34 @@ class WaitingTests(SynchronousTestCase):
         with self.assertRaises(BrokerUnreachableError):
             self.write(checkpointLocation=str(self.checkpoint))
         self.assertEqual(set(self.asked), {False})
+
+
+class NodesTests(SynchronousTestCase):
+    """Which node a task of a stream sends to."""
+
+    def setUp(self) -> None:
+        self.patch(sink, "nodes", lambda *_, **__: [Node(name, ()) for name in "abc"])
+        self.patch(sink, "connect", lambda _, node, **__: Broker(node_id=node.node_id))
+        self.patch(sink, "resolve", lambda *_: None)
+        self.patch(sink, "_Task", lambda *_: Broker(send=lambda _: None, end=lambda _: None, budget=Broker(sent={}, sizes={})))
+
+    def sent_to(self, batch: int, partition: int, **options: str) -> str | None:
+        properties = {sink.QUERY_PROPERTY: "6fd8d0f6-0b3c-4e0f-a8d0-d8b1c4a3a7a1", sink.BATCH_PROPERTY: str(batch)}
+        context = Broker(partitionId=lambda: partition, getLocalProperty=properties.get)
+        self.patch(sink, "TaskContext", Broker(get=lambda: context))
+        given = CaseInsensitiveDict({"url": "tcp://127.0.0.1:1", "address": "q", "exactlyOnce": "none", **options})
+        written = MqbrokerDataSource(given).streamWriter(SCHEMA, False).write(iter([pa.record_batch({"text": ["x"]})]))  # type: ignore[arg-type]
+        assert isinstance(written, sink.Written)
+        return written.node_id
+
+    def test_batches_of_one_task_use_every_node_in_turn(self) -> None:
+        self.assertEqual([self.sent_to(batch, 0) for batch in range(5)], ["a", "b", "c", "a", "b"])
+
+    def test_the_tasks_of_a_batch_use_different_nodes_and_each_the_same_when_it_is_repeated(self) -> None:
+        for _ in range(2):
+            self.assertEqual([self.sent_to(1, partition) for partition in range(4)], ["b", "c", "a", "b"])
+
+    def test_the_nodes_of_the_plan_are_used_in_turn_whoever_else_is_there(self) -> None:
+        record = Record(("a", "c"), confirmed=True)
+        self.patch(sink, "NodePlans", lambda _: Broker(look=lambda _: record))
+        self.assertEqual([self.sent_to(batch, 0, exactlyOnce="duplicateIds") for batch in range(3)], ["a", "c", "a"])

@@ -3,8 +3,8 @@
 Spark makes a writer on the driver for every batch, sends a copy of it to each task, and lets another copy (for streams: another writer)
 commit or abort.  What the tasks have to agree on is found out once, when the first is made: the :class:`Plan`.
 
-A task sends to one node, that at the place ``partition modulo nodes`` of the plan's list: so a repeated task of the same batch sends to the
-same one, which is the one that knows its duplicate ids.  So that a repeated batch does, too, the tasks of a stream go by a list that the
+A task sends to one node, that at the place ``(batch + partition) modulo nodes`` of the plan's list: so a repeated task of the same batch sends
+to the same one, which is the one that knows its duplicate ids, and a stream whose batches have one partition uses all nodes in turn.  So that a repeated batch does, too, the tasks of a stream go by a list that the
 nodes keep for its query (:mod:`mqspark.plans`).
 """
 
@@ -185,7 +185,8 @@ class _Writer:
         def reach(node_id: str) -> Broker:
             return stack.enter_context(connect(options, known[node_id], producer_window_size=CREDITS))
 
-        node = plan.nodes[partition % len(plan.nodes)]
+        place = batch.number + partition
+        node = plan.nodes[place % len(plan.nodes)]
         broker = reach(node.node_id)
         if batch.job or options.exactly_once == "none" or options.nodes or node.alone:
             return node, broker, plan.nodes
@@ -200,7 +201,7 @@ class _Writer:
                 lambda: check_all_there(options, plan.nodes),
                 _now(),
             )
-        chosen = agreed[partition % len(agreed)]
+        chosen = agreed[place % len(agreed)]
         # The first one keeps the decisions of the query.
         for needed in (chosen, agreed[0]) if options.exactly_once == TRANSACTIONS else (chosen,):
             if needed not in known:
