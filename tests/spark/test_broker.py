@@ -25,6 +25,7 @@ from mqspark.errors import (
     ReaderRefusedError,
 )
 from mqspark.options import Options, Use
+from mqspark.plain_source import PlainBroker
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.processes import free_port
 from tests.spark.support import (
@@ -83,6 +84,17 @@ def test_a_subscription_keeps_what_is_sent_to_its_topic(broker: MqbrokerProcess)
             connection.subscribe_topic("broker.other", "first")
         with pytest.raises(BadOptionError, match="has the selector 'odd = TRUE', not 'odd = FALSE'"):
             connection.subscribe_topic("broker.topic", "odd.ones", "odd = FALSE")
+
+
+def test_a_wrong_selector_is_told_though_the_queue_is_empty(broker: MqbrokerProcess) -> None:
+    with opened(broker.url) as connection:
+        connection.create_queue("broker.selected")
+        for place in (connection, PlainBroker(connection, options(broker.url))):
+            place.check_selector("broker.selected", "price > 3")
+            with pytest.raises(BadOptionError, match=r"the option selector: .*AMQ229020: Invalid filter"):
+                place.check_selector("broker.selected", "price >")
+        with pytest.raises(BadOptionError, match=r"the option selector: .*AMQ229020: Invalid filter"):
+            connection.subscribe_topic("broker.topic", "wrong", "price >")
 
 
 def test_management_answers_and_says_why_not(broker: MqbrokerProcess) -> None:

@@ -13,7 +13,15 @@ from typing import Any
 from mqclient.core.api import QueueQueryResult
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.packets import START_NEWEST, START_OLDEST, ReaderRange, ReaderState
-from mqspark.errors import BrokerUnreachableError, FencedError, MissingQueueError, MqsparkError, PermissionDeniedError, ReaderRefusedError
+from mqspark.errors import (
+    BadOptionError,
+    BrokerUnreachableError,
+    FencedError,
+    MissingQueueError,
+    MqsparkError,
+    PermissionDeniedError,
+    ReaderRefusedError,
+)
 from mqspark.nodes import Node
 from mqspark.options import Options
 from tests.unit.mqspark.blocks import block_of
@@ -202,6 +210,11 @@ class FakeBroker:
         if state.epoch != epoch:
             raise FencedError(f"reader {reader} of queue {queue} was opened by another one: epoch {state.epoch}, yours is {epoch}")
         return state
+
+    def check_selector(self, queue: str, selector: str) -> None:
+        self._queue(queue)
+        if selector == "nonsense =":
+            raise BadOptionError("the option selector: AMQ229020: Invalid filter")
 
     def blocks(self, queue: str, after: int, until: int, *, selector: str | None = None) -> Iterator[Any]:
         found = self._queue(queue)

@@ -130,6 +130,11 @@ class BatchTests(SynchronousTestCase):
         with self.assertRaises(SchemaError):
             BatchReader(Options.parse({"url": "tcp://127.0.0.1:1", "queue": "q"}, Use.READ), StructType().add("x", LongType()))
 
+    def test_a_selector_that_the_broker_does_not_understand_is_refused_though_the_queue_is_empty(self) -> None:
+        self.cluster.nodes["b"].queues["q"] = FakeQueue()
+        with self.assertRaisesRegex(BadOptionError, "the option selector"):
+            self.reader(selector="nonsense =").partitions()
+
     def test_a_node_that_is_away_fails_the_query_unless_it_may_be_left_out(self) -> None:
         sent = self.send("a", 2)
         self.send("b", 2)

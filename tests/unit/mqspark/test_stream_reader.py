@@ -327,6 +327,11 @@ class FailureTests(StreamTestCase):
         with self.assertRaisesRegex(MissingQueueError, "there is no queue q on any node"):
             Engine(self).trigger()
 
+    def test_a_selector_that_the_broker_does_not_understand(self) -> None:
+        self.cluster.nodes["a"].queues["q"] = FakeQueue()
+        with self.assertRaisesRegex(BadOptionError, "the option selector"):
+            Engine(self, selector="nonsense =").trigger()
+
     def test_a_queue_that_only_one_node_has_and_that_comes_to_the_other_later(self) -> None:
         self.use(FakeCluster("a", "b"))
         sent = self.send(2, "b")

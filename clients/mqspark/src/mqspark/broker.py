@@ -131,6 +131,13 @@ class Broker(Connection):
 
         return self.call(f"reading queue {queue}", read)
 
+    def check_selector(self, queue: str, selector: str) -> None:
+        """Raise BadOptionError when the broker does not understand the option ``selector``."""
+        try:
+            self.read(queue, 0, 0, selector=selector)
+        except BadOptionError as error:
+            raise BadOptionError(f"the option selector: {error}") from error
+
     def blocks(
         self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, selector: str | None = None
     ) -> Iterator[MessageBlock]:
@@ -200,7 +207,10 @@ class Broker(Connection):
         name = subscription_queue(None, subscription, durable=True)
         found = self.queue_query(name)
         if not found.exists:
-            self.create_queue(name, topic, multicast=True, selector=selector)
+            try:
+                self.create_queue(name, topic, multicast=True, selector=selector)
+            except BadOptionError as error:
+                raise BadOptionError(f"the option selector: {error}") from error
             found = self.queue_query(name)
         if found.exists and found.address != topic:
             raise BadOptionError(

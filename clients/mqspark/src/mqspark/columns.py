@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from pyspark.sql.types import StructType
 
 from mqclient.text import nearest_name
+from mqspark.body_schema import check_body_schema
 from mqspark.errors import BadOptionError, SchemaError
 
 VARIANTS: Final = "map<string,variant>"
@@ -78,8 +79,10 @@ TYPE_NAMES: Final = {0: "default", 2: "object", 3: "text", 4: "bytes", 5: "map",
 def schema_ddl(names: tuple[str, ...], body_format: str, body_schema: str | None) -> str:
     """The schema of a query that brings none, as DDL: ``names``, or all columns.
 
-    Raises BadOptionError for a name that is none, and for JSON bodies without a schema.
+    Raises BadOptionError for a name that is none, and for JSON bodies without a schema, or with one that is no list of columns.
     """
+    if body_schema is not None:
+        check_body_schema(body_schema)
     if body_format == "json" and body_schema is None and (not names or "body" in names):
         raise BadOptionError(
             "bodyFormat=json needs the schema of the body: bodySchema='orderId bigint, amount double', or .schema(…) with body struct<…>"

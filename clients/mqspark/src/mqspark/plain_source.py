@@ -84,6 +84,17 @@ class PlainBroker:
     def subscribe_topic(self, topic: str, subscription: str, selector: str | None = None) -> str:
         return self.broker.subscribe_topic(topic, subscription, selector)
 
+    def check_selector(self, queue: str, selector: str) -> None:
+        """Raise BadOptionError when the broker does not understand the option ``selector``."""
+
+        async def browse(session: Session) -> None:
+            await session.create_consumer(queue, selector, browse_only=True)
+
+        try:
+            self._run(browse, f"browsing queue {queue}")
+        except BadOptionError as error:
+            raise BadOptionError(f"the option selector: {error}") from error
+
     def close(self) -> None:
         self.broker.close()
 

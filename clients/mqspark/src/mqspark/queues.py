@@ -166,7 +166,10 @@ class Cluster:
             self.forget(node_id)
 
     def queues(self, node_id: str, broker: Reading) -> tuple[str, ...]:
-        """The queues of the query that this node has; that of a subscription is created."""
+        """The queues of the query that this node has; that of a subscription is created.
+
+        Raises BadOptionError for a selector that the node does not understand.
+        """
         known = self._queues.get(node_id)
         if known is not None and len(known) == self.wanted:
             return known
@@ -176,6 +179,8 @@ class Cluster:
             found: tuple[str, ...] = (broker.subscribe_topic(options.topic, options.subscription, options.selector),)
         else:
             found = tuple(queue for queue in options.queues if broker.queue_query(queue).exists)
+            if options.selector is not None and found and not known:
+                broker.check_selector(found[0], options.selector)
         self._queues[node_id] = found
         return found
 
