@@ -12,11 +12,15 @@ from mqclient.text import nearest_name
 from mqspark.errors import BadOptionError
 
 TYPES: Final = frozenset(
-    "tinyint byte smallint short int integer bigint long float real double decimal dec numeric boolean string char character varchar binary "
-    "date time timestamp timestamp_ntz timestamp_ltz interval variant geometry geography void null array map struct".split()
-)
+    (
+        "tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long", "float", "real", "double", "decimal",
+        "dec", "numeric", "boolean", "string", "char", "character", "varchar", "binary", "date", "time", "timestamp",
+        "timestamp_ntz", "timestamp_ltz", "interval", "variant", "geometry", "geography", "void", "null", "array", "map",
+        "struct",
+    )
+)  # fmt: skip
 """Types of SQL; not every one can be read from JSON, which is said when the reader is made."""
-_INTERVAL: Final = frozenset("year month day hour minute second to".split())
+_INTERVAL: Final = ("year", "month", "day", "hour", "minute", "second", "to")
 _TOKEN: Final = re.compile(r"""\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|\w+|\S)""")
 _END: Final = ""
 

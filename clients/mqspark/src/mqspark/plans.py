@@ -2,7 +2,8 @@
 
 A broker drops a message whose id it knows, and no other one knows that id: a row that is sent again has to come to the node that it came
 to before.  So a query that sends to a cluster keeps a *plan*, the ids of its nodes in their order, as records in the queue
-``mqspark.plans`` of each of them; partition p of batch b goes to the node at place (b + p) modulo n.  The first tasks of a query agree on the plan:
+``mqspark.plans`` of each of them; partition p of batch b goes to the node at place (b + p) modulo n.  The first tasks of a query agree on
+the plan:
 
 1. They look at all members of the cluster.  If any of them has a record of the query, its plan holds, and no other.
 2. Else the plan is the members that are there.

@@ -3,9 +3,9 @@
 Spark makes a writer on the driver for every batch, sends a copy of it to each task, and lets another copy (for streams: another writer)
 commit or abort.  What the tasks have to agree on is found out once, when the first is made: the :class:`Plan`.
 
-A task sends to one node, that at the place ``(batch + partition) modulo nodes`` of the plan's list: so a repeated task of the same batch sends
-to the same one, which is the one that knows its duplicate ids, and a stream whose batches have one partition uses all nodes in turn.  So that a repeated batch does, too, the tasks of a stream go by a list that the
-nodes keep for its query (:mod:`mqspark.plans`).
+A task sends to one node, that at the place ``(batch + partition) modulo nodes`` of the plan's list: so a repeated task of the same batch
+sends to the same one, which is the one that knows its duplicate ids, and a stream whose batches have one partition uses all nodes in turn.
+So that a repeated batch does, too, the tasks of a stream go by a list that the nodes keep for its query (:mod:`mqspark.plans`).
 """
 
 from __future__ import annotations
