@@ -97,7 +97,7 @@ def test_by_id_against_a_reference(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_what_cannot_be_audited(spark: SparkSession, tmp_path: Path) -> None:
     path = write(spark, tmp_path / "archive", sent("one", range(3), 1))
-    with pytest.raises(JobError, match="none of 3 messages has the number sequence"):
+    with pytest.raises(JobError, match="no message has the property sequence with a whole number"):
         audit(spark, plan_audit({}, archives=[path], sequence="sequence"))
     with pytest.raises(JobError, match="there is no archive"):
         audit(spark, numbered(str(tmp_path / "nowhere")))

@@ -23,6 +23,14 @@ class PlanTests(SynchronousTestCase):
         self.assertEqual(plan.options, {**BROKER, "queue": "q,r"})
         self.assertEqual(plan_audit(BROKER, archives=["/a"]).options, {})
 
+    def test_what_messages_must_have_is_named_as_users_name_it(self) -> None:
+        for more, wanted in (
+            ({"sequence": "number"}, "the property number with a whole number"),
+            ({"identity": "order"}, "the property order"),
+            ({}, "a JMSMessageID"),
+        ):
+            self.assertEqual(plan_audit(BROKER, queues=["q"], **more).wanted, wanted)  # type: ignore[arg-type]
+
     def test_what_excludes_each_other(self) -> None:
         for text, wrong in (
             ("nothing to look at", {}),

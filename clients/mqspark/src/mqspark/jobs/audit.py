@@ -59,6 +59,13 @@ class AuditPlan:
     addresses: tuple[str, ...] = ()
 
     @property
+    def wanted(self) -> str:
+        """What tells messages apart, for messages."""
+        if self.sequence is not None:
+            return f"the property {self.sequence} with a whole number"
+        return "a JMSMessageID" if self.identity == _USER_ID else f"the property {self.identity}"
+
+    @property
     def places(self) -> list[str]:
         named = [f"{ARCHIVE} {path}" for path in self.archives] + [f"journal {path}" for path in self.journals]
         queues = [f"queues {self.options['queue']}"] if self.options else []
@@ -145,8 +152,9 @@ def audit(spark: SparkSession, plan: AuditPlan, *, progress: Progress | None = N
         known = rows.where(f.col("key").isNotNull())
         total = _one(rows.select(f.count_distinct(*_message()).alias("all"), f.count_distinct(_known_message()).alias("known")))
         if not total["known"]:
-            wanted = f"the number {plan.sequence}" if plan.sequence else f"the id {plan.identity}"
-            raise JobError(f"none of {total['all']} messages has {wanted}: there is nothing to compare")
+            if not total["all"]:
+                raise JobError("there is no message in any of the places: there is nothing to compare")
+            raise JobError(f"no message has {plan.wanted}: there is nothing to compare ({total['all']} messages were looked at)")
         progress.step("Comparing")
         findings = (_findings_by_sequence(known, plan) if plan.sequence else _findings_by_id(known, plan)).persist()
         found = Audit(findings, total["all"], total["all"] - total["known"], dict.fromkeys((LOST, DOUBLED, REORDERED), 0))
