@@ -95,6 +95,18 @@ def test_by_id_against_a_reference(spark: SparkSession, tmp_path: Path) -> None:
     ]
 
 
+def test_a_small_audit_has_few_tasks_however_many_a_shuffle_may_have(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(spark, tmp_path / "archive", sent("one", [1, 2, 4], 1))
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    spark.conf.set("spark.sql.shuffle.partitions", "60")
+    try:
+        found = audit(spark, numbered(path))
+        assert found.findings.rdd.getNumPartitions() < 10
+        found.findings.unpersist()
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
 def test_what_cannot_be_audited(spark: SparkSession, tmp_path: Path) -> None:
     path = write(spark, tmp_path / "archive", sent("one", range(3), 1))
     with pytest.raises(JobError, match="no message has the property sequence with a whole number"):

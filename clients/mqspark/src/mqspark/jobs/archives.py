@@ -47,7 +47,7 @@ def open_archive(spark: SparkSession, path: str) -> DataFrame:
 
     # An address may look like a number or a date, and is to stay the text that it is.
     try:
-        with _set(spark, _INFERENCE, "false"):
+        with setting(spark, _INFERENCE, "false"):
             frame = spark.read.format("delta" if Folder(spark, path).has("_delta_log") else "parquet").load(path)
     except AnalysisException as error:
         kind = error.getCondition() or ""
@@ -163,7 +163,8 @@ def moment_of(ms: int) -> datetime:
 
 
 @contextmanager
-def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """With a setting of the session at ``value``."""
     before = spark.conf.get(name)
     spark.conf.set(name, value)
     try:

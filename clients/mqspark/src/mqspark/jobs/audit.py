@@ -21,7 +21,7 @@ import click
 
 from mqspark.errors import BadOptionError
 from mqspark.jobs import status
-from mqspark.jobs.archives import open_archive, property_text
+from mqspark.jobs.archives import open_archive, property_text, setting
 from mqspark.jobs.command import Run, job_command
 from mqspark.jobs.progress import NoProgress, Progress
 from mqspark.jobs.report import Report
@@ -40,6 +40,8 @@ REFERENCE: Final = "reference"
 BROKER: Final = "broker"
 _COLUMNS: Final = ("message_id", "address", "queue", "node_id", "user_id", "properties")
 _USER_ID: Final = "user_id"
+_FEWER_PARTITIONS: Final = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
+"""Without it everything that is kept has as many partitions as a shuffle may have, 200, and each look at it as many tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,13 @@ def audit(spark: SparkSession, plan: AuditPlan, *, progress: Progress | None = N
 
     Raises :class:`mqspark.jobs.JobError` when a place is none, or no message has the number or id; what the sources raise goes through.
     """
+    with setting(spark, _FEWER_PARTITIONS, "true"):
+        return _audit(spark, plan, progress or NoProgress())
+
+
+def _audit(spark: SparkSession, plan: AuditPlan, progress: Progress) -> Audit:
     from pyspark.sql import functions as f
 
-    progress = progress or NoProgress()
     progress.step("Reading brokers")
     live = [_rows(_queues(spark, plan), plan, BROKER)] if plan.options else []
     live += [_rows(_journal(spark, path), plan, BROKER) for path in plan.journals]
