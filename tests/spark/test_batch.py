@@ -27,6 +27,7 @@ from tests.spark.support import (
     login,
     message_count,
     new_cluster,
+    received_numbers,
     send_numbered,
 )
 
@@ -181,6 +182,18 @@ def test_filters_reach_the_broker(spark: SparkSession, broker: MqbrokerProcess) 
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
 
 
+def test_no_plan_shows_a_password(spark: SparkSession, broker: MqbrokerProcess) -> None:
+    send_numbered(broker.url, "batch.shown", 1)
+    url = f"{broker.url}?password=in-url"
+    frame = spark.read.format("mqbroker").options(**login(url)).option("queue", "batch.shown").load()
+    for mode in ("simple", "extended", "formatted", "cost", "codegen"):
+        shown: Any = frame._jdf.queryExecution().explainString(
+            spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString(mode)  # type: ignore[union-attr]
+        )
+        assert "Scan" in shown or mode == "codegen"
+        assert PASSWORD not in shown and "in-url" not in shown, shown
+
+
 def test_a_cluster_is_read_in_parallel_between_offsets(spark: SparkSession, tmp_path: Path) -> None:
     brokers = new_cluster(tmp_path)
     for each in brokers:
@@ -205,6 +218,8 @@ def test_a_cluster_is_read_in_parallel_between_offsets(spark: SparkSession, tmp_
 
 def test_what_is_wrong_is_said_within_seconds(spark: SparkSession, broker: MqbrokerProcess) -> None:
     send_numbered(broker.url, "batch.wrong", 1)
+    send_numbered(broker.url, "batch.empty", 1)
+    assert received_numbers(broker.url, "batch.empty", 1) == [0]
 
     def failing(**options: str) -> str:
         given = {**login(broker.url), "queue": "batch.wrong", **options}
@@ -216,6 +231,9 @@ def test_what_is_wrong_is_said_within_seconds(spark: SparkSession, broker: Mqbro
     assert "PermissionDeniedError" in failing(user=POWERLESS_USER, password=POWERLESS_PASSWORD)
     assert "there is no queue batch.none on any node" in failing(queue="batch.none")
     assert "did you mean selector" in failing(selecter="a = 1")
-    assert "BadOptionError" in failing(selector="a = = 1")
+    for queue in ("batch.wrong", "batch.empty"):
+        text = failing(selector="a = = 1", queue=queue)
+        assert "BadOptionError" in text and "the option selector" in text
+    assert "did you mean string" in failing(bodyFormat="json", bodySchema="product strng")
     assert "bodyFormat=json needs the schema" in failing(bodyFormat="json")
     assert message_count(broker.url, "batch.wrong") == 1
