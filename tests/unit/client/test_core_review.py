@@ -155,7 +155,7 @@ class LimitTests(FailoverTestCase):
         self.cut()
         self.assertTrue(pending(receive))
         self.broker.send(self.world.network.link, CHANNEL, DisconnectConsumer(consumer.id))
-        self.assertIsNone(self.world.finish(receive))
+        self.assertRaises(ObjectClosedError, self.world.finish, receive)
         self.assertTrue(consumer.closed)
         self.assertEqual(self.listener.told.count(FailoverEvent.FAILURE_DETECTED), 1)
 

@@ -379,18 +379,21 @@ class SendTests(SynchronousTestCase):
         self.world.finish(producer.send(self.message(2, durable=False)))
         self.assertEqual(len(self.broker.got(SessionSend)), 1)
 
-    def test_blocked_send_ends_with_its_producer_or_session(self) -> None:
-        self.start()
+    def test_blocked_send_ends_with_its_producer_or_session_after_the_call_timeout(self) -> None:
+        self.start(call_timeout=2000)
         self.broker.credits = False
         producer = self.world.finish(self.session.create_producer("a"))
         other = self.world.finish(self.session.create_producer())
         sends = [producer.send(self.message(1)), other.send(self.message(2), "b")]
         self.world.network.stir()
-        self.world.finish(producer.close())
-        self.assertRaises(ObjectClosedError, self.world.finish, sends[0])
-        self.assertTrue(pending(sends[1]))
-        self.world.finish(self.session.close())
-        self.assertRaises(ObjectClosedError, self.world.finish, sends[1])
+        for close, send in ((producer.close, sends[0]), (self.session.close, sends[1])):
+            closing: Any = close()
+            self.world.advance(1.9)
+            self.assertTrue(pending(closing) and pending(send))
+            self.world.advance(0.2)
+            self.world.finish(closing)
+            self.assertRaises(ObjectClosedError, self.world.finish, send)
+        self.assertEqual(len([text for text in self.world.runtime.warnings if "1 messages cannot be sent" in text]), 2)
 
     def test_addresses(self) -> None:
         self.start()
@@ -648,7 +651,8 @@ class ConsumerTests(SynchronousTestCase):
         self.start()
         call = self.consumer.receive()
         self.broker.deliver(CHANNEL, DisconnectConsumer(0))
-        self.assertIsNone(self.world.finish(call))
+        self.assertIn("queue was deleted", str(self.assertRaises(ObjectClosedError, self.world.finish, call)))
+        self.assertRaises(ObjectClosedError, self.world.finish, self.consumer.receive())
         self.assertTrue(self.consumer.closed)
         self.assertEqual(len(self.broker.got(ConsumerClose)), 1)
 

@@ -14,6 +14,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
 
 from mqclient.core.api import SendAcknowledgementHandler, XAResource
+from mqclient.core.channel import closed_error
 from mqclient.core.message import ClientMessage
 from mqclient.core.producers import Producer as CoreProducer
 from mqclient.core.runtime import wait_at_most
@@ -92,6 +93,7 @@ class Sender:
                 pass
         if self._pending:
             runtime.log_warning(f"{len(self._pending)} messages cannot be sent before their session is closed")
+            self.session.work.drop(closed_error("session"))
 
     async def _after_sends(self, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         if self._pending:
@@ -195,7 +197,7 @@ class Producer:
             message.body_source = source
 
     def close(self) -> None:
-        self._runner.call(self._close)
+        self._runner.call(self._producer.close)
 
     def _gate(self, address: str | None) -> _Gate:
         gate = self._gates.get(address)
@@ -237,11 +239,6 @@ class Producer:
         target = self._producer.address or address
         spare = self._producer.spare(target) if target is not None else 0
         gate.allowed = gate.sent + min(spare, _POSTED_MAX)
-
-    async def _close(self) -> None:
-        if not self._producer.closed:
-            await self._sender.settled()
-        await self._producer.close()
 
 
 class _Reader:

@@ -1,4 +1,4 @@
-"""Acknowledgements of one consumer: batches, cumulative and individual ones.
+"""Acknowledgements: batches of one consumer, cumulative and individual ones; and when what was noted is sent.
 
 Source: ``protocol-spec/``, chapters "Consumers" and "JMS mapping" (what a broker observes).
 """
@@ -18,8 +18,32 @@ if TYPE_CHECKING:
 DEFAULT_PRIORITY = 4
 
 
+class TurnEnd:
+    """Sends what the consumers of a session have noted before the loop does anything else than what is due already."""
+
+    __slots__ = ("_scheduled", "_session")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._scheduled = False
+
+    def noted(self) -> None:
+        """A consumer has an acknowledgement to send."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._session.runtime.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        for answer in self._session.flush_batches():
+            self._session.forget_answer(answer)
+
+
 class Acknowledger:
-    """``batch_size`` is the number of message bytes that one cumulative acknowledgement covers; 0: each message.
+    """``batch_size`` is the number of message bytes that one cumulative acknowledgement covers at most; 0: each message has its own.
+
+    What is noted in a transaction is sent with its end at the latest, for it has no effect before; everything else with the end of the turn
+    of the loop, and with ``block_on_acknowledge`` at once.
 
     The broker counts "up to" in its own order of delivery, but messages of differing priorities are taken in another one.  From the first
     message with a priority other than 4 on, each message is therefore acknowledged by itself.
@@ -68,7 +92,13 @@ class Acknowledger:
         for _, size in self._upto(message):
             self._batch_bytes += size
         self._batch_last = message
-        return self.flush() if self._batch_bytes >= self._batch_size else []
+        if self._batch_bytes < self._batch_size:
+            if self._session.transaction.takes_acknowledgements:
+                return []
+            if not self._session.settings.block_on_acknowledge:
+                self._session.turn_end.noted()
+                return []
+        return self.flush()
 
     def individual(self, message: ClientMessage) -> list[Any]:
         """Acknowledge ``message`` alone, at once; the futures of the answers, as above."""

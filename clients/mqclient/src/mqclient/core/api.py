@@ -124,10 +124,11 @@ class LocatorSettings:
     block_on_durable_send: bool = _url("blockOnDurableSend", True)
     block_on_non_durable_send: bool = _url("blockOnNonDurableSend", False)
     block_on_acknowledge: bool = _url("blockOnAcknowledge", False)
+    """Acknowledging waits for the broker's answer; in a transaction only its end does."""
     pre_acknowledge: bool = _url("preAcknowledge", False)
     """The broker acknowledges before it delivers."""
     ack_batch_size: int = _url("ackBatchSize", 1024 * 1024)
-    """Bytes of messages that one acknowledgement covers."""
+    """Bytes of messages that one acknowledgement covers at most (see :meth:`ClientConsumer.acknowledge`); 0: each has its own."""
     auto_group: bool = _url("autoGroup", False)
     """Every message of a producer gets the same generated group id."""
     group_id: str | None = _url("groupID", None)
@@ -407,11 +408,18 @@ class ClientSession(Protocol):
         """Pause delivery; waits for the broker, and for running message handlers at most ``on_message_close_timeout``."""
 
     def commit(self, block: bool = True) -> Awaitable[None]:
-        """Flush acknowledgements and commit.  With ``block`` false the broker's answer is not awaited (JMS acknowledge)."""
+        """Commit the sends and acknowledgements that were begun before; a send that still waits, for credits or its body, is waited for.
+
+        When such a send fails, the transaction is rolled back and ``TransactionRolledBackError`` raised, with the send's error as its
+        cause: nothing is committed in part.  A send that has failed before has told whoever awaited it, and the rest is committed.
+        What is begun after this call belongs to the next transaction, although this one still waits.
+        With ``block`` false the broker's answer is not awaited (JMS acknowledge).
+        """
 
     def rollback(self, consider_last_message_as_delivered: bool = False) -> Awaitable[None]:
         """Undo sends and acknowledgements since the last commit; delivered messages come again.
 
+        Sends that are not written yet are dropped: they raise ``TransactionRolledBackError``.
         With ``consider_last_message_as_delivered`` the oldest message of each consumer keeps its delivery count (JMS recover).
         """
 
@@ -423,7 +431,7 @@ class ClientSession(Protocol):
         """
 
     def flush_acknowledgements(self) -> Awaitable[None]:
-        """Send acknowledgements that wait for their batch to fill."""
+        """Send the acknowledgements of this turn of the loop, or of the open transaction, now."""
 
     def create_message(self, type: int = 0, *, durable: bool = True, priority: int = 4) -> ClientMessage:
         """A new message with a timestamp; ``type`` is one of ``mqclient.wire.message.TYPE_*``.
@@ -486,7 +494,11 @@ class ClientSession(Protocol):
     def remove_failover_listener(self, listener: FailoverEventListener) -> bool: ...
 
     def close(self) -> Awaitable[None]:
-        """Close consumers, producers and the session; an open transaction is rolled back.  Never raises for reasons of the network."""
+        """Close consumers, producers and the session; an open transaction is rolled back.  Never raises for reasons of the network.
+
+        Acknowledgements and sends that were begun before are sent first, within ``call_timeout`` and not while the connection is away.  A
+        send that is left then (its address is full), or that belongs to the transaction, raises ``ObjectClosedError``.
+        """
 
 
 class XAResource(Protocol):
@@ -515,7 +527,8 @@ class XAResource(Protocol):
     def end(self, xid: Xid, flags: int = TMSUCCESS) -> Awaitable[None]:
         """Stop to work on the branch, whatever the outcome; TMSUSPEND: it will go on, TMFAIL: it has to be rolled back.
 
-        ``XA_RBTIMEOUT``: its time is over, it was rolled back.
+        Sends that were begun before are waited for, and with TMFAIL dropped.  ``XA_RBOTHER``: one of them has failed, the branch has to be
+        rolled back.  ``XA_RBTIMEOUT``: its time is over, it was rolled back.
         """
 
     def end_failed(self, xid: Xid, cause: Exception) -> Awaitable[None]:
@@ -571,7 +584,8 @@ class ClientProducer(Protocol):
         (only with ``min_large_message_size`` raised to that).
         """
 
-    def close(self) -> Awaitable[None]: ...
+    def close(self) -> Awaitable[None]:
+        """Close after the producer's sends, within ``call_timeout`` and not while the connection is away; what is left then fails."""
 
 
 MessageHandler = Callable[[ClientMessage], "Awaitable[Any] | None"]
@@ -599,8 +613,10 @@ class ClientConsumer(Protocol):
     def receive(self, timeout: int | None = None) -> Awaitable[ClientMessage | None]:
         """The next message.  ``timeout`` in ms: None waits for ever, 0 is :meth:`receive_immediate`.
 
-        None is returned after the timeout, and when the consumer is closed meanwhile.  When the time is over the broker is asked once more
-        whether it has a message, unless the connection is away then.  Cancelling the result ends the wait and loses no message.
+        None is returned after the timeout, and when the application closes the consumer, its session or the connection meanwhile.  When
+        they end for another reason (the connection is lost for good, the queue is deleted) ``ObjectClosedError`` is raised, as by the next
+        call.  When the time is over the broker is asked once more whether it has a message, unless the connection is away then.  Cancelling
+        the result ends the wait and loses no message.
         """
 
     def receive_immediate(self) -> Awaitable[ClientMessage | None]:
@@ -613,10 +629,11 @@ class ClientConsumer(Protocol):
         """
 
     def acknowledge(self, message: ClientMessage) -> Awaitable[None]:
-        """Acknowledge all messages of this consumer up to ``message``; waits only with ``block_on_acknowledge``.
+        """Acknowledge all messages of this consumer up to ``message``; waits for the broker only with ``block_on_acknowledge``.
 
-        Sent when ``ack_batch_size`` bytes have gathered.  Once a message with a priority other than 4 was received, each message is
-        acknowledged individually (delivery order then differs from the broker's).
+        It is sent in the same turn of the loop, together with what else is acknowledged in it, and sooner when ``ack_batch_size`` bytes
+        have gathered; in a transaction with its end, or for so many bytes.  Once a message with a priority other than 4 was received, each
+        message is acknowledged individually (delivery order then differs from the broker's).
         A message that a failed connection has returned to its queue is not acknowledged: it will come again.
         """
 
@@ -644,7 +661,7 @@ class ClientConsumer(Protocol):
         """
 
     def __aiter__(self) -> AsyncIterator[ClientMessage]:
-        """Messages until the consumer is closed."""
+        """Messages until the application closes the consumer; raises as :meth:`receive` when it ends for another reason."""
 
 
 class MessageBuffer(Protocol):
@@ -766,7 +783,10 @@ class SessionSender(Protocol):
         """Roll back a branch; sends that could not be written yet are dropped."""
 
     def settle(self) -> None:
-        """Wait until all sends are written, at most ``call_timeout`` and not while the connection is away: to be called before closing."""
+        """Wait until all sends are written, at most ``call_timeout`` and not while the connection is away: to be called before closing.
+
+        Sends that are left then fail.
+        """
 
     def raise_error(self) -> None:
         """Raise what a send has failed with since the last call that told."""
@@ -789,7 +809,7 @@ class BlockingProducer(Protocol):
         """
 
     def close(self) -> None:
-        """Close after all sends of the session are written (see :meth:`SessionSender.settle`)."""
+        """Close as :meth:`ClientProducer.close`."""
 
 
 class SessionDispatcher(Protocol):

@@ -9,12 +9,14 @@ Source: the Artemis manual, chapter "Client Failover", and ``protocol-spec/``, c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from mqclient.core.runtime import Runtime, starts
 from mqclient.errors import ConnectionTimedOutError, IllegalStateError, MQError, UnblockedError
 from mqclient.wire.packets import (
+    NullResponse,
     Packet,
+    Rollback,
     XaCommit,
     XaEnd,
     XaFailed,
@@ -87,10 +89,16 @@ class Branches:
         if self._current is not None:
             raise XAError(XAER_PROTO, "the session works on another branch; end that first")
         self._current = xid
-        self._session.transaction.forget_work()
+        session = self._session
         try:
-            await self._start(make(xid.to_wire()))
-            self._begun = True
+            async with session.work.order:
+                # What was begun before takes effect by itself, and must not become part of the branch.
+                for answer in session.flush_batches():
+                    session.forget_answer(answer)
+                await session.work.settled()
+                session.transaction.forget_work()
+                await self._start(make(xid.to_wire()))
+                self._begun = True
         finally:
             if not self._begun:
                 self._current = None
@@ -116,8 +124,11 @@ class Branches:
             raise XAError(XAER_INVAL, f"end with the flags {flags:#x}; TMSUCCESS, TMFAIL or TMSUSPEND is expected")
         if flags == TMSUSPEND and xid != self._current:
             raise XAError(XAER_PROTO, "only the branch that the session works on can be suspended")
+        if flags == TMFAIL and xid == self._current:
+            self._session.transaction.drop_sends()
         try:
-            await self._end(xid, flags)
+            async with self._session.work.order:
+                await self._end(xid, flags)
         except MQError as error:
             self._doomed = xid
             raise _failed(XAER_RMFAIL, "end", error) from error
@@ -129,21 +140,28 @@ class Branches:
         await session.channel.ready()
         for answer in session.flush_batches():
             await answer
+        failure = await session.work.settled() if xid == self._current and flags != TMFAIL else None
+        await session.channel.ready()
         if self._lost(xid):
             self._doomed = xid
             self._leave(xid)
             try:
-                await session.transaction.rollback(False)
+                await session.transaction.undo(Rollback(False), NullResponse, session.transaction.forget_work, in_order=True)
             except MQError as error:
                 self.runtime.log_warning(f"rolling back after a connection failure in a branch: {error}")
             raise XAError(XAER_RMFAIL, "the connection failed while the session worked on the branch: it has to be rolled back")
-        packet = XaSuspend() if flags == TMSUSPEND else XaEnd(xid.to_wire(), flags == TMFAIL)
+        packet = XaSuspend() if flags == TMSUSPEND and failure is None else XaEnd(xid.to_wire(), flags == TMFAIL or failure is not None)
         _checked(await session.channel.call(packet, XaResponse, bound=True))
+        if failure is not None:
+            self._fail(xid, failure)
 
     @starts
     async def end_failed(self, xid: Xid, cause: Exception) -> None:
         """``end`` for a shell that knows that a message of the branch was not sent; always raises ``XAError``."""
         await self.end(xid, TMFAIL)
+        self._fail(xid, cause)
+
+    def _fail(self, xid: Xid, cause: BaseException) -> NoReturn:
         self._doomed = xid
         raise XAError(XA_RBOTHER, f"a message of the branch was not sent: {cause}") from cause
 
@@ -151,6 +169,7 @@ class Branches:
 
     @starts
     async def prepare(self, xid: Xid) -> int:
+        await self._after_end()
         self._refuse_lost(xid)
         outcome: int | Exception = await self._try(XaPrepare(xid.to_wire()), "prepare")
         if isinstance(outcome, MQError):
@@ -166,6 +185,7 @@ class Branches:
 
     @starts
     async def commit(self, xid: Xid, one_phase: bool = False) -> None:
+        await self._after_end()
         if one_phase:
             self._refuse_lost(xid)
         try:
@@ -177,6 +197,8 @@ class Branches:
 
     @starts
     async def rollback(self, xid: Xid) -> None:
+        if xid == self._current:
+            self._session.transaction.drop_sends()
         try:
             _checked(await self._undo(xid))
         except MQError as error:
@@ -234,6 +256,11 @@ class Branches:
         return [XaFailed(self._current.to_wire())]
 
     # --- inside ---
+
+    async def _after_end(self) -> None:
+        """An ``end`` that still waits for its sends comes first."""
+        async with self._session.work.order:
+            pass
 
     def _lost(self, xid: Xid) -> bool:
         return xid == self._current and self._session.transaction.rollback_only

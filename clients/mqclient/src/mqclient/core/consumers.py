@@ -43,6 +43,8 @@ class Consumer:
         self._paused = False
         self._closed = False
         self._closing = False
+        self._failure: MQError | None = None
+        """Why the broker has ended the consumer; None while it has not."""
         self.arrivals = Arrivals(self, window)
         self.on_disconnected: Callable[[], object] = _nothing
         """Called when the broker has ended the consumer, and not the application (for links between brokers)."""
@@ -88,10 +90,10 @@ class Consumer:
             self._pump.wake()
 
     def acknowledge(self, message: ClientMessage) -> Awaitable[None]:
-        return self._acknowledged(self.acknowledgements.cumulative(message))
+        return self._acknowledge(self.acknowledgements.cumulative, message)
 
     def individual_acknowledge(self, message: ClientMessage) -> Awaitable[None]:
-        return self._acknowledged(self.acknowledgements.individual(message))
+        return self._acknowledge(self.acknowledgements.individual, message)
 
     @starts
     async def close(self) -> None:
@@ -122,9 +124,10 @@ class Consumer:
 
     async def __aiter__(self) -> AsyncIterator[ClientMessage]:
         while not self._closed:
-            message: ClientMessage | None = await self.receive()
+            message: ClientMessage | None = await self.runtime.spawn(self._next(None))
             if message is not None:
                 yield message
+        self._raise_failure()
 
     # --- for shells ---
 
@@ -220,7 +223,9 @@ class Consumer:
 
     def disconnected(self) -> None:
         """The broker has destroyed the queue."""
-        self.runtime.log_warning(f"the broker has ended the consumer of {self.queue_name}: its queue was deleted")
+        reason = f"the broker has ended the consumer of {self.queue_name}: its queue was deleted"
+        self.runtime.log_warning(reason)
+        self._failure = ObjectClosedError(reason)
         self.close()
         self.on_disconnected()
 
@@ -235,13 +240,19 @@ class Consumer:
 
     async def _receive(self, timeout: int | None) -> ClientMessage | None:
         self.check_open()
+        return await self._next(timeout)
+
+    async def _next(self, timeout: int | None) -> ClientMessage | None:
         if self._pump is not None:
             raise IllegalStateError("a consumer with a message handler cannot be asked to receive")
         deadline = None if timeout is None else self.runtime.now() + timeout / 1000
         while True:
             message = await self.take_paced()
-            if message is not None or self._closed:
+            if message is not None:
                 return message
+            if self._closed:
+                self._raise_failure()
+                return None
             self.prepare_receive()
             left = None if deadline is None else deadline - self.runtime.now()
             if (left is not None and left <= 0) or not await self._arrived_within(left):
@@ -255,12 +266,21 @@ class Consumer:
             try:
                 await self.arrivals.forced.ask()
             except ObjectClosedError:
+                self._raise_failure()
                 return None
             message = await self.take_paced()
+            if message is None:
+                self._raise_failure()
             if message is not None or self._dropped == dropped or self._closed:
                 return message
             # Only what had expired has come: there may be more.
             self.prepare_receive()
+
+    def _raise_failure(self) -> None:
+        """Raise why the consumer has ended, unless it lives or the application has closed it."""
+        failure = self._failure or self.session.failure
+        if failure is not None:
+            raise failure
 
     def take(self) -> ClientMessage | None:
         """The next message that has not expired."""
@@ -301,11 +321,21 @@ class Consumer:
         for future in arrivals:
             self.runtime.resolve(future, None)
 
-    def _acknowledged(self, answers: list[Any]) -> Awaitable[None]:
-        return self.runtime.spawn(_all_of(answers))
+    def _acknowledge(self, note: Callable[[ClientMessage], list[Any]], message: ClientMessage) -> Awaitable[None]:
+        session = self.session
+        if session.work.order.held and session.transaction.takes_acknowledgements:
+            return self.runtime.spawn(self._acknowledge_in_order(note, message))
+        return self.runtime.spawn(_all_of(note(message)))
+
+    async def _acknowledge_in_order(self, note: Callable[[ClientMessage], list[Any]], message: ClientMessage) -> None:
+        """A commit that waits is not to take along what is acknowledged after it."""
+        async with self.session.work.order:
+            answers = note(message)
+        await _all_of(answers)
 
     def check_open(self) -> None:
         if self._closed:
+            self._raise_failure()
             raise closed_error(f"consumer of {self.queue_name}")
 
     def _shut(self) -> None:

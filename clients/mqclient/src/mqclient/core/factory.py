@@ -126,8 +126,9 @@ class SessionFactory(ListenerMethods):
 
     @starts
     async def close(self) -> None:
-        for session in list(self._sessions):
-            await session.close()
+        # All at once: each may have to wait for its sends.
+        for closing in [session.close() for session in self._sessions]:
+            await closing
         self._machine.close()
 
     def abandon(self) -> None:
@@ -249,7 +250,7 @@ class SessionFactory(ListenerMethods):
         connection = self.connection
         self._end(error)
         for session in list(self._sessions):
-            session.abandon(error)
+            session.closed_with_connection(error)
         if connection is not None:
             connection.close()
         if self._opening is not None:

@@ -72,6 +72,14 @@ class ProducerFlow:
         for future in failing:
             self._session.runtime.reject(future, error)
 
+    def drop(self, error: MQError) -> None:
+        """No send that waits for credits shall be written any more: each fails with ``error``."""
+        failing = [waiter[2] for entry in self._addresses.values() for waiter in entry.waiting]
+        for entry in self._addresses.values():
+            entry.waiting.clear()
+        for future in failing:
+            self._session.runtime.reject(future, error)
+
     def spare(self, address: str) -> int:
         """Bytes that can be sent to ``address`` now without waiting; 0 while other sends wait."""
         if self._window < 0:

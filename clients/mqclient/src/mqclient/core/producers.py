@@ -10,6 +10,7 @@ from mqclient.core.channel import closed_error
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, new_uuid, sleep, starts
 from mqclient.core.sendable import check_message, check_size, encoded
+from mqclient.core.work import Underway
 from mqclient.errors import MQError
 from mqclient.protocol.retry import RateLimiter
 from mqclient.wire.hot import VERSION_SENDER
@@ -31,6 +32,7 @@ class Producer:
         self._address = address
         self._limiter = RateLimiter(max_rate) if max_rate > 0 else None
         self._closed = False
+        self._sends = Underway(session.runtime)
         settings = session.settings
         self._group_id = settings.group_id or (new_uuid(self.runtime) if settings.auto_group else None)
         if address is not None:
@@ -54,6 +56,15 @@ class Producer:
 
     @starts
     async def close(self) -> None:
+        if not (self._closed or self.session.channel.locked):
+            try:
+                await self._sends.settled(self.session.settings.call_timeout / 1000)
+            except TimeoutError:
+                self.runtime.log_warning(f"{self._sends.count} messages cannot be sent before their producer is closed")
+        self.end()
+
+    def end(self) -> None:
+        """Close without waiting."""
         if self._closed:
             return
         self.abandon(closed_error("producer"))
@@ -71,6 +82,11 @@ class Producer:
         if self._closed:
             raise closed_error("producer")
 
+    def check_send(self, era: int) -> None:
+        """Raise why a send that began in that era must not be written."""
+        self.check_open()
+        self.session.work.check(era)
+
     def _target(self, address: str | None) -> str:
         if self._address is None:
             if address is None:
@@ -85,6 +101,33 @@ class Producer:
     async def _send(self, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None) -> None:
         session = self.session
         self.check_open()
+        if session.closing:
+            raise closed_error("session")
+        work = session.work
+        era = work.era
+        self._sends.count += 1
+        if work.order.held:
+            try:
+                await work.begin_in_order(era)
+            except BaseException:
+                self._sends.ended()
+                raise
+        else:
+            work.count += 1
+        try:
+            answer = await self._write(message, address, handler, era)
+        except BaseException as error:
+            self._sends.ended(error)
+            work.send_ended(era, error)
+            raise
+        self._sends.ended()
+        work.send_ended(era)
+        if answer is not None:
+            await answer
+
+    async def _write(self, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None, era: int) -> Any:
+        """Returns the future of the broker's answer if one is to be waited for, else None."""
+        session = self.session
         message.address = address
         if self._group_id is not None:
             message.properties[KEY_GROUP_ID] = (STRING, self._group_id)
@@ -99,13 +142,10 @@ class Producer:
                     while delay := self._limiter.delay(self.runtime.now()):
                         await sleep(self.runtime, delay)
                 if large:
-                    answer = await session.uploads.send(self, message, address, block, handler)
-                else:
-                    answer = await self.send_regular(message, address, buffer, block, handler)
+                    return await session.uploads.send(self, message, address, block, handler, era)
+                return await self.send_regular(message, address, buffer, block, handler, era)
         finally:
             session.flow.leave(entry)
-        if answer is not None:
-            await answer
 
     @property
     def paced(self) -> bool:
@@ -133,7 +173,7 @@ class Producer:
         return settings.block_on_durable_send if message.durable else settings.block_on_non_durable_send
 
     async def send_regular(
-        self, message: ClientMessage, address: str, buffer: bytes, block: bool, handler: SendAcknowledgementHandler | None
+        self, message: ClientMessage, address: str, buffer: bytes, block: bool, handler: SendAcknowledgementHandler | None, era: int
     ) -> Any:
         """Send a message in one packet (also for large ones that compression has made small).
 
@@ -144,10 +184,11 @@ class Producer:
         check_size(len(buffer), session.version)
         message.encode_size = len(buffer)
         await channel.ready(writable=True)
+        self.check_send(era)
         await session.flow.acquire(self, address, len(buffer))
         await session.async_sends.room()
-        self.check_open()
         await channel.ready()
+        self.check_send(era)
         session.transaction.sent()
         packet = SessionSend(buffer, sender_id=self.id)
         if block:

@@ -189,6 +189,11 @@ class Mutex:
         self._handing_on = False
         self._waiters: deque[Any] = deque()
 
+    @property
+    def held(self) -> bool:
+        """Would the next caller have to wait?"""
+        return self._held
+
     async def __aenter__(self) -> None:
         if not self._held:
             self._held = True

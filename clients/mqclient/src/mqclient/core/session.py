@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mqclient.core.acks import TurnEnd
 from mqclient.core.api import (
     AddressQueryResult,
     LocatorSettings,
@@ -36,6 +37,7 @@ from mqclient.core.restoring import Restoration
 from mqclient.core.runtime import Runtime, starts
 from mqclient.core.transactions import Transaction
 from mqclient.core.uploads import LargeUploads
+from mqclient.core.work import Work
 from mqclient.errors import IllegalStateError, MQError, ObjectClosedError
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.message import TYPE_TEXT
@@ -77,6 +79,10 @@ class Session(ListenerMethods):
             self.settings.call_failover_timeout,
             self.connection_failed,
         )
+        self.failure: MQError | None = None
+        """Why the session has ended; None while it lives, and when the application itself has closed it."""
+        self.work = Work(self)
+        self.turn_end = TurnEnd(self)
         self.transaction = Transaction(self)
         self.flow = ProducerFlow(self, self.settings.producer_window_size)
         self.uploads = LargeUploads(self)
@@ -108,6 +114,11 @@ class Session(ListenerMethods):
     @property
     def closed(self) -> bool:
         return self._closing or self.channel.error is not None
+
+    @property
+    def closing(self) -> bool:
+        """Has the application begun to close it?"""
+        return self._closing
 
     @property
     def started(self) -> bool:
@@ -340,8 +351,9 @@ class Session(ListenerMethods):
             if not self.channel.locked:
                 for consumer in self.consumers:
                     await consumer.close()
+                await self.work.finish()
                 for producer in self.producers:
-                    await producer.close()
+                    producer.end()
             if not self.channel.locked:
                 await self.channel.call(SessionClose(), NullResponse)
         except MQError as error:
@@ -354,9 +366,18 @@ class Session(ListenerMethods):
         """The connection is gone for good, or the broker does not let the session live on."""
         ended = ObjectClosedError(f"the session is closed: {error}")
         ended.__cause__ = error
+        if not self._closing:
+            self.failure = ended
         self._finish(ended, error)
 
+    def closed_with_connection(self, error: MQError) -> None:
+        """The application has closed the connection."""
+        self._closing = True
+        self.abandon(error)
+
     def _finish(self, error: MQError, cause: MQError | None) -> None:
+        # First of all: whoever goes on below has to see that the session has ended.
+        self.channel.close(error, cause)
         for consumer in self.consumers:
             consumer.abandon(error)
         for producer in self.producers:
@@ -364,7 +385,6 @@ class Session(ListenerMethods):
         self._consumers.clear()
         self._producers.clear()
         self.flow.close(cause or error)
-        self.channel.close(error, cause)
         self.async_sends.fail(cause or error)
         if self.encoded_sends is not None:
             self.encoded_sends.fail(cause or error)

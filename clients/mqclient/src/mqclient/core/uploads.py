@@ -40,7 +40,7 @@ class LargeUploads:
         self._chunk_size = min(session.settings.min_large_message_size, CHUNK_SIZE_MAX)
 
     async def send(
-        self, producer: Producer, message: ClientMessage, address: str, block: bool, handler: SendAcknowledgementHandler | None
+        self, producer: Producer, message: ClientMessage, address: str, block: bool, handler: SendAcknowledgementHandler | None, era: int
     ) -> Any:
         """Send ``message`` in chunks; returns the future of the broker's answer if one is to be waited for, else None.
 
@@ -50,7 +50,7 @@ class LargeUploads:
             while True:
                 body = _Body(message, self._chunk_size)
                 try:
-                    return await self._send(producer, message, body, address, block, handler)
+                    return await self._send(producer, message, body, address, block, handler, era)
                 except _ConnectionReplaced:
                     if body.from_source or not self._session.auto_commit_sends:
                         raise LargeMessageInterruptedError(
@@ -65,6 +65,7 @@ class LargeUploads:
         address: str,
         block: bool,
         handler: SendAcknowledgementHandler | None,
+        era: int,
     ) -> Any:
         session = self._session
         settings = session.settings
@@ -77,7 +78,7 @@ class LargeUploads:
         if settings.compress_large_message and len(chunk) < chunk_size:
             wire.body = chunk
             wire.properties[KEY_LARGE_SIZE] = (LONG, body.plain_size)
-            return await producer.send_regular(message, address, encoded(encode_message, wire), block, handler)
+            return await producer.send_regular(message, address, encoded(encode_message, wire), block, handler, era)
         headers = encoded(encode_headers, wire)
         if len(headers) >= chunk_size:
             raise IllegalStateError(
@@ -85,7 +86,7 @@ class LargeUploads:
             )
         channel = session.channel
         await channel.ready(writable=True)
-        producer.check_open()
+        producer.check_send(era)
         incarnation = channel.incarnation
         session.transaction.sent()
         channel.send(SessionSendLarge(headers))
@@ -95,7 +96,7 @@ class LargeUploads:
             last = len(chunk) < chunk_size
             await session.async_sends.room()
             await channel.ready(writable=True)
-            producer.check_open()
+            producer.check_send(era)
             if channel.incarnation != incarnation:
                 raise _ConnectionReplaced
             packet = SessionSendContinuation(chunk, not last, body.plain_size, correlation_id=0, sender_id=producer.id)

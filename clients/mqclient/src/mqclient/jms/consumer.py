@@ -261,6 +261,8 @@ class QueueBrowser:
                 with JMS_ERRORS:
                     core = consumer.receive_immediate()
                     if core is None:
+                        if consumer.closed and not self._closed and not self._session._closed:
+                            raise JMSException("the browser was closed by the broker or by a failure of the connection", "DISCONNECT")
                         return
                     message = from_core(core, self._queue, self._session._connection._large_bodies, browsed=True)
                 yield message

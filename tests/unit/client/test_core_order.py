@@ -1,0 +1,592 @@
+"""What a session has begun comes before the commit, the end of a branch or the close that is called after it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from operator import attrgetter
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqclient import xa
+from mqclient.core.consumers import Consumer
+from mqclient.core.message import ClientMessage
+from mqclient.core.producers import Producer
+from mqclient.core.session import Session
+from mqclient.errors import AddressFullError, IllegalStateError, MQError, ObjectClosedError, TransactionRolledBackError
+from mqclient.wire.packets import (
+    Acknowledge,
+    Commit,
+    ConsumerClose,
+    CreateSession,
+    ExceptionResponse,
+    ForceConsumerDelivery,
+    NullResponse,
+    Packet,
+    ProducerCredits,
+    ProducerFailCredits,
+    Rollback,
+    SessionClose,
+    SessionSend,
+    SessionSendContinuation,
+    SessionSendLarge,
+    XaEnd,
+    XaPrepare,
+    XaResponse,
+    XaStart,
+    XaSuspend,
+)
+from mqclient.xa import XAError, Xid
+from tests.unit.client.core_support import ScriptedBroker, World, message, pending
+
+CHANNEL = 10
+BRANCH = Xid(7, b"gtx", b"one")
+TOLD: tuple[type[Packet], ...] = (
+    *(Acknowledge, Commit, ConsumerClose, Rollback, SessionClose, SessionSend, SessionSendLarge, SessionSendContinuation),
+    *(XaStart, XaEnd, XaSuspend, XaPrepare),
+)
+
+
+class OrderTestCase(SynchronousTestCase):
+    session: Session
+    producer: Producer
+    consumer: Consumer
+
+    def start(self, *, transacted: bool = False, branches: bool = False, window: int = 1024 * 1024, **settings: Any) -> None:
+        self.broker = ScriptedBroker()
+        for kind in (XaStart, XaEnd, XaSuspend, XaPrepare):
+            self.broker.answers[kind] = lambda _: XaResponse(False, 0)
+        self.world = World(self.broker, producer_window_size=window, **settings)
+        self.session = self.world.session(auto_commit_sends=not transacted, auto_commit_acks=not transacted, xa=branches)
+        self.producer = self.world.finish(self.session.create_producer("a"))
+        self.consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+
+    def block(self) -> None:
+        """The broker grants nothing from now on; what is left is used up."""
+        self.world.network.stir()
+        self.broker.credits = False
+        self.session.flow._addresses["a"].credits.balance = 0
+
+    def grant(self, size: int = 1_000_000, address: str = "a") -> None:
+        self.broker.credits = True
+        self.broker.deliver(CHANNEL, ProducerCredits(size, address))
+
+    def sends(self, count: int, producer: Producer | None = None, **values: Any) -> list[Any]:
+        return [(producer or self.producer).send(self.session.create_message(**values)) for _ in range(count)]
+
+    def receive(self, *ids: int) -> list[ClientMessage]:
+        for number in ids:
+            self.broker.deliver(CHANNEL, message(number))
+        return [self.world.finish(self.consumer.receive_immediate()) for _ in ids]
+
+    def close(self, what: str) -> Any:
+        return attrgetter(what)(self).close()
+
+    def end_turn(self) -> None:
+        self.world.clock.advance(0)
+        self.world.network.stir()
+
+    def told(self) -> list[str]:
+        """Names of what the broker was told over the connection made last, repetitions counted."""
+        self.world.network.stir()
+        found: list[tuple[str, int]] = []
+        for packet in self.broker.got(*TOLD):
+            if found and found[-1][0] == packet.NAME:
+                found[-1] = (packet.NAME, found[-1][1] + 1)
+            else:
+                found.append((packet.NAME, 1))
+        return [name if count == 1 else f"{name} {count}" for name, count in found]
+
+    def failure(self, kind: type[BaseException], awaitable: Any) -> Any:
+        return self.assertRaises(kind, self.world.finish, awaitable)
+
+
+class AcknowledgementTests(OrderTestCase):
+    def acknowledged(self) -> list[int]:
+        return [packet.message_id for packet in self.broker.got(Acknowledge)]
+
+    def test_what_was_acknowledged_in_one_turn_is_sent_at_its_end_in_one_packet(self) -> None:
+        self.start()
+        for received in self.receive(1, 2, 3):
+            self.world.finish(received.acknowledge())
+        self.assertEqual(self.acknowledged(), [])
+        self.end_turn()
+        self.assertEqual(self.acknowledged(), [3])
+        for received in self.receive(4):
+            self.world.finish(received.acknowledge())
+        self.end_turn()
+        self.assertEqual(self.acknowledged(), [3, 4])
+
+    def test_a_turn_costs_one_call_of_the_loop_however_many_messages_and_consumers_there_are(self) -> None:
+        self.start()
+        second = self.world.finish(self.session.create_consumer("q"))
+        for number in range(4):
+            self.broker.deliver(CHANNEL, message(number, consumer_id=number % 2))
+        before = len(self.world.clock.getDelayedCalls())
+        for consumer in (self.consumer, second, self.consumer, second):
+            self.world.finish(self.world.finish(consumer.receive_immediate()).acknowledge())
+        self.assertEqual(len(self.world.clock.getDelayedCalls()), before + 1)
+        self.end_turn()
+        self.assertEqual(self.acknowledged(), [2, 3])
+
+    def test_blocking_waits_for_the_answer_whatever_the_size_of_a_batch(self) -> None:
+        self.start(block_on_acknowledge=True)
+        self.broker.silent.add(Acknowledge)
+        first, second = self.receive(1, 2)
+        call: Any = first.acknowledge()
+        self.world.network.stir()
+        self.assertEqual(self.acknowledged(), [1])
+        self.assertTrue(pending(call))
+        self.broker.silent.clear()
+        self.broker.deliver(CHANNEL, NullResponse())
+        self.world.finish(call)
+        self.broker.answers[Acknowledge] = lambda _: ExceptionResponse(104, "unknown message")
+        self.failure(IllegalStateError, second.acknowledge())
+
+    def test_in_a_transaction_they_are_sent_with_its_end(self) -> None:
+        self.start(transacted=True)
+        for received in self.receive(1, 2):
+            self.world.finish(received.acknowledge())
+        self.end_turn()
+        self.assertEqual(self.acknowledged(), [])
+        self.world.finish(self.session.commit())
+        self.assertEqual(self.told(), ["SESS_ACKNOWLEDGE", "SESS_COMMIT"])
+
+    def test_a_session_for_branches_sends_them_at_the_end_of_the_turn_outside_of_a_branch(self) -> None:
+        self.start(branches=True)
+        first, second, third = self.receive(1, 2, 3)
+        self.world.finish(first.acknowledge())
+        self.end_turn()
+        self.world.finish(second.acknowledge())
+        self.world.finish(self.session.xa_resource.start(BRANCH))
+        self.world.finish(third.acknowledge())
+        self.end_turn()
+        self.world.finish(self.session.xa_resource.end(BRANCH))
+        self.assertEqual(self.told(), ["SESS_ACKNOWLEDGE 2", "SESS_XA_START", "SESS_ACKNOWLEDGE", "SESS_XA_END"])
+
+    def test_closing_sends_them_first(self) -> None:
+        for what in ("consumer", "session", "session.factory", "world.locator"):
+            self.start()
+            for received in self.receive(1, 2):
+                self.world.finish(received.acknowledge())
+            self.world.finish(self.close(what))
+            self.assertEqual(self.told()[:2], ["SESS_ACKNOWLEDGE", "SESS_CONSUMER_CLOSE"])
+            self.end_turn()
+            self.assertEqual(self.acknowledged(), [2])
+
+    def test_what_the_broker_took_back_before_the_end_of_the_turn_is_not_acknowledged(self) -> None:
+        self.start(reconnect_attempts=-1)
+        for received in self.receive(1):
+            self.world.finish(received.acknowledge())
+        self.world.network.link.cut()
+        self.world.advance(3)
+        self.assertEqual(self.acknowledged(), [])
+
+
+class EndTests(OrderTestCase):
+    def iterate(self, seen: list[int], meanwhile: Any = None) -> Deferred[None]:
+        async def run() -> None:
+            async for received in self.consumer:
+                seen.append(received.message_id)
+                if meanwhile is not None:
+                    await meanwhile
+
+        return Deferred.fromCoroutine(run())
+
+    def test_a_lost_connection_fails_whoever_waits_for_messages(self) -> None:
+        self.start()
+        seen: list[int] = []
+        waiting = [self.consumer.receive(), self.consumer.receive(60_000), self.iterate(seen)]
+        self.world.network.link.cut("pulled out")
+        for call in waiting:
+            self.assertIn("pulled out", str(self.failure(ObjectClosedError, call)))
+        self.assertIn("pulled out", str(self.failure(ObjectClosedError, self.consumer.receive())))
+
+    def test_so_does_the_last_attempt_to_reconnect(self) -> None:
+        self.start(reconnect_attempts=2, retry_interval=100)
+        waiting = [self.consumer.receive(), self.iterate([])]
+        self.world.network.brokers.clear()
+        self.world.network.link.cut()
+        self.assertTrue(all(pending(call) for call in waiting))
+        self.world.advance(10)
+        for call in waiting:
+            self.assertIn("nobody listens", str(self.failure(ObjectClosedError, call)))
+
+    def test_a_connection_that_is_lost_while_the_application_works_fails_its_loop_too(self) -> None:
+        self.start()
+        seen: list[int] = []
+        work: Deferred[None] = Deferred()
+        loop = self.iterate(seen, work)
+        self.broker.deliver(CHANNEL, message(1))
+        self.world.network.link.cut("pulled out")
+        work.callback(None)
+        self.assertIn("pulled out", str(self.failure(ObjectClosedError, loop)))
+        self.assertEqual(seen, [1])
+
+    def test_a_session_that_cannot_be_restored_fails_them_with_the_reason(self) -> None:
+        self.start(reconnect_attempts=-1)
+        waiting = self.consumer.receive()
+        self.broker.answers[CreateSession] = lambda _: ExceptionResponse(105, "AMQ229031: no more")
+        self.world.network.link.cut()
+        self.world.advance(3)
+        self.assertIn("AMQ229031", str(self.failure(ObjectClosedError, waiting)))
+
+    def test_a_receive_that_asks_the_broker_just_then_fails_too(self) -> None:
+        self.start()
+        self.broker.silent.add(ForceConsumerDelivery)
+        waiting = self.consumer.receive_immediate()
+        self.world.network.stir()
+        self.world.network.link.cut("pulled out")
+        self.assertIn("pulled out", str(self.failure(ObjectClosedError, waiting)))
+
+    def test_what_the_application_closes_ends_in_silence(self) -> None:
+        for what in ("consumer", "session", "session.factory", "world.locator"):
+            self.start()
+            seen: list[int] = []
+            waiting, loop = self.consumer.receive(), self.iterate(seen)
+            self.world.finish(self.close(what))
+            self.assertIsNone(self.world.finish(waiting))
+            self.assertIsNone(self.world.finish(loop))
+
+    def test_so_does_a_session_that_is_being_closed_when_the_connection_breaks(self) -> None:
+        self.start()
+        self.broker.silent.add(ConsumerClose)
+        loop, waiting = self.iterate([]), self.consumer.receive()
+        closing = self.session.close()
+        self.world.network.stir()
+        self.world.network.link.cut()
+        self.world.finish(closing)
+        self.assertIsNone(self.world.finish(waiting))
+        self.assertIsNone(self.world.finish(loop))
+
+
+class CommitTests(OrderTestCase):
+    def test_it_waits_for_sends_that_wait_for_credits(self) -> None:
+        self.start(transacted=True, window=64 * 1024)
+        self.world.network.stir()
+        self.broker.credits = False
+        sends = [self.producer.send(ClientMessage(body=bytes(1024))) for _ in range(200)]
+        commit = self.session.commit()
+        self.world.network.stir()
+        self.assertTrue(pending(commit))
+        self.assertEqual(self.broker.got(Commit), [])
+        self.grant()
+        self.world.finish(commit)
+        self.assertTrue(all(send.called for send in sends))
+        self.assertEqual(self.told(), ["SESS_SEND 200", "SESS_COMMIT"])
+
+    def test_it_waits_for_a_large_body_that_is_still_read(self) -> None:
+        self.start(transacted=True)
+        more: Deferred[None] = Deferred()
+
+        async def body() -> AsyncIterator[bytes]:
+            yield bytes(150_000)
+            await more
+            yield bytes(150_000)
+
+        send = self.producer.send(ClientMessage(body_source=body()))
+        commit = self.session.commit()
+        self.world.network.stir()
+        self.assertTrue(pending(commit))
+        more.callback(None)
+        self.world.finish(commit)
+        self.world.finish(send)
+        self.assertEqual(self.told(), ["SESS_SEND_LARGE", "SESS_SEND_CONTINUATION 3", "SESS_COMMIT"])
+
+    def test_what_is_begun_after_it_comes_after_it(self) -> None:
+        self.start(transacted=True)
+        other = self.world.finish(self.session.create_producer("b"))
+        [received] = self.receive(1)
+        self.block()
+        self.sends(2)
+        commit = self.session.commit()
+        later = [*self.sends(3, other), received.individual_acknowledge(), received.acknowledge(), *self.sends(1)]
+        second = self.session.commit()
+        self.world.network.stir()
+        self.assertEqual(self.told(), [])
+        self.grant()
+        for call in (commit, *later, second):
+            self.world.finish(call)
+        self.assertEqual(self.told(), ["SESS_SEND 2", "SESS_COMMIT", "SESS_SEND 4", "SESS_COMMIT"])
+        names = self.broker.names(CHANNEL)
+        self.assertGreater(names.index("SESS_INDIVIDUAL_ACKNOWLEDGE"), names.index("SESS_COMMIT"))
+
+    def test_a_send_that_fails_meanwhile_rolls_everything_back(self) -> None:
+        self.start(transacted=True)
+        self.world.finish(self.producer.send(self.session.create_message()))
+        self.block()
+        sends = self.sends(2)
+        commit = self.session.commit()
+        self.world.network.stir()
+        self.broker.deliver(CHANNEL, ProducerFailCredits(10, "a"))
+        self.grant()
+        error = self.failure(TransactionRolledBackError, commit)
+        self.assertIsInstance(error.__cause__, AddressFullError)
+        self.failure(AddressFullError, sends[0])
+        self.world.finish(sends[1])
+        self.assertEqual(self.told(), ["SESS_SEND 2", "SESS_ROLLBACK"])
+        self.world.finish(self.producer.send(self.session.create_message()))
+        self.world.finish(self.session.commit())
+        self.assertEqual(self.told()[2:], ["SESS_SEND", "SESS_COMMIT"])
+
+    def test_a_send_that_has_failed_before_has_told_its_caller_and_hinders_nothing(self) -> None:
+        self.start(transacted=True)
+        self.block()
+        [send] = self.sends(1)
+        self.broker.deliver(CHANNEL, ProducerFailCredits(10, "a"))
+        self.failure(AddressFullError, send)
+        self.world.finish(self.session.commit())
+        self.assertEqual(self.told(), ["SESS_COMMIT"])
+
+    def test_a_rollback_that_fails_is_made_up_for_by_the_next_commit(self) -> None:
+        self.start(transacted=True, call_timeout=1000, reconnect_attempts=-1, confirmation_window_size=100_000)
+        self.world.finish(self.producer.send(self.session.create_message()))
+        self.block()
+        [send] = self.sends(1)
+        commit = self.session.commit()
+        self.broker.silent.add(Rollback)
+        self.broker.deliver(CHANNEL, ProducerFailCredits(10, "a"))
+        self.world.advance(1.1)
+        self.failure(AddressFullError, send)
+        self.failure(MQError, commit)
+        self.broker.silent.clear()
+        self.world.advance(3)
+        self.failure(TransactionRolledBackError, self.session.commit())
+        self.assertNotIn("SESS_COMMIT", self.told())
+
+    def test_a_session_that_commits_only_acknowledgements_does_not_wait_for_sends(self) -> None:
+        """They take effect by themselves, and what is acknowledged may be what makes room for them."""
+        self.start()
+        session = self.world.session(self.session.factory, auto_commit_acks=False)
+        producer = self.world.finish(session.create_producer("a"))
+        self.broker.credits = False
+        session.flow._addresses["a"].credits.balance = 0
+        send: Any = producer.send(session.create_message())
+        self.world.finish(session.commit())
+        self.assertTrue(pending(send))
+        send.addErrback(lambda _: None)
+
+    def test_a_cancelled_commit_lets_go_on_what_waits_behind_it(self) -> None:
+        self.start(transacted=True)
+        other = self.world.finish(self.session.create_producer("b"))
+        self.block()
+        self.sends(1)
+        commit: Any = self.session.commit()
+        [later] = self.sends(1, other)
+        commit.cancel()
+        self.failure(CancelledError, commit)
+        self.world.finish(later)
+        self.grant()
+        self.world.finish(self.session.commit())
+        self.assertEqual(self.told(), ["SESS_SEND 2", "SESS_COMMIT"])
+
+    def test_a_connection_that_is_lost_for_good_ends_it(self) -> None:
+        self.start(transacted=True)
+        self.block()
+        sends = self.sends(2)
+        commit = self.session.commit()
+        self.world.network.link.cut("pulled out")
+        self.assertIn("pulled out", str(self.failure(ObjectClosedError, commit)))
+        for send in sends:
+            self.failure(MQError, send)
+        self.assertEqual(self.world.runtime.failures, [])
+
+
+class RollbackTests(OrderTestCase):
+    def test_sends_that_wait_are_dropped_and_belong_to_no_transaction(self) -> None:
+        self.start(transacted=True)
+        self.block()
+        sends = self.sends(3)
+        self.world.finish(self.session.rollback())
+        for send in sends:
+            self.failure(TransactionRolledBackError, send)
+        self.grant()
+        self.world.finish(self.producer.send(self.session.create_message()))
+        self.world.finish(self.session.commit())
+        self.assertEqual(self.told(), ["SESS_ROLLBACK", "SESS_SEND", "SESS_COMMIT"])
+
+    def test_a_body_that_is_never_read_to_its_end_holds_up_neither_this_nor_the_next_transaction(self) -> None:
+        self.start(transacted=True)
+        never: Deferred[None] = Deferred()
+
+        async def body() -> AsyncIterator[bytes]:
+            yield bytes(150_000)
+            await never
+
+        send = self.producer.send(ClientMessage(body_source=body()))
+        self.world.finish(self.session.rollback())
+        self.world.finish(self.session.commit())
+        never.callback(None)
+        self.failure(TransactionRolledBackError, send)
+        self.assertEqual(self.told(), ["SESS_SEND_LARGE", "SESS_SEND_CONTINUATION", "SESS_ROLLBACK", "SESS_COMMIT"])
+
+    def test_what_is_begun_after_it_is_not_rolled_back(self) -> None:
+        self.start(transacted=True)
+        rollback = self.session.rollback()
+        [send] = self.sends(1)
+        self.world.finish(rollback)
+        self.world.finish(send)
+        self.assertEqual(self.told(), ["SESS_ROLLBACK", "SESS_SEND"])
+
+    def test_it_ends_a_commit_that_waits(self) -> None:
+        self.start(transacted=True)
+        self.block()
+        sends = self.sends(2)
+        commit = self.session.commit()
+        rollback = self.session.rollback()
+        self.world.finish(rollback)
+        self.failure(TransactionRolledBackError, commit)
+        for send in sends:
+            self.failure(TransactionRolledBackError, send)
+        self.assertNotIn("SESS_COMMIT", self.told())
+
+    def test_a_session_without_transactions_keeps_its_sends(self) -> None:
+        self.start()
+        self.block()
+        [send] = self.sends(1, durable=False)
+        self.world.finish(self.session.rollback())
+        self.assertTrue(pending(send))
+        self.grant()
+        self.world.finish(send)
+
+    def test_a_handler_that_sends_and_acknowledges_meanwhile_is_not_waited_for_in_vain(self) -> None:
+        self.start(transacted=True)
+        turn: Deferred[None] = Deferred()
+        done: list[int] = []
+
+        async def handle(received: ClientMessage) -> None:
+            await turn
+            await self.producer.send(self.session.create_message())
+            await received.acknowledge()
+            done.append(received.message_id)
+
+        self.consumer.set_message_handler(handle)
+        self.broker.deliver(CHANNEL, message(1))
+        rollback = self.session.rollback()
+        turn.callback(None)
+        self.world.finish(rollback)
+        self.assertEqual(done, [1])
+
+
+class CloseTests(OrderTestCase):
+    def test_it_waits_for_what_was_begun(self) -> None:
+        for what in ("producer", "session", "session.factory", "world.locator"):
+            self.start()
+            self.block()
+            sends = self.sends(3, durable=False)
+            closing = self.close(what)
+            self.world.network.stir()
+            self.assertTrue(pending(closing))
+            self.grant()
+            self.world.finish(closing)
+            for send in sends:
+                self.world.finish(send)
+            self.assertEqual(len(self.broker.got(SessionSend)), 3)
+
+    def test_what_is_begun_after_it_is_refused(self) -> None:
+        self.start()
+        self.block()
+        [send] = self.sends(1, durable=False)
+        closing = self.session.close()
+        self.failure(ObjectClosedError, self.producer.send(self.session.create_message()))
+        self.grant()
+        self.world.finish(closing)
+        self.world.finish(send)
+
+    def test_an_open_transaction_is_not_waited_for(self) -> None:
+        self.start(transacted=True)
+        self.block()
+        sends = self.sends(2)
+        commit = self.session.commit()
+        self.world.finish(self.session.close())
+        for call in (*sends, commit):
+            self.assertRaises((ObjectClosedError, TransactionRolledBackError), self.world.finish, call)
+        self.assertNotIn("SESS_COMMIT", self.told())
+
+    def test_a_connection_that_is_away_is_not_waited_for(self) -> None:
+        self.start(reconnect_attempts=-1)
+        self.block()
+        [send] = self.sends(1)
+        self.world.network.brokers.clear()
+        self.world.network.link.cut()
+        self.world.finish(self.session.close())
+        self.failure(ObjectClosedError, send)
+
+    def test_several_blocked_sessions_are_waited_for_at_once(self) -> None:
+        self.start(call_timeout=1000)
+        second = self.world.session(self.session.factory)
+        producer = self.world.finish(second.create_producer("a"))
+        self.block()
+        second.flow._addresses["a"].credits.balance = 0
+        sends = [*self.sends(1), producer.send(second.create_message())]
+        closing = self.world.locator.close()
+        self.world.advance(1.1)
+        self.world.finish(closing)
+        for send in sends:
+            self.failure(ObjectClosedError, send)
+
+
+class BranchTests(OrderTestCase):
+    def begin(self) -> None:
+        self.start(branches=True)
+        self.resource = self.session.xa_resource
+        self.world.finish(self.resource.start(BRANCH))
+        self.block()
+
+    def refused(self, code: int, awaitable: Any) -> None:
+        self.assertEqual(self.failure(XAError, awaitable).error_code, code)
+
+    def test_its_end_and_the_prepare_behind_it_wait_for_the_sends_in_it(self) -> None:
+        self.begin()
+        self.sends(3)
+        end, prepare = self.resource.end(BRANCH), self.resource.prepare(BRANCH)
+        self.world.network.stir()
+        self.assertTrue(pending(end) and pending(prepare))
+        self.grant()
+        self.world.finish(end)
+        self.assertEqual(self.world.finish(prepare), xa.XA_OK)
+        self.assertEqual(self.told(), ["SESS_XA_START", "SESS_SEND 3", "SESS_XA_END", "SESS_XA_PREPARE"])
+
+    def test_suspending_it_waits_for_them_too(self) -> None:
+        self.begin()
+        self.sends(1)
+        end = self.resource.end(BRANCH, xa.TMSUSPEND)
+        self.world.network.stir()
+        self.assertTrue(pending(end))
+        self.grant()
+        self.world.finish(end)
+        self.assertEqual(self.told(), ["SESS_XA_START", "SESS_SEND", "SESS_XA_SUSPEND"])
+
+    def test_a_send_that_fails_meanwhile_dooms_it(self) -> None:
+        for flags in (xa.TMSUCCESS, xa.TMSUSPEND):
+            self.begin()
+            [send] = self.sends(1)
+            end, prepare = self.resource.end(BRANCH, flags), self.resource.prepare(BRANCH)
+            self.broker.deliver(CHANNEL, ProducerFailCredits(10, "a"))
+            self.refused(xa.XA_RBOTHER, end)
+            self.refused(xa.XAER_RMFAIL, prepare)
+            self.failure(AddressFullError, send)
+            [ended] = self.broker.got(XaEnd)
+            self.assertTrue(ended.failed)
+            self.assertIsNone(self.resource.current)
+
+    def test_its_failure_drops_them(self) -> None:
+        self.begin()
+        [send] = self.sends(1)
+        self.world.finish(self.resource.end(BRANCH, xa.TMFAIL))
+        self.failure(TransactionRolledBackError, send)
+        self.assertEqual(self.told(), ["SESS_XA_START", "SESS_XA_END"])
+
+    def test_what_was_begun_before_it_is_no_part_of_it(self) -> None:
+        self.start(branches=True)
+        self.block()
+        self.sends(2)
+        start = self.session.xa_resource.start(BRANCH)
+        self.sends(1)
+        self.world.network.stir()
+        self.assertTrue(pending(start))
+        self.grant()
+        self.world.finish(start)
+        self.assertEqual(self.told(), ["SESS_SEND 2", "SESS_XA_START", "SESS_SEND"])
