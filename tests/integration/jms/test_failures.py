@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from mqclient.jms import Connection, ConnectionFactory, FailoverEvent, JMSException, Session, Topic, TransactionRolledBackException
+from mqclient.jms import Connection, ConnectionFactory, FailoverEvent, JMSException, Queue, Session, Topic, TransactionRolledBackException
 from tests.integration.brokers import broker_url
 from tests.integration.jms.case import WAIT, BrokerCase
 from tests.integration.jms.proxy import Proxy
@@ -97,6 +97,18 @@ class ReconnectTests(FailureCase):
 
 
 class DisconnectTests(FailureCase):
+    def test_browsing_does_not_just_end(self) -> None:
+        connection = self.connect()
+        session = connection.create_session()
+        session.create_producer(self.name).send("seen")
+        shown = iter(session.create_browser(Queue(self.name)))
+        self.assertEqual(self.text(next(shown)), "seen")
+        self.proxy.cut()
+        self.eventually(lambda: connection.closed)
+        with self.assertRaises(JMSException) as raised:
+            next(shown)
+        self.assertEqual(raised.exception.error_code, "DISCONNECT")
+
     def test_without_reconnect_everything_ends_and_says_so(self) -> None:
         connection = self.connect()
         session, reported, errors = connection.create_session(), list[JMSException](), list[JMSException]()

@@ -259,7 +259,7 @@ class QueueBrowser:
         try:
             while not self._closed:
                 with JMS_ERRORS:
-                    core = consumer.receive_immediate()
+                    core = None if consumer.closed else consumer.receive_immediate()
                     if core is None:
                         if consumer.closed and not self._closed and not self._session._closed:
                             raise JMSException("the browser was closed by the broker or by a failure of the connection", "DISCONNECT")
