@@ -49,12 +49,14 @@ class Acknowledger:
     message with a priority other than 4 on, each message is therefore acknowledged by itself.
     """
 
-    __slots__ = ("_batch_bytes", "_batch_last", "_batch_size", "_consumer", "_individually", "_session", "_taken")
+    __slots__ = ("_batch_bytes", "_batch_last", "_batch_size", "_blocks", "_consumer", "_individually", "_session", "_taken", "_transacted")
 
     def __init__(self, session: Session, consumer: Consumer, batch_size: int) -> None:
         self._session = session
         self._consumer = consumer
         self._batch_size = batch_size
+        self._blocks = session.settings.block_on_acknowledge
+        self._transacted = not session.auto_commit_acks
         self._batch_bytes = 0
         self._batch_last: ClientMessage | None = None
         self._individually = False
@@ -93,9 +95,9 @@ class Acknowledger:
             self._batch_bytes += size
         self._batch_last = message
         if self._batch_bytes < self._batch_size:
-            if self._session.transaction.takes_acknowledgements:
+            if self._transacted and self._session.transaction.takes_acknowledgements:
                 return []
-            if not self._session.settings.block_on_acknowledge:
+            if not self._blocks:
                 self._session.turn_end.noted()
                 return []
         return self.flush()
@@ -139,7 +141,7 @@ class Acknowledger:
         return found
 
     def _send(self, packet: Acknowledge | IndividualAcknowledge) -> list[Any]:
-        if self._session.settings.block_on_acknowledge:
+        if self._blocks:
             packet.requires_response = True
             return [self._session.channel.call(packet, NullResponse, bound=True)]
         self._session.channel.send(packet)

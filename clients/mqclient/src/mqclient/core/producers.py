@@ -103,31 +103,6 @@ class Producer:
         self.check_open()
         if session.closing:
             raise closed_error("session")
-        work = session.work
-        era = work.era
-        self._sends.count += 1
-        if work.order.held:
-            try:
-                await work.begin_in_order(era)
-            except BaseException:
-                self._sends.ended()
-                raise
-        else:
-            work.count += 1
-        try:
-            answer = await self._write(message, address, handler, era)
-        except BaseException as error:
-            self._sends.ended(error)
-            work.send_ended(era, error)
-            raise
-        self._sends.ended()
-        work.send_ended(era)
-        if answer is not None:
-            await answer
-
-    async def _write(self, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None, era: int) -> Any:
-        """Returns the future of the broker's answer if one is to be waited for, else None."""
-        session = self.session
         message.address = address
         if self._group_id is not None:
             message.properties[KEY_GROUP_ID] = (STRING, self._group_id)
@@ -135,6 +110,13 @@ class Producer:
         block = self.waits_for_answer(message, handler)
         large = self.is_large(message)
         buffer = b"" if large else encoded(encode_message, message)
+        work = session.work
+        era = work.era
+        self._sends.count += 1
+        if work.order.held:
+            await self._begin_in_order(era)
+        else:
+            work.count += 1
         entry = session.flow.enter(address)
         try:
             async with entry.order:
@@ -142,10 +124,29 @@ class Producer:
                     while delay := self._limiter.delay(self.runtime.now()):
                         await sleep(self.runtime, delay)
                 if large:
-                    return await session.uploads.send(self, message, address, block, handler, era)
-                return await self.send_regular(message, address, buffer, block, handler, era)
-        finally:
-            session.flow.leave(entry)
+                    answer = await session.uploads.send(self, message, address, block, handler, era)
+                else:
+                    answer = await self.send_regular(message, address, buffer, block, handler, era)
+        except BaseException as error:
+            self._end(entry, era, error)
+            raise
+        self._end(entry, era, None)
+        if answer is not None:
+            await answer
+
+    async def _begin_in_order(self, era: int) -> None:
+        """The send comes after the end of a transaction, which was begun before and waits itself."""
+        try:
+            await self.session.work.begin_in_order(era)
+        except BaseException:
+            self._sends.ended()
+            raise
+
+    def _end(self, entry: Any, era: int, failure: BaseException | None) -> None:
+        """A send was written, or has failed."""
+        self.session.flow.leave(entry)
+        self._sends.ended(failure)
+        self.session.work.send_ended(era, failure)
 
     @property
     def paced(self) -> bool:
@@ -183,10 +184,12 @@ class Producer:
         channel = session.channel
         check_size(len(buffer), session.version)
         message.encode_size = len(buffer)
-        await channel.ready(writable=True)
+        if not channel.writable:
+            await channel.ready(writable=True)
         self.check_send(era)
         await session.flow.acquire(self, address, len(buffer))
-        await session.async_sends.room()
+        if session.async_sends.full:
+            await session.async_sends.room()
         await channel.ready()
         self.check_send(era)
         session.transaction.sent()

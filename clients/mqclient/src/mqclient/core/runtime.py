@@ -180,23 +180,19 @@ async def sleep(runtime: Runtime, seconds: float) -> None:
 class Mutex:
     """Lets one caller at a time in, in the order of arrival."""
 
-    __slots__ = ("_free", "_handing_on", "_held", "_runtime", "_waiters")
+    __slots__ = ("_free", "_handing_on", "_runtime", "_waiters", "held")
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._held = False
+        self.held = False
+        """Would the next caller have to wait?"""
         self._free = False
         self._handing_on = False
         self._waiters: deque[Any] = deque()
 
-    @property
-    def held(self) -> bool:
-        """Would the next caller have to wait?"""
-        return self._held
-
     async def __aenter__(self) -> None:
-        if not self._held:
-            self._held = True
+        if not self.held:
+            self.held = True
             return
         future = self._runtime.create_future()
         self._waiters.append(future)
@@ -228,7 +224,7 @@ class Mutex:
         finally:
             self._handing_on = False
         if self._free:
-            self._held = self._free = False
+            self.held = self._free = False
 
 
 def new_uuid(runtime: Runtime) -> str:
