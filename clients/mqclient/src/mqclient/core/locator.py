@@ -11,6 +11,7 @@ from mqclient.core.discovery import DiscoveryListener
 from mqclient.core.factory import PAUSE_MIN, SessionFactory
 from mqclient.core.reconnect import Attempts
 from mqclient.core.runtime import Runtime, Timer, sleep, starts
+from mqclient.core.setting_checks import check_settings
 from mqclient.errors import ConnectionTimedOutError, MQError, NotConnectedError
 from mqclient.protocol.connection import TopologyPacket
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, check_endpoint
@@ -34,7 +35,7 @@ class Locator:
     preamble and the subscription to the topology, and fails it by raising an MQError; ``cluster_connection``, which is told to the broker;
     and ``follow`` false: the owner itself deals with a broker that sends its clients elsewhere.
 
-    Raises ValueError when ``connectors`` is empty or a setting is out of range.
+    Raises ValueError when ``connectors`` is empty, or a setting is of the wrong type or out of its range.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Locator:
             raise ValueError("a locator needs at least one connector")
         self.runtime = runtime
         self._settings = settings if settings is not None else LocatorSettings()
-        _check(self._settings)
+        check_settings(self._settings)
         self._connectors = tuple(connectors)
         self._topology = Topology() if topology is None else topology
         self._follows_one_broker = topology is None
@@ -250,33 +251,3 @@ class Locator:
             if backup is not None:
                 found.append(backup)
         return found + given
-
-
-_MINIMA = {
-    "call_timeout": 1,
-    "call_failover_timeout": -1,
-    "client_failure_check_period": -1,
-    "connection_ttl": -1,
-    "retry_interval": 0,
-    "max_retry_interval": 0,
-    "reconnect_attempts": -1,
-    "initial_connect_attempts": -1,
-    "failover_attempts": -1,
-    "confirmation_window_size": -1,
-    "consumer_window_size": -1,
-    "producer_window_size": -1,
-    "ack_batch_size": 0,
-    "min_large_message_size": 128,
-    "on_message_close_timeout": 0,
-}
-
-
-def _check(settings: LocatorSettings) -> None:
-    for name, minimum in _MINIMA.items():
-        value = getattr(settings, name)
-        if value < minimum:
-            raise ValueError(f"{name} is {value}; it must be at least {minimum}")
-    if settings.retry_interval_multiplier <= 0:
-        raise ValueError(f"retry_interval_multiplier is {settings.retry_interval_multiplier}; it must be greater than 0")
-    if not -1 <= settings.compression_level <= 9:
-        raise ValueError(f"compression_level is {settings.compression_level}; expected -1 (default) to 9")

@@ -19,6 +19,7 @@ from mqclient.jms.consumer import MessageConsumer, QueueBrowser
 from mqclient.jms.context import JMSConsumer, JMSContext, JMSProducer
 from mqclient.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mqclient.jms.exceptions import (
+    IllegalArgumentException,
     IllegalStateException,
     InvalidClientIDException,
     InvalidDestinationException,
@@ -58,6 +59,7 @@ __all__ = [
     "FactorySettings",
     "FailoverEvent",
     "Float",
+    "IllegalArgumentException",
     "IllegalStateException",
     "InvalidClientIDException",
     "InvalidDestinationException",

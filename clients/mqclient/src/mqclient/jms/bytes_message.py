@@ -15,6 +15,12 @@ from mqclient.wire.bodies import BytesReader, BytesWriter, EndOfBodyError
 T = TypeVar("T")
 
 
+def _checked(data: bytes) -> bytes:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise MessageFormatException(f"the data of a bytes message are bytes, not {type(data).__name__}")
+    return data
+
+
 class BytesMessage(Message):
     """Bytes without structure.
 
@@ -30,7 +36,7 @@ class BytesMessage(Message):
         super().__init__()
         self.stream = stream
         self._writer = BytesWriter()
-        self._writer.write_bytes(data)
+        self._writer.write_bytes(_checked(data))
         self._reader: BytesReader | None = None
         self._save: Callable[[BinaryIO], None] | None = None
         self._length: int | None = None
@@ -48,7 +54,7 @@ class BytesMessage(Message):
     def data(self, data: bytes) -> None:
         self._writable()
         self._reader = None
-        self._writer.data[:] = data
+        self._writer.data[:] = _checked(data)
 
     @property
     def body(self) -> bytes:

@@ -10,7 +10,7 @@ from mqclient.core.api import BlockingConsumer, ClientMessage
 from mqclient.errors import LargeMessageInterruptedError
 from mqclient.jms.conversion import LargeBodies, from_core
 from mqclient.jms.destinations import Destination
-from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, JMSException
+from mqclient.jms.exceptions import JMS_ERRORS, IllegalArgumentException, IllegalStateException, JMSException
 from mqclient.jms.message import Message
 from mqclient.jms.modes import AcknowledgeMode
 
@@ -88,9 +88,11 @@ class MessageConsumer:
         None after the timeout, and when another thread closes the consumer meanwhile.  The message is acknowledged when this returns, but
         in individual mode; in client and transacted mode as part of the transaction.  A large BytesMessage, whose body is still on its way
         then, is acknowledged when that has been read, or with the next receive or close.  Raises JMSException when the consumer ends
-        because of a failure.
+        because of a failure, IllegalArgumentException for a timeout that is not a whole number of milliseconds.
         """
         self._check_open()
+        if not isinstance(timeout, int | None):
+            raise IllegalArgumentException(f"the timeout is a whole number of milliseconds, or None to wait for ever, not {timeout!r}")
         self._acknowledge_owed()
         clock = self._session._clock
         deadline = clock.now() + timeout / 1000 if timeout else None

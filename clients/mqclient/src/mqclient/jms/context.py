@@ -11,8 +11,8 @@ from mqclient.jms.bytes_message import BytesMessage
 from mqclient.jms.connection import Connection, ConnectionMetaData, ExceptionListener
 from mqclient.jms.consumer import MessageConsumer, MessageListener, QueueBrowser
 from mqclient.jms.conversion import as_message
-from mqclient.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from mqclient.jms.exceptions import IllegalStateException
+from mqclient.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, looks_like_destination
+from mqclient.jms.exceptions import IllegalStateException, InvalidDestinationException
 from mqclient.jms.map_message import MapMessage
 from mqclient.jms.message import DeliveryMode, Message
 from mqclient.jms.modes import AcknowledgeMode
@@ -92,8 +92,10 @@ class JMSProducer:
     def send(self, destination: Destination | str, body: object, *, properties: Mapping[str, object] | None = None) -> Message:
         """Send a message, or the message for a str, bytes, dict, list or None; ``properties`` are added to those of every message.
 
-        Returns when the broker has it; with an ``asynchronous`` listener at once.
+        Returns when the broker has it; with an ``asynchronous`` listener at once.  The destination comes first: a text such as
+        ``queue://orders`` behind a name without prefix is refused with InvalidDestinationException.
         """
+        _check_order(destination, body)
         message = self._message(body, properties)
         return self._producer.send(message, destination=destination, completion_listener=self.asynchronous, **self._options())
 
@@ -101,6 +103,7 @@ class JMSProducer:
         self, destination: Destination | str, body: object, *, properties: Mapping[str, object] | None = None
     ) -> Future[Message]:
         """Send without waiting for the broker (see :meth:`MessageProducer.send_async`)."""
+        _check_order(destination, body)
         return self._producer.send_async(self._message(body, properties), destination=destination, **self._options())
 
     def _options(self) -> dict[str, Any]:
@@ -126,6 +129,14 @@ class JMSProducer:
         if self.reply_to is not None:
             message.reply_to = self.reply_to
         return message
+
+
+def _check_order(destination: object, body: object) -> None:
+    if looks_like_destination(body) and not looks_like_destination(destination):
+        raise InvalidDestinationException(
+            f"send() takes the destination first and the message second: {body} looks like a destination. To send this very text, "
+            "name the destination as queue://NAME or topic://NAME"
+        )
 
 
 class JMSContext:

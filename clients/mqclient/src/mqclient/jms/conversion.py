@@ -95,4 +95,6 @@ def as_message(body: object) -> Message:
         return StreamMessage(body)
     if body is None:
         return Message()
+    if isinstance(body, Destination):
+        raise MessageFormatException(f"{body} is a destination, not a message; it is given as destination=…")
     raise MessageFormatException(f"a message body cannot be of type {type(body).__name__}; wrap it in an ObjectMessage to send it as JSON")

@@ -8,11 +8,13 @@ address ("Fully Qualified Queue Names").  Where a text stands for a destination 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import ClassVar, Final
 from urllib.parse import parse_qsl
 
 from mqclient.jms.exceptions import InvalidDestinationException
+from mqclient.text import nearest_name
 
 MULTICAST: Final = 0
 ANYCAST: Final = 1
@@ -129,6 +131,9 @@ PREFIX_1X: Final[dict[type[Destination], str]] = {
 _KINDS: Final[tuple[type[Destination], ...]] = (TemporaryQueue, TemporaryTopic, Queue, Topic)
 
 
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
 def parse_destination(text: str, default: type[Destination] = Destination) -> Destination:
     """The destination that ``text`` names; without a prefix it is of the kind ``default``."""
     for kind in _KINDS:
@@ -138,5 +143,32 @@ def parse_destination(text: str, default: type[Destination] = Destination) -> De
 
 
 def as_destination(destination: Destination | str) -> Destination:
-    """A destination from an object or a text; a text without a prefix is a queue."""
-    return parse_destination(destination, Queue) if isinstance(destination, str) else destination
+    """A destination from an object or a text; a text without a prefix is a queue.
+
+    Raises InvalidDestinationException for a text with another prefix, and for what is neither.
+    """
+    if isinstance(destination, str):
+        found = parse_destination(destination, Queue)
+        scheme = _SCHEME.match(destination) if found.name == destination.partition("?")[0] else None
+        if scheme is not None:
+            nearest = nearest_name(scheme[0], [kind.prefix for kind in _KINDS])
+            hint = f"; did you mean {nearest}{destination[scheme.end() :]}?" if nearest else ""
+            raise InvalidDestinationException(f"{destination}: expected queue://NAME, topic://NAME, or the name of a queue{hint}")
+        return found
+    if not isinstance(destination, Destination):
+        kind = type(destination).__name__
+        raise InvalidDestinationException(f"a destination was expected, a Queue, a Topic or a text such as queue://orders, not {kind}")
+    return destination
+
+
+def looks_like_destination(text: object) -> bool:
+    """Is it an object or a text that can only be meant as a destination?"""
+    if isinstance(text, str):
+        return " " not in text and any(text.startswith(kind.prefix) and text != kind.prefix for kind in _KINDS)
+    return isinstance(text, Destination)
+
+
+def check_plain_name(name: str) -> None:
+    """Raises InvalidDestinationException for a text with a prefix where the name alone was asked for."""
+    if looks_like_destination(name):
+        raise InvalidDestinationException(f"{name}: expected the name alone, without a prefix")

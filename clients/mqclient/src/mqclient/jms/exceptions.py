@@ -24,6 +24,10 @@ class IllegalStateException(JMSException):
     """The call is not allowed now: the object is closed, or the mode of the session forbids it."""
 
 
+class IllegalArgumentException(JMSException, ValueError):
+    """A connection URL or another argument cannot be used; nothing has been sent."""
+
+
 class InvalidClientIDException(JMSException):
     """Another live connection uses this client id."""
 

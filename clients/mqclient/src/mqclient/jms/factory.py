@@ -11,7 +11,7 @@ from mqclient.core.api import BlockingRunner, ServerLocator, TransportConfigurat
 from mqclient.core.configuration import one_kind
 from mqclient.core.runtime import HasRuntime
 from mqclient.jms.connection import Connection
-from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException
+from mqclient.jms.exceptions import JMS_ERRORS, IllegalArgumentException, IllegalStateException
 from mqclient.jms.modes import AcknowledgeMode
 from mqclient.jms.settings import FactorySettings, read_url
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, UdpEndpoint, check_endpoint
@@ -32,7 +32,8 @@ class ConnectionFactory:
     an attribute of ``settings`` and a keyword here, in Python spelling: ``ConnectionFactory("tcp://host", reconnect_attempts=-1)``; a
     keyword wins over the URL.  ``password_codec`` decodes a password that the URL holds as ``ENC(…)``.
 
-    Raises ValueError (:class:`mqclient.urls.UrlError`) for a URL that cannot be read.  ``close()`` closes all its connections.
+    Raises IllegalArgumentException for a URL or a value that cannot be used, AttributeError for an unknown keyword.  ``close()`` closes all
+    its connections.
     """
 
     def __init__(
@@ -86,6 +87,8 @@ class ConnectionFactory:
     def _connect(self, kind: type[C], user: str | None, password: str | None) -> C:
         if self._closed:
             raise IllegalStateException("the connection factory is closed")
+        if not isinstance(user, str | None) or not isinstance(password, str | None):
+            raise IllegalArgumentException("user and password are texts; an acknowledgement mode is given as session_mode=…")
         runner, locator = self._open()
         with JMS_ERRORS:
             factory = _call(runner, locator.create_session_factory)
@@ -97,7 +100,7 @@ class ConnectionFactory:
             raise
 
     def create_context(
-        self, user: str | None = None, password: str | None = None, *, session_mode: int = AcknowledgeMode.AUTO_ACKNOWLEDGE
+        self, user: str | None = None, password: str | None = None, session_mode: int = AcknowledgeMode.AUTO_ACKNOWLEDGE
     ) -> JMSContext:
         """Connect and open a session, as one object (:class:`mqclient.jms.context.JMSContext`)."""
         from mqclient.jms.context import JMSContext
@@ -110,8 +113,14 @@ class ConnectionFactory:
             if self._runner is None:
                 self._runner = blocking.get_runner()
             if self._locator is None:
-                self._locator = self._runner.locator(self._brokers(), self.settings)
+                self._locator = self._new_locator(self._runner)
             return self._runner, self._locator
+
+    def _new_locator(self, runner: BlockingRunner) -> ServerLocator:
+        try:
+            return runner.locator(self._brokers(), self.settings)
+        except ValueError as error:
+            raise IllegalArgumentException(str(error)) from error
 
     def _brokers(self) -> Sequence[TransportConfiguration] | DiscoveryGroupConfiguration:
         if self._discovery is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from mqclient.errors import MalformedPacketError
 from mqclient.jms import values
 from mqclient.jms.exceptions import MessageFormatException
-from mqclient.jms.message import Message
+from mqclient.jms.message import Message, check_name
 from mqclient.wire import bodies
 from mqclient.wire import message as wire
 from mqclient.wire import properties as types
@@ -37,8 +37,7 @@ class MapMessage(Message):
 
     def _store(self, name: str, entry: TypedValue) -> None:
         self._writable()
-        if not name:
-            raise ValueError("an entry of a map message needs a name")
+        check_name(name, "an entry of a map message")
         self._entries()[name] = entry
 
     @property

@@ -238,8 +238,7 @@ class Message:
         return self._core.properties.get(key, self._core.properties.get(name)) if _visible(key) else None
 
     def _set_property(self, name: str, entry: TypedValue) -> None:
-        if not name:
-            raise ValueError("a property needs a name")
+        check_name(name, "a property")
         if not _visible(name) or name == DELIVERY_COUNT:
             raise MessageFormatException(f"{name} is kept for the protocol and cannot be set as a property")
         self._writable_properties()[_STORED_AS.get(name, name)] = entry
@@ -355,6 +354,14 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.message_id or 'not sent'}{f' {self._destination}' if self._destination else ''}>"
+
+
+def check_name(name: object, what: str) -> None:
+    """Raises MessageFormatException when ``name`` is not a text with something in it."""
+    if not isinstance(name, str):
+        raise MessageFormatException(f"the name of {what} is a str, not {type(name).__name__}: {name!r}")
+    if not name:
+        raise MessageFormatException(f"{what} needs a name")
 
 
 def received_destination(core: CoreMessage, expected: Destination | None) -> Destination | None:

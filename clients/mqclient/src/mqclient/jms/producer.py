@@ -10,7 +10,14 @@ from mqclient.core.api import BlockingProducer, ClientMessage
 from mqclient.errors import MQError
 from mqclient.jms.conversion import as_message, to_core
 from mqclient.jms.destinations import Destination, as_destination
-from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, InvalidDestinationException, JMSException, jms_exception
+from mqclient.jms.exceptions import (
+    JMS_ERRORS,
+    IllegalArgumentException,
+    IllegalStateException,
+    InvalidDestinationException,
+    JMSException,
+    jms_exception,
+)
 from mqclient.jms.message import DeliveryMode, Message
 from mqclient.wire import message as wire
 from mqclient.wire import properties as types
@@ -163,12 +170,16 @@ class MessageProducer:
         self._check_open()
         target = self._target(destination)
         priority = self.priority if priority is None else priority
-        if not 0 <= priority <= 9:
-            raise JMSException(f"priority {priority} is not in the range from 0 to 9")
         ttl = self.time_to_live if time_to_live is None else time_to_live
         delay = self.delivery_delay if delivery_delay is None else delivery_delay
+        if not (isinstance(priority, int) and isinstance(ttl, int) and isinstance(delay, int)):
+            raise IllegalArgumentException(
+                f"priority, time to live and delivery delay (ms) are whole numbers, not {priority!r}, {ttl!r} and {delay!r}"
+            )
+        if not 0 <= priority <= 9:
+            raise IllegalArgumentException(f"priority {priority} is not in the range from 0 to 9")
         if ttl < 0 or delay < 0:
-            raise JMSException("time to live and delivery delay are not negative")
+            raise IllegalArgumentException("time to live and delivery delay are not negative")
         message = as_message(body)
         now = self._session._clock.wall_clock_ms()
         headers = message._core

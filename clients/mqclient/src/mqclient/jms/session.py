@@ -13,7 +13,16 @@ from mqclient.errors import MQError
 from mqclient.jms import selectors
 from mqclient.jms.bytes_message import BytesMessage
 from mqclient.jms.consumer import MessageConsumer, QueueBrowser
-from mqclient.jms.destinations import PREFIX_1X, Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
+from mqclient.jms.destinations import (
+    PREFIX_1X,
+    Destination,
+    Queue,
+    TemporaryQueue,
+    TemporaryTopic,
+    Topic,
+    as_destination,
+    check_plain_name,
+)
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, InvalidDestinationException, JMSException
 from mqclient.jms.lookup import Lookup
 from mqclient.jms.map_message import MapMessage
@@ -121,6 +130,7 @@ class Session:
 
     def _names(self, kind: type[D], name: str) -> tuple[D, D]:
         """The destination itself, and what an address of Artemis 1.x was called; the same when the factory asks for these names."""
+        check_plain_name(name)
         old = kind(PREFIX_1X[kind] + name)
         return (old if self._connection._settings.enable_1x_prefixes else kind(name)), old
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from mqclient.core.api import LocatorSettings, TransportConfiguration
 from mqclient.core.configuration import configuration_from_url
-from mqclient.jms.exceptions import IllegalStateException
+from mqclient.core.setting_checks import check_setting
+from mqclient.jms.exceptions import IllegalArgumentException, IllegalStateException
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.text import nearest_name
 from mqclient.urls import ConnectionUrl, UrlError, parse_connection_url
@@ -37,7 +38,8 @@ def _url(name: str, default: Any) -> Any:
 class FactorySettings(LocatorSettings):
     """What can be set on a connection factory: all of :class:`mqclient.core.api.LocatorSettings`, and what is JMS's own.
 
-    The first connection freezes it: setting raises IllegalStateException then.
+    Setting raises IllegalArgumentException for a value of the wrong type or out of its range, and IllegalStateException once the first
+    connection has frozen it.
     """
 
     enable_shared_client_id: bool = _url("enableSharedClientID", False)
@@ -51,6 +53,12 @@ class FactorySettings(LocatorSettings):
     def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "frozen", False):
             raise IllegalStateException(f"{name} cannot be set any more: the factory has made a connection")
+        kind = _KINDS.get(name)
+        if kind is not None:
+            try:
+                check_setting(name, value, kind)
+            except ValueError as error:
+                raise IllegalArgumentException(str(error)) from None
         object.__setattr__(self, name, value)
 
     def freeze(self) -> None:
@@ -58,7 +66,10 @@ class FactorySettings(LocatorSettings):
             self.frozen = True
 
     def update(self, **values: object) -> None:
-        """Set several at once.  Raises AttributeError, naming the nearest name, for one that does not exist."""
+        """Set several at once.
+
+        Raises AttributeError, naming the nearest name, for one that does not exist, IllegalArgumentException for a value that cannot be.
+        """
         known = [entry.name for entry in fields(self) if entry.init]
         for name, value in values.items():
             if name not in known:
@@ -67,17 +78,31 @@ class FactorySettings(LocatorSettings):
             setattr(self, name, value)
 
 
+_KINDS: Final = {entry.name: str(entry.type) for entry in fields(FactorySettings) if entry.init}
+
+
 def read_url(
     text: str, settings: FactorySettings, password_codec: Callable[[str], str] | None = None
 ) -> tuple[TransportConfiguration, ...] | DiscoveryGroupConfiguration:
     """Set ``settings`` from a connection URL and give its connectors, or the discovery group of ``udp`` and ``jgroups``.
 
-    Raises ValueError (:class:`mqclient.urls.UrlError`) for a text that is no URL, and for a bad value.
+    Raises IllegalArgumentException for a text that is no URL, and for a bad value.
     """
+    try:
+        return _read_url(text, settings, password_codec)
+    except IllegalArgumentException:
+        raise
+    except ValueError as error:
+        raise IllegalArgumentException(str(error)) from error
+
+
+def _read_url(
+    text: str, settings: FactorySettings, password_codec: Callable[[str], str] | None
+) -> tuple[TransportConfiguration, ...] | DiscoveryGroupConfiguration:
     url = _with_new_names(parse_connection_url(text))
     found = configuration_from_url(url, frozenset((*WITHOUT_EFFECT, *(entry.metadata["url"] for entry in _own_fields()))))
     for sentence in found.warnings:
-        warnings.warn(sentence, stacklevel=3)
+        warnings.warn(sentence, stacklevel=4)
     for entry in fields(found.settings):
         setattr(settings, entry.name, getattr(found.settings, entry.name))
     for entry in _own_fields():

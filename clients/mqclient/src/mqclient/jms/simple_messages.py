@@ -22,7 +22,7 @@ class TextMessage(Message):
 
     def __init__(self, text: str | None = None) -> None:
         super().__init__()
-        self._text = text
+        self._text = _checked(text)
 
     @property
     def text(self) -> str | None:
@@ -38,7 +38,7 @@ class TextMessage(Message):
     @text.setter
     def text(self, text: str | None) -> None:
         self._writable()
-        self._text = text
+        self._text = _checked(text)
 
     @property
     def body(self) -> str | None:
@@ -50,6 +50,12 @@ class TextMessage(Message):
 
     def _encode(self) -> bytes:
         return bodies.encode_text(self._text)
+
+
+def _checked(text: str | None) -> str | None:
+    if not isinstance(text, str | None):
+        raise MessageFormatException(f"the text of a message is a str or None, not {type(text).__name__}")
+    return text
 
 
 class JavaSerialized(bytes):

@@ -1,0 +1,229 @@
+"""Mistakes of callers are refused where they are made, with what was expected."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqclient.core.api import BlockingConsumer, BlockingProducer, ClientMessage, LocatorSettings
+from mqclient.core.setting_checks import check_settings
+from mqclient.jms import (
+    AcknowledgeMode,
+    BytesMessage,
+    ConnectionFactory,
+    IllegalArgumentException,
+    InvalidDestinationException,
+    JMSException,
+    MapMessage,
+    MessageConsumer,
+    MessageFormatException,
+    MessageProducer,
+    Queue,
+    StreamMessage,
+    TextMessage,
+    Topic,
+)
+from mqclient.jms.context import JMSProducer
+from mqclient.jms.conversion import as_message
+from mqclient.jms.destinations import as_destination, check_plain_name
+from mqclient.jms.session import Session
+
+
+class Lookup:
+    def prepare_send(self, target: object) -> None:
+        pass
+
+
+class Clock:
+    def wall_clock_ms(self) -> int:
+        return 1
+
+    def now(self) -> float:
+        return 0.0
+
+    def new_user_id(self) -> bytes:
+        return bytes(16)
+
+
+class Connection:
+    _connection_id = "c"
+
+
+class Sink:
+    """A core producer and consumer that keeps what it is given, and has nothing."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str | None, ClientMessage]] = []
+        self.waited: list[int | None] = []
+
+    def send(self, message: ClientMessage, address: str | None = None, **_: object) -> None:
+        self.sent.append((address, message))
+
+    def receive(self, timeout: int | None = None) -> None:
+        self.waited.append(timeout)
+
+    def receive_immediate(self) -> None:
+        self.waited.append(0)
+
+
+class SessionTestCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.session = cast(Any, Session.__new__(Session))
+        self.session._clock, self.session._connection, self.session._closed = Clock(), Connection(), False
+        self.session._lookup, self.session._pending = Lookup(), set()
+        self.sink = Sink()
+
+    def refused(self, error: type[Exception], function: Any, *args: Any, **kwargs: Any) -> str:
+        with self.assertRaises(error) as caught:
+            function(*args, **kwargs)
+        self.assertIsInstance(caught.exception, JMSException)
+        self.assertEqual(self.sink.sent, [])
+        return str(caught.exception)
+
+
+class SendTests(SessionTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.producer = MessageProducer(self.session, cast(BlockingProducer, self.sink), None)
+        self.simple = JMSProducer(self.producer, None)
+
+    def test_bodies(self) -> None:
+        refused = self.refused
+        self.assertIn("an entry of a map message is a str, not int: 1", refused(MessageFormatException, self.simple.send, "q", {1: 2}))
+        self.assertIn("a set is no message body", refused(MessageFormatException, self.simple.send, "q", {1}))
+        self.assertIn("a str or None, not int", refused(MessageFormatException, TextMessage, 5))
+        self.assertIn("are bytes, not str", refused(MessageFormatException, BytesMessage, "text"))
+        self.assertIn("has no Java type", refused(MessageFormatException, MapMessage, {"a": object()}))
+        self.assertIn("has no Java type", refused(MessageFormatException, StreamMessage, [{}]))
+        self.assertIn("an entry of a map message needs a name", refused(MessageFormatException, MapMessage, {"": 1}))
+
+    def test_later_values_of_bodies(self) -> None:
+        text, data = TextMessage("a"), BytesMessage(b"a")
+        self.refused(MessageFormatException, setattr, text, "text", b"b")
+        self.refused(MessageFormatException, setattr, data, "data", "b")
+        self.assertEqual((text.text, data.data), ("a", b"a"))
+
+    def test_names_of_properties(self) -> None:
+        self.assertIn("a property is a str, not int", self.refused(MessageFormatException, self.simple.send, "q", "x", properties={1: 2}))
+        self.assertIn("needs a name", self.refused(MessageFormatException, TextMessage().set_int_property, "", 1))
+
+    def test_arguments_in_the_wrong_order(self) -> None:
+        for body in ("queue://m1", "topic://m1", "temp-queue://x", Queue("m1"), Topic("m1")):
+            for send in (self.simple.send, self.simple.send_async):
+                said = self.refused(InvalidDestinationException, send, "hello", body)
+                self.assertIn("the destination first and the message second", said)
+        self.assertIn("not TextMessage", self.refused(InvalidDestinationException, self.simple.send, TextMessage("a"), "q"))
+        self.assertIn("given as destination=…", self.refused(MessageFormatException, self.producer.send, Queue("q"), destination="q"))
+
+    def test_texts_about_destinations_are_sent_where_the_order_is_certain(self) -> None:
+        self.simple.send("queue://hello", "queue://m1")
+        self.simple.send(Queue("hello"), "queue://m1")
+        self.simple.send("hello", TextMessage("queue://m1"))
+        self.simple.send("hello", "queue://m1 is where it went")
+        self.simple.send("hello", "http://m1")
+        self.assertEqual([address for address, _ in self.sink.sent], ["hello"] * 5)
+
+    def test_numbers_of_a_send(self) -> None:
+        for wrong in ({"priority": "high"}, {"time_to_live": 0.5}, {"delivery_delay": "1"}, {"priority": 10}, {"time_to_live": -1}):
+            self.refused(IllegalArgumentException, self.producer.send, "x", destination="q", **wrong)
+
+
+class ReceiveTests(SessionTestCase):
+    def test_a_timeout_is_a_whole_number_of_milliseconds(self) -> None:
+        consumer = MessageConsumer(self.session, cast(BlockingConsumer, self.sink), Queue("q"), None)
+        for wrong in (0.5, "5", 5.0):
+            self.assertIn("milliseconds", self.refused(IllegalArgumentException, consumer.receive, wrong))
+        consumer.receive(5)
+        consumer.receive(0)
+        self.assertEqual(self.sink.waited, [5, 0])
+
+
+class DestinationTests(SynchronousTestCase):
+    def test_unknown_schemes_are_refused(self) -> None:
+        for text, hint in (
+            ("queues://m1", "did you mean queue://m1?"),
+            ("Topic://news", "did you mean topic://news?"),
+            ("http://x", ""),
+        ):
+            with self.subTest(text=text):
+                said = str(self.assertRaises(InvalidDestinationException, as_destination, text))
+                self.assertIn("expected queue://NAME, topic://NAME", said)
+                self.assertIn(hint, said)
+
+    def test_known_ones_and_options_with_one_are_not(self) -> None:
+        self.assertEqual(as_destination("queue://http://x"), Queue("http://x"))
+        self.assertEqual(as_destination("q?filter-string=a://b"), Queue("q"))
+        self.assertEqual(as_destination("a::b"), Queue("a::b"))
+        self.assertEqual(as_destination("no scheme://x"), Queue("no scheme://x"))
+
+    def test_what_is_no_destination(self) -> None:
+        for wrong in (None, 5, b"q"):
+            self.assertRaises(InvalidDestinationException, as_destination, wrong)
+        self.assertRaises(MessageFormatException, as_message, Queue("q"))
+
+    def test_a_name_alone_has_no_prefix(self) -> None:
+        self.assertRaises(InvalidDestinationException, check_plain_name, "queue://q")
+        check_plain_name("q")
+
+
+class SettingTests(SynchronousTestCase):
+    def refused(self, function: Any, *args: Any, **kwargs: Any) -> str:
+        return str(self.assertRaises(IllegalArgumentException, function, *args, **kwargs))
+
+    def test_values_of_the_wrong_type(self) -> None:
+        for wrong, expected in (
+            ({"reconnect_attempts": "many"}, "reconnect_attempts is 'many'; expected a whole number"),
+            ({"reconnect_attempts": 1.5}, "expected a whole number"),
+            ({"reconnect_attempts": True}, "expected a whole number"),
+            ({"ha": "yes"}, "expected True or False"),
+            ({"enable_shared_client_id": 1}, "expected True or False"),
+            ({"retry_interval_multiplier": "2"}, "expected a number"),
+            ({"client_id": 5}, "expected a text or None"),
+            ({"connection_load_balancing_policy_class_name": None}, "expected a text"),
+        ):
+            with self.subTest(wrong=wrong):
+                self.assertIn(expected, self.refused(ConnectionFactory, "tcp://h", **wrong))
+
+    def test_values_out_of_range(self) -> None:
+        self.assertIn("at least -1", self.refused(ConnectionFactory, "tcp://h", reconnect_attempts=-2))
+        self.assertIn("at least 1", self.refused(ConnectionFactory, "tcp://h?callTimeout=0"))
+        settings = ConnectionFactory("tcp://h").settings
+        self.assertIn("greater than 0", self.refused(setattr, settings, "retry_interval_multiplier", 0))
+        self.assertIn("-1 (default) to 9", self.refused(setattr, settings, "compression_level", 10))
+        settings.retry_interval_multiplier = 2
+        self.assertEqual((settings.retry_interval_multiplier, settings.compression_level), (2, -1))
+
+    def test_a_password_of_the_wrong_type_is_not_shown(self) -> None:
+        self.assertNotIn("4711", self.refused(ConnectionFactory, "tcp://h", password=4711))
+
+    def test_urls(self) -> None:
+        for url in ("nonsense", "tcp://h:x", "tcp://h?callTimeout=soon", "tcp://h?enable1xPrefixes=perhaps", "udp://h:1?localBindPort=x"):
+            with self.subTest(url=url):
+                self.refused(ConnectionFactory, url)
+
+    def test_they_are_value_errors_too(self) -> None:
+        self.assertRaises(ValueError, ConnectionFactory, "nonsense")
+
+    def test_the_mode_in_the_place_of_the_user(self) -> None:
+        self.assertIn("session_mode=…", self.refused(ConnectionFactory("tcp://h").create_context, AcknowledgeMode.CLIENT_ACKNOWLEDGE))
+
+    def test_the_defaults_and_the_core_pass(self) -> None:
+        check_settings(LocatorSettings())
+        self.assertRaises(ValueError, check_settings, LocatorSettings(reconnect_attempts=cast(Any, "many")))
+
+    def test_the_mode_is_the_third_argument(self) -> None:
+        modes: list[object] = []
+
+        class Factory(ConnectionFactory):
+            def create_connection(self, user: str | None = None, password: str | None = None) -> Any:
+                return self
+
+            def create_session(self, mode: object) -> object:
+                modes.append(mode)
+                return object()
+
+        Factory("tcp://h").create_context("u", "p", AcknowledgeMode.CLIENT_ACKNOWLEDGE)
+        self.assertEqual(modes, [AcknowledgeMode.CLIENT_ACKNOWLEDGE])
