@@ -443,8 +443,17 @@ class ClientSession(Protocol):
     def create_text_message(self, text: str | None, *, durable: bool = True, priority: int = 4) -> ClientMessage:
         """A new text message with a timestamp; the receiver reads its ``text``."""
 
-    def create_producer(self, address: str | None = None, *, max_rate: int | None = None) -> Awaitable[ClientProducer]:
-        """A producer for ``address``, or an anonymous one.  ``max_rate`` in messages per second, -1 none, None the locator's setting."""
+    def create_producer(
+        self, address: str | None = None, *, max_rate: int | None = None, require_queue: bool = False
+    ) -> Awaitable[ClientProducer]:
+        """A producer for ``address``, or an anonymous one.  ``max_rate`` in messages per second, -1 none, None the locator's setting.
+
+        A broker drops what is sent to an address that does not exist, or that has no queue, and answers as if it had been stored: nothing
+        is created by sending.  With ``require_queue`` the broker is asked now, once, whether the address has a queue, or for
+        ``address::queue`` whether it has that one; raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError``.  It is not asked
+        again: queues that are deleted later, filters of queues, and an address whose only way on is a divert are not taken into account.
+        Raises ``ValueError`` for ``require_queue`` without an address.
+        """
 
     def create_consumer(
         self,
@@ -468,8 +477,12 @@ class ClientSession(Protocol):
 
     def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool = False) -> Awaitable[None]: ...
 
-    def create_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
-        """Raises ``QueueExistsError``, ``AddressDoesNotExistError``, ``SecurityError``, ``InvalidQueueConfigurationError``."""
+    def create_queue(self, configuration: QueueConfiguration, *, if_missing: bool = False) -> Awaitable[None]:
+        """Raises ``QueueExistsError``, ``AddressDoesNotExistError``, ``SecurityError``, ``InvalidQueueConfigurationError``.
+
+        With ``if_missing`` a queue of that name that exists is left as it is, whatever its configuration; the broker is asked first, so
+        that an open transaction is not spoilt.
+        """
 
     def create_shared_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
         """Create the queue unless the same one exists; raises ``InvalidTransientQueueUseError`` when address or filter differ."""

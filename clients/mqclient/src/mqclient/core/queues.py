@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import AddressQueryResult, QueueConfiguration, QueueQueryResult
+from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError, QueueExistsError
 from mqclient.wire.packets import (
     BindingQuery,
     BindingQueryResponse,
@@ -68,6 +69,19 @@ class QueueAdministration:
         answer: QueueQueryResult = await self._call(QueueQuery(queue_name), *QUEUE_QUERY_ANSWERS)
         return answer
 
+    async def require_queue(self, address: str | None) -> None:
+        """Raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError`` when what is sent to ``address`` would be in no queue."""
+        if address is None:
+            raise ValueError("a producer without an address cannot require a queue")
+        name, _, queue = address.partition("::")
+        found = await self.query_address(name)
+        if queue in found.queue_names or (not queue and found.queue_names):
+            return
+        if not found.exists:
+            raise AddressDoesNotExistError(f"the address {name} does not exist: what is sent to it would be lost")
+        what = f"no queue {queue}" if queue else "no queue"
+        raise QueueDoesNotExistError(f"the address {name} has {what}: what is sent to it would be lost")
+
     async def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool) -> None:
         await self._call(CreateAddress(address, tuple(routing_types), True, auto_created), NullResponse)
 
@@ -87,6 +101,13 @@ class QueueAdministration:
             **{key: getattr(configuration, key) for key in _OPTIONAL},
         )
         await self._call(packet, NullResponse)
+
+    async def create_missing_queue(self, configuration: QueueConfiguration) -> None:
+        if not (await self.query_queue(_names(configuration)[1])).exists:
+            try:
+                await self.create_queue(configuration)
+            except QueueExistsError:
+                pass  # somebody else was quicker
 
     async def create_shared_queue(self, configuration: QueueConfiguration) -> None:
         address, name = _names(configuration)

@@ -216,7 +216,9 @@ class Session(ListenerMethods):
         return message
 
     @starts
-    async def create_producer(self, address: str | None = None, *, max_rate: int | None = None) -> Producer:
+    async def create_producer(self, address: str | None = None, *, max_rate: int | None = None, require_queue: bool = False) -> Producer:
+        if require_queue:
+            await self._queues.require_queue(address)
         await self.channel.ready()
         producer = Producer(self, self._next_producer, address, self.settings.producer_max_rate if max_rate is None else max_rate)
         self._next_producer += 1
@@ -316,8 +318,9 @@ class Session(ListenerMethods):
     def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool = False) -> Awaitable[None]:
         return self.runtime.spawn(self._queues.create_address(address, routing_types, auto_created))
 
-    def create_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
-        return self.runtime.spawn(self._queues.create_queue(configuration))
+    def create_queue(self, configuration: QueueConfiguration, *, if_missing: bool = False) -> Awaitable[None]:
+        create = self._queues.create_missing_queue if if_missing else self._queues.create_queue
+        return self.runtime.spawn(create(configuration))
 
     def create_shared_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
         return self.runtime.spawn(self._queues.create_shared_queue(configuration))
