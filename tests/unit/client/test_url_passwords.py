@@ -7,7 +7,7 @@ from collections.abc import Callable
 from urllib.parse import quote_plus
 from xml.sax.saxutils import escape
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -89,6 +89,7 @@ READERS: tuple[Callable[[str], object], ...] = (
 
 
 class PasswordTests(SynchronousTestCase):
+    @settings(max_examples=500)
     @given(PASSWORDS, st.sampled_from(PLACES), st.booleans(), st.sampled_from(READERS))
     def test_no_text_about_a_url_holds_its_password(self, password: str, place: str, quoted: bool, read: Callable[[str], object]) -> None:
         written = quote_plus(password) if quoted else password

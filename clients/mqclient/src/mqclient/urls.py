@@ -30,6 +30,8 @@ _NEXT_ENDPOINT = re.compile(r",(?=\s*[A-Za-z][A-Za-z0-9+.-]*://)")
 _WHOLE_ENDPOINT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)((?:(?![,#]\s*[A-Za-z][A-Za-z0-9+.-]*://).)*)", re.DOTALL)
 _PARAMETER = re.compile(r"([?&;])([^?&;]*)")
 _PARAMETER_NAME = re.compile(r"\s*[\w.%+-]+\s*")
+_MAY_HOLD_AT = re.compile(r"(user|clientID|groupID|name|\w*pass\w*|\w*path|file)=", re.IGNORECASE)
+"""Parameters in whose values an ``@`` is usual; in any other place it ends a password in front of a host."""
 _TLS_SCHEMES = frozenset({"ssl", "tls", "tcps", "nio+ssl"})
 _MASK = "****"
 _CREDENTIALS = (
@@ -99,7 +101,7 @@ def _masked_endpoint(text: str) -> str:
     authority, mark, query = text.partition("?")
     if "@" in authority:
         authority = f"{_MASK}@{authority.rpartition('@')[2]}"
-    elif "@" in query and not _is_parameter(re.split("[&;]", query, maxsplit=1)[0]):
+    elif any("@" in part and not _MAY_HOLD_AT.match(part) for part in re.split("[&;]", query)):
         return f"{_MASK}@{query.rpartition('@')[2]}"  # the question mark belongs to the password
     hiding = False
 
