@@ -173,12 +173,16 @@ class ListenerTests(ModeCase):
                     raise ValueError("planned")
                 message.acknowledge()
 
-            self.filled(session, "a", "b").listener = listener
-            self.eventually(lambda got=got: len(got) == 3)
+            with self.assertLogs("mqclient.jms.consumer", "ERROR") as logs:
+                self.filled(session, "a", "b").listener = listener
+                self.eventually(lambda got=got: len(got) == 3)
+            [record] = logs.records
+            self.assertIn(f"the listener of queue://{self.name} failed with message ID:", record.getMessage())
+            self.assertIn("at delivery 1: ValueError: planned", record.getMessage())
+            self.assertIsNotNone(record.exc_info)
             self.assertEqual(got, [("a", 1), ("a", 2), ("b", 1)], mode.name)
             session.close()
             self.assertEqual(self.left(), [])
-            self.flushLoggedErrors(ValueError)
 
     def test_a_transaction_in_a_listener(self) -> None:
         session, got = self.connect().create_session(transacted=True), list[str | None]()

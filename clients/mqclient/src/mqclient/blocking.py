@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import logging
 import os
 import sys
 import threading
@@ -36,6 +37,7 @@ from mqclient.twisted import TwistedRuntime
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 _START_TIMEOUT_SECONDS = 10.0
 _GRACE_SECONDS = 1.0
 _GRACE_TURN_SECONDS = 0.05
@@ -93,6 +95,16 @@ def _running_reactor() -> Any:
     return reactor if getattr(reactor, "running", False) else None
 
 
+class _LoggingRuntime(TwistedRuntime):
+    """Logs where programs without Twisted look: with ``logging``."""
+
+    def log_failure(self, text: str, error: BaseException) -> None:
+        _log.error("%s", text, exc_info=error)
+
+    def log_warning(self, text: str) -> None:
+        _log.warning("%s", text)
+
+
 class Runner:
     """Implements :class:`mqclient.core.api.BlockingRunner`.  ``reactor``: a running one, None starts one in a daemon thread."""
 
@@ -108,7 +120,7 @@ class Runner:
         self._thread_id: int | None = None
         self.reactor: Any = _start_reactor() if reactor is None else reactor
         self.reactor.callFromThread(self._watch_shutdown)
-        self.runtime = TwistedRuntime(self.reactor)
+        self.runtime = _LoggingRuntime(self.reactor)
 
     @property
     def usable(self) -> bool:

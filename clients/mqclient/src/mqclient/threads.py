@@ -5,18 +5,16 @@ Source: the Artemis manual, chapter "Using JMS" (one thread per session runs its
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from twisted.logger import Logger
-from twisted.python.failure import Failure
-
 from mqclient.core.buffers import PriorityBuffer
 from mqclient.core.message import ClientMessage
 
-_log = Logger()
+_log = logging.getLogger(__name__)
 
 
 class SharedBuffer:
@@ -130,4 +128,4 @@ class Dispatcher:
                 try:
                     function(*args)
                 except Exception as error:  # the next message is delivered, whatever the application does
-                    _log.failure("a listener failed", Failure(error))  # type: ignore[no-untyped-call]
+                    _log.error("a listener failed", exc_info=error)

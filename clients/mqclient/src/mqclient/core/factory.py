@@ -214,6 +214,8 @@ class SessionFactory(ListenerMethods):
         self._hasty = restored is not None and self.runtime.now() - restored < max(self.settings.retry_interval / 1000, PAUSE_MIN)
         for session in self._sessions:
             session.lock()
+        if self._attempts.wants_reconnect():
+            self._log(f"{error}; the client connects again")
         self._notify_failover(FailoverEvent.FAILURE_DETECTED)
         self._notify_failure(lambda listener: listener.before_reconnect(error))
 
@@ -228,6 +230,7 @@ class SessionFactory(ListenerMethods):
         self._restored_at = self.runtime.now()
         for session in list(self._sessions):
             session.unlock()
+        self._log(f"connected again, to {describe(self.connector)}")
         self._became_usable()
         self._notify_failover(FailoverEvent.FAILOVER_COMPLETED)
         self._notify_failure(lambda listener: listener.connection_failed(error, True))
@@ -238,6 +241,7 @@ class SessionFactory(ListenerMethods):
         listeners = self._all_failure_listeners()
         failover_listeners = self._all_failover_listeners()
         self._end(error)
+        self._log(f"{cause}; its sessions are closed" + (f" ({error})" if error is not cause else ""))
         for session in sessions:
             session.abandon(error)
         for event_listener in failover_listeners:
@@ -382,6 +386,10 @@ class SessionFactory(ListenerMethods):
                 return  # the round was given up, and so what it waited for was cancelled
             self.runtime.log_failure("the connection could not be restored", error)
             self._machine.attempts_exhausted(NotConnectedError(f"internal error while connecting: {error!r}"))
+
+    def _log(self, text: str) -> None:
+        if self._locator.follow:  # owners of links tell of these in words of their own
+            self.runtime.log_warning(text)
 
     def _all_failure_listeners(self) -> list[SessionFailureListener]:
         return [*self.failure_listeners, *(entry for session in self._sessions for entry in session.failure_listeners)]

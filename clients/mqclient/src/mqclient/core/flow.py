@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
-from mqclient.core.runtime import Mutex
+from mqclient.core.runtime import Mutex, Timer
 from mqclient.errors import AddressFullError, MQError
 from mqclient.protocol.credits import ProducerCredits
 from mqclient.wire.packets import ProducerRequestCredits
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 ANONYMOUS_MAX = 1000
 """Addresses whose credits are kept for anonymous producers."""
+BLOCKED_SECONDS = 10.0
+"""A line is logged when no send to an address has gone on for so long."""
 UNLIMITED_SPARE = 1024 * 1024
 """What :meth:`ProducerFlow.spare` gives without flow control."""
 
 
 class _Address:
-    __slots__ = ("credits", "holders", "order", "waiting")
+    __slots__ = ("blocked", "credits", "holders", "order", "served", "waiting", "watch")
 
     def __init__(self, session: Session, window: int) -> None:
         self.credits = ProducerCredits(window)
@@ -33,6 +35,11 @@ class _Address:
         """Sends to one address are written in the order of their calls: each holds this in its turn."""
         self.waiting: deque[tuple[object, int, Any]] = deque()
         """(producer, size, future) of sends, in order."""
+        self.served = 0
+        """Sends that have got their credits after waiting."""
+        self.watch: Timer | None = None
+        self.blocked = False
+        """Has it been told that sends wait here?"""
 
 
 class ProducerFlow:
@@ -104,12 +111,17 @@ class ProducerFlow:
         future = self._session.runtime.create_future()
         waiter = (producer, size, future)
         entry.waiting.append(waiter)
+        if entry.watch is None:
+            self._watch(address, entry)
         try:
             await future
         finally:
             if waiter in entry.waiting:
                 entry.waiting.remove(waiter)
                 self._serve(address, entry)
+            if not entry.waiting and entry.watch is not None:
+                entry.watch.cancel()
+                entry.watch = None
 
     def granted(self, address: str, credits: int) -> None:
         entry = self._addresses.get(address)
@@ -143,10 +155,30 @@ class ProducerFlow:
                 runtime.reject(future, _full(address))
             elif entry.credits.spend(size):
                 entry.waiting.popleft()
+                entry.served += 1
+                if entry.blocked:
+                    entry.blocked = False
+                    runtime.log_warning(f"sends to address {address} go on")
                 runtime.resolve(future, None)
             else:
                 self._request(address, entry.credits.request(size))
                 return
+
+    def _watch(self, address: str, entry: _Address) -> None:
+        entry.watch = self._session.runtime.call_later(BLOCKED_SECONDS, self._watched, address, entry, entry.served)
+
+    def _watched(self, address: str, entry: _Address, served: int) -> None:
+        entry.watch = None
+        if not entry.waiting or entry.blocked:
+            return
+        if entry.served == served and not self._session.channel.locked:
+            entry.blocked = True
+            self._session.runtime.log_warning(
+                f"AMQ212054: sends to address {address} have been waiting for {BLOCKED_SECONDS:g} s: the broker gives no credits, for the "
+                "address, its memory or its disk is full; they go on when messages are consumed or there is room"
+            )
+        else:
+            self._watch(address, entry)
 
     def _entry(self, address: str) -> _Address:
         entry = self._addresses.get(address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Self
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mqclient.jms.session import Session
 
 MessageListener = Callable[[Message], object]
+_log = logging.getLogger(__name__)
 
 
 _ACKNOWLEDGED_AFTERWARDS = (AcknowledgeMode.AUTO_ACKNOWLEDGE, AcknowledgeMode.DUPS_OK_ACKNOWLEDGE)
@@ -71,6 +73,8 @@ class MessageConsumer:
         """What the listener has, until it is acknowledged."""
         self._owed: ClientMessage | None = None
         """What was received and is not acknowledged yet."""
+        self._failed_at: tuple[object, ...] = ()
+        """Kind and place of the listener's last error."""
         self._closed = False
 
     @property
@@ -142,8 +146,8 @@ class MessageConsumer:
     def listener(self) -> MessageListener | None:
         """A function that is called with each message, in the session's thread; None to receive with calls.
 
-        An exception of the listener makes the broker deliver the message again (auto, dups-ok and individual mode), or is only logged
-        (transacted and client mode).
+        An exception of the listener is logged, with queue and message id, and makes the broker deliver the message again (auto, dups-ok and
+        individual mode).  Its traceback is logged unless the error before came from the same place.
         """
         return self._listener
 
@@ -165,13 +169,30 @@ class MessageConsumer:
             self._consumer.acknowledge(core)
         try:
             listener(message)
-        except Exception:
+        except Exception as error:  # the next message is delivered, whatever the application does
+            self._log_failure(message, error)
             if not before and not self._session._pre_acknowledges:
                 self._redeliver(core, individual=mode == AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE)
-            raise
+            return
         if not before and self._session._acknowledges and self._in_hand is not None:
             self._in_hand = None
             self._consumer.acknowledge(core)
+
+    def _log_failure(self, message: Message, error: Exception) -> None:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = (type(error), trace and trace.tb_frame.f_code, trace and trace.tb_lineno)
+        known, self._failed_at = place == self._failed_at, place
+        _log.error(
+            "the listener of %s failed with message %s at delivery %d: %s: %s",
+            self._destination,
+            message.message_id,
+            message.delivery_count,
+            type(error).__name__,
+            error,
+            exc_info=None if known else error,
+        )
 
     def _acknowledge_in_hand(self) -> None:
         """The listener closes its own consumer: afterwards its message could not be acknowledged any more."""
