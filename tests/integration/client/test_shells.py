@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import os
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -292,13 +293,18 @@ class TlsTests(TestCase):
         self.addCleanup(stop)
 
     async def attempt(self, parameters: str) -> list[str]:
-        """What comes of it under Twisted, under asyncio and on plain sockets."""
-        url = f"tcp://127.0.0.1:{self.broker.port}?sslEnabled=true&callTimeout=1000&{parameters}"
+        """What comes of it under Twisted, under asyncio and on plain sockets: so many messages, or the kind of error."""
+        return [
+            result if isinstance(result, str) else type(result).__name__ for result in await self.outcomes(self.broker.port, parameters)
+        ]
+
+    async def outcomes(self, port: int, parameters: str) -> list[str | Exception]:
+        url = f"tcp://127.0.0.1:{port}?sslEnabled=true&callTimeout=1000&{parameters}"
 
         async def main() -> list[int]:
             return await exchange(mqclient.asyncio.server_locator(url))
 
-        results = []
+        results: list[str | Exception] = []
         for run in (
             lambda: Deferred.fromCoroutine(exchange(mqclient.twisted.server_locator(url))),
             lambda: deferToThread(lambda: asyncio.run(main())),
@@ -307,7 +313,7 @@ class TlsTests(TestCase):
             try:
                 results.append(f"{len(await run())} messages")
             except Exception as error:
-                results.append(type(error).__name__)
+                results.append(error)
         self.flushLoggedErrors(SSL.Error)
         return results
 
@@ -321,8 +327,32 @@ class TlsTests(TestCase):
 
     async def test_authority_is_not_trusted(self) -> None:
         await self.serve()
-        for result in await self.attempt(f"trustStorePath={self.stranger}"):
-            self.assertEqual(result, "NotConnectedError")
+        for error in await self.outcomes(self.broker.port, f"trustStorePath={self.stranger}"):
+            self.assertIsInstance(error, NotConnectedError)
+            self.assertIn("certificate verify failed", str(error))
+            self.assertNotIn("is it a TLS acceptor", str(error))
+
+    async def test_an_acceptor_without_tls(self) -> None:
+        self.broker = SocketBroker()
+        await self.broker.listen()
+        self.addCleanup(lambda: Deferred.fromCoroutine(self.broker.stop()))
+        self.broker.received = lambda link, data: self.broker.cut()  # type: ignore[method-assign]
+        for error in await self.outcomes(self.broker.port, "trustAll=true"):
+            self.assertIsInstance(error, NotConnectedError)
+            self.assertIn("is it a TLS acceptor, with sslEnabled=true?", str(error))
+
+    async def test_an_acceptor_that_waits_in_silence_costs_no_longer_than_the_limit_on_connecting(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            for error in await self.outcomes(server.getsockname()[1], "trustAll=true&connect-timeout-millis=100"):
+                self.assertIsInstance(error, NotConnectedError)
+                self.assertIn("no answer in time; is it a TLS acceptor, with sslEnabled=true?", str(error))
+
+    async def test_nobody_listens(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        for error in await self.outcomes(port, "trustAll=true"):
+            self.assertIsInstance(error, NotConnectedError)
+            self.assertNotIn("is it a TLS acceptor", str(error))
 
     async def test_certificate_of_another_host(self) -> None:
         await self.serve("elsewhere.example.org")

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import os
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
-from mqclient.tls import flag, tls_settings
+from mqclient.tls import flag, handshake_hint, tls_settings
 from mqclient.tls_context import ssl_context
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -168,9 +169,12 @@ class AsyncioRuntime:
                     local_addr=(str(local), int(parameters.get("localPort", 0))) if local else None,
                 )
         except TimeoutError as error:
-            raise NotConnectedError(f"{describe(connector)} cannot be reached: no answer in time") from error
+            hint = handshake_hint(error) if tls is not None else ""
+            raise NotConnectedError(f"{describe(connector)} cannot be reached: no answer in time{hint}") from error
         except OSError as error:
-            raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}") from error
+            in_handshake = tls is not None and isinstance(error, (ssl.SSLError, ConnectionResetError, ConnectionAbortedError))
+            hint = handshake_hint(error) if in_handshake else ""
+            raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}{hint}") from error
         return AsyncioLink(protocol, describe(connector))
 
 

@@ -179,7 +179,7 @@ class SocketLink:
 async def open_link(runtime: SocketRuntime, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> SocketLink:
     """What :meth:`mqclient.core.runtime.Runtime.connect` does, for TCP."""
     # Few need it, and it takes longer to import than all the rest of this shell.
-    from mqclient.tls import flag, tls_settings
+    from mqclient.tls import flag, handshake_hint, tls_settings
 
     parameters = dict(connector.parameters)
     limit = int(parameters.get("connect-timeout-millis", -1))
@@ -187,6 +187,7 @@ async def open_link(runtime: SocketRuntime, connector: TransportConfiguration, h
     no_delay = flag(parameters, "tcpNoDelay", True)
     tls = tls_settings(connector, lambda path: Path(path).read_bytes())
     attempt = _Attempt(runtime, limit / 1000 if limit > 0 else timeout)
+    shaking_hands = False
     try:
         connected = await attempt.connect(
             str(parameters.get("host", "localhost")),
@@ -198,13 +199,16 @@ async def open_link(runtime: SocketRuntime, connector: TransportConfiguration, h
             if tls is not None:
                 from mqclient.tls_context import ssl_context
 
+                shaking_hands = True
                 connected = await attempt.encrypt(connected, ssl_context(tls), tls.host)
             link = SocketLink(runtime.loop, connected, describe(connector), handler)
             kept.append(link)
     except TimeoutError as error:
-        raise NotConnectedError(f"{describe(connector)} cannot be reached: no answer in time") from error
+        hint = handshake_hint(error) if shaking_hands else ""
+        raise NotConnectedError(f"{describe(connector)} cannot be reached: no answer in time{hint}") from error
     except OSError as error:
-        raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}") from error
+        hint = handshake_hint(error) if shaking_hands else ""
+        raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}{hint}") from error
     return link
 
 

@@ -37,6 +37,14 @@ class TlsSettings:
     """Lists of certificates that are not valid any more (PEM).  Not empty: every certificate of a chain needs one of its issuer."""
 
 
+def handshake_hint(error: BaseException) -> str:
+    """What to add to the message of a TLS connection that could not be made: a question, where the peer may not speak TLS at all."""
+    text = str(error).lower()
+    if any(word in text for word in ("alert", "certificate", "verif", "no match")):
+        return ""  # it does
+    return "; is it a TLS acceptor, with sslEnabled=true?"
+
+
 def flag(parameters: Mapping[str, TransportValue], name: str, default: bool) -> bool:
     """A boolean connector parameter.  Raises ValueError when it is neither true nor false."""
     value = parameters.get(name, default)

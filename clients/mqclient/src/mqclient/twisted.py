@@ -25,7 +25,7 @@ from twisted.internet._sslverify import IOpenSSLTrustRoot  # the only place that
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.error import ConnectError
-from twisted.internet.interfaces import IDelayedCall, IOpenSSLClientConnectionCreator, IPushProducer
+from twisted.internet.interfaces import IDelayedCall, IHandshakeListener, IOpenSSLClientConnectionCreator, IPushProducer
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.internet.ssl import (
     AcceptableCiphers,
@@ -48,11 +48,11 @@ from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url,
 from mqclient.core.connection import describe
 from mqclient.core.locator import Locator
 from mqclient.core.network import Received
-from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
+from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, wait_at_most
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
-from mqclient.tls import TlsSettings, flag, tls_settings
+from mqclient.tls import TlsSettings, flag, handshake_hint, tls_settings
 from mqclient.twisted_network import TwistedNetwork
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -165,16 +165,19 @@ class TwistedRuntime:
         limit = int(parameters.get("connect-timeout-millis", -1))
         local = parameters.get("localAddress")
         bind = (str(local), int(parameters.get("localPort", 0))) if local else None
+        seconds = limit / 1000 if limit > 0 else timeout
+        deadline = self.now() + seconds
         endpoint: Any = HostnameEndpoint(
             self.reactor,
             str(parameters.get("host", "localhost")),
             int(parameters.get("port", 61616)),
-            timeout=limit / 1000 if limit > 0 else timeout,
+            timeout=seconds,
             bindAddress=bind,
         )
         tls = tls_settings(connector, lambda path: Path(path).read_bytes())
         no_delay = flag(parameters, "tcpNoDelay", True)
-        factory: Any = Factory.forProtocol(lambda: _LinkProtocol(handler, no_delay))
+        kind = _LinkProtocol if tls is None else _TlsLinkProtocol
+        factory: Any = Factory.forProtocol(lambda: kind(handler, no_delay))
         factory.noisy = False  # while a broker is away each attempt would write two lines to the log
         if tls is not None:
             try:
@@ -187,13 +190,26 @@ class TwistedRuntime:
             protocol = await endpoint.connect(factory)
             if tls is not None:
                 protocol = protocol.wrappedProtocol
-        except CancelledError:
+                await self._shake_hands(protocol, describe(connector), deadline)
+        except (CancelledError, NotConnectedError):
             raise
         except (ConnectError, OSError) as error:
             raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}") from error
         except Exception as error:
             raise NotConnectedError(f"{describe(connector)} cannot be reached: {type(error).__name__}: {error}") from error
         return TwistedLink(protocol, describe(connector))
+
+    async def _shake_hands(self, protocol: _TlsLinkProtocol, place: str, deadline: float) -> None:
+        try:
+            await wait_at_most(self, protocol.handshake, max(deadline - self.now(), 0.0), TimeoutError("no answer in time"))
+        except CancelledError:
+            raise
+        except Exception as error:
+            text = ", ".join(reason for *_, reason in error.args[0]) if isinstance(error, SSL.Error) and error.args else str(error)
+            raise NotConnectedError(f"{place} cannot be reached: {text or 'closed by the peer'}{handshake_hint(error)}") from error
+        finally:
+            if not protocol.encrypted:  # also when nobody waits any more
+                TwistedLink(protocol, place).abort()
 
 
 class _Timer:
@@ -272,6 +288,29 @@ class _LinkProtocol(Protocol):
 
     def stopProducing(self) -> None:
         pass
+
+
+@implementer(IHandshakeListener)
+class _TlsLinkProtocol(_LinkProtocol):
+    """Tells when the handshake is over; the handler hears of nothing before."""
+
+    def __init__(self, handler: LinkHandler, no_delay: bool) -> None:
+        super().__init__(handler, no_delay)
+        self.handshake: Deferred[None] = Deferred()
+        self.encrypted = False
+
+    def handshakeCompleted(self) -> None:
+        self.encrypted = True
+        if not self.handshake.called:
+            self.handshake.callback(None)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if self.encrypted:
+            super().connectionLost(reason)
+            return
+        self.lost = True
+        if not self.handshake.called:
+            self.handshake.errback(reason)
 
 
 def tls_connection_creator(settings: TlsSettings) -> IOpenSSLClientConnectionCreator:
