@@ -187,7 +187,7 @@ class BrokerNode:
             self._entropy.random,
             disk_space=lambda: [DiskSpace("/data", self._free_space(), DISK_SIZE)],
         )
-        self.messaging.core.turn.at_end = self.store.flush
+        self.store.write_at_end_of(self.messaging.core.turn)
         self.messaging.restore(recovered)
         self.messaging.core.apply_settings()
         for problem in self.messaging.deploy(settings.addresses):
