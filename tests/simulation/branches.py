@@ -75,7 +75,9 @@ class BranchWorker(Actor):
             message.put(COLOR, color)
             now = self.world.now
             # Branches end in another order than they send: no order is expected.
-            self.ledger.send(Sent(identity, self.name, self._number, 4, True, QUEUES[address], Outcome.UNKNOWN, address, color, False, now))
+            sent = Sent(identity, self.name, self._number, 4, True, QUEUES[address], Outcome.UNKNOWN, address, color, False, now)
+            sent.size = len(message.plain_body())
+            self.ledger.send(sent)
             unit.sends.append(identity)
             await self.call(f"send {identity}", lambda message=message: producer.send(message))
         await self.call("close producer", producer.close)

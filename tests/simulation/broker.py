@@ -38,7 +38,7 @@ from tests.simulation.model import Ledger
 from tests.simulation.network import BrokerTransport, Network
 from tests.simulation.policies import OWN_QUEUES, Plan
 from tests.simulation.settings import DISK_SCAN_MS, DISK_SIZE, STORE, configuration
-from tests.simulation.world import Process, World
+from tests.simulation.world import WALL_START_MS, Process, World
 
 GUARD_SECONDS = 3 * DISK_SCAN_MS / 1000
 
@@ -68,7 +68,7 @@ class BrokerNode:
         self.network = network
         self.ledger = ledger
         self.plan = Plan.draw(self.generator("plan"))
-        self._settings = replace(STORE, compress_pages=self.plan.compress_pages, purge_page_folders=self.plan.purge_page_folders)
+        self.store_settings = replace(STORE, compress_pages=self.plan.compress_pages, purge_page_folders=self.plan.purge_page_folders)
         self._others_bytes = 0
         """What other programs have on the disk, beyond what is always there."""
         self._others_changed = 0.0
@@ -89,12 +89,14 @@ class BrokerNode:
         self.messaging: Messaging
         self.server: Server
         self.running = False
-        self._store_class = store_class
+        self.store_class = store_class
         self._clock_rng = self.generator("broker clock")
         self._disk_rng = self.generator("disk writer")
         self._entropy = self.generator("broker entropy")
         self._turn_ready = False
         self._downtime = 0.5
+        self._wall_offset_most = 0
+        """ms by which its clock was ahead at most."""
         self._failures_known = 0
         """Refusals of the disk that are accounted for."""
         self._synced_at_failure: int | None = None
@@ -121,6 +123,7 @@ class BrokerNode:
             self.damage_due = False
             self.damage = damage.inflict(self.world, self.disk, STORE)
         self.process = self.make_process()
+        self._wall_offset_most = max(self._wall_offset_most, self.process.wall_offset_ms)
         self.running = True
         try:
             self._start()
@@ -170,7 +173,7 @@ class BrokerNode:
     def _start(self) -> None:
         process = self.process
         writer = _Writer(self, process, self._disk_delay)
-        self.store = self._store_class(self._settings, self.disk, writer, process, self._random_bytes, self._store_failed)
+        self.store = self.store_class(self.store_settings, self.disk, writer, process, self._random_bytes, self._store_failed)
         self.store.open()
         recovered = self.store.load()
         self.messages_recovered = len(recovered.messages)
@@ -254,6 +257,11 @@ class BrokerNode:
         self.server.stop()
         self.messaging.stop()
         self.store.stop(lambda: self._stopped(process, downtime))
+
+    def step_clock(self, milliseconds: int) -> None:
+        """The wall clock of the machine is set."""
+        self.process.wall_offset_ms += milliseconds
+        self._wall_offset_most = max(self._wall_offset_most, self.process.wall_offset_ms)
 
     def heal(self) -> None:
         """No more faults from now on."""
@@ -341,6 +349,16 @@ class BrokerNode:
             self.disk.drop_caches()
 
     # --- what the checks look at
+
+    @property
+    def in_damage(self) -> bool:
+        """Is something on the disk damaged, and the operator has not acted yet?"""
+        return self.damage is not None
+
+    @property
+    def latest_ms(self) -> int:
+        """No clock of the broker has shown a later time, in ms since the epoch."""
+        return WALL_START_MS + int(self.world.now * 1000) + self._wall_offset_most
 
     @property
     def nothing_scheduled(self) -> bool:

@@ -29,6 +29,9 @@ class _Inode:
     forgotten: list[tuple[int, bytes]] = field(default_factory=list)
     """Writes before a failed sync: they may be on the disk, and no later sync brings them there unless they are written again."""
 
+    def copy(self) -> _Inode:
+        return _Inode(self.content[:], self.durable[:], self.pending[:], self.forgotten[:])
+
 
 @dataclass
 class _Change:
@@ -208,6 +211,23 @@ class SimulatedDisk:
         for inode in self._names.values():
             if inode.forgotten:
                 self._settle(inode)
+
+    def copy(self, rng: random.Random) -> SimulatedDisk:
+        """Another disk on which the same was written and synced, that never fails and has its chance from ``rng``."""
+        disk = SimulatedDisk(rng)
+        inodes: dict[int, _Inode] = {}
+
+        def same(inode: _Inode) -> _Inode:
+            if id(inode) not in inodes:
+                inodes[id(inode)] = inode.copy()
+            return inodes[id(inode)]
+
+        disk._names = {path: same(inode) for path, inode in self._names.items()}
+        disk._durable_names = {path: same(inode) for path, inode in self._durable_names.items()}
+        for directory, changes in self._changes.items():
+            disk._changes[directory] = [_Change(each.old, each.new, None if each.inode is None else same(each.inode)) for each in changes]
+        disk._directories = set(self._directories)
+        return disk
 
     def files(self) -> dict[str, bytes]:
         """The content of every file by its path."""

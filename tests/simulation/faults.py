@@ -216,4 +216,4 @@ def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode, cli
         case SlowReader():
             network.slow_reader(clients[fault.client % len(clients)], fault.seconds)
         case ClockStep():
-            broker.process.wall_offset_ms += fault.milliseconds
+            broker.step_clock(fault.milliseconds)

@@ -8,7 +8,7 @@ It knows nothing of the broker's inside: two receipts are of two stored messages
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -52,6 +52,12 @@ class Sent:
     """When the broker had said so."""
     drops: str = ""
     """When its address may drop it, see :mod:`tests.simulation.policies`."""
+    size: int = -1
+    """Bytes of its body, -1 = not noted."""
+    remembered: bool = False
+    """It has its identity for a duplicate id."""
+    due: list[int] = field(default_factory=list)
+    """The times (ms since the epoch) for which it was scheduled, one for each attempt to send it; empty = at once."""
 
 
 @dataclass(slots=True)
@@ -124,11 +130,16 @@ class Ledger:
         self._lives: dict[str, list[Subscription]] = defaultdict(list)
         """By name of the queue."""
         self.counts = Counts()
+        self.on_confirmed: Callable[[], object] = _nothing
+        """Called when a client was told of a success, which is entered already."""
 
     # --- while the run goes on
 
     def send(self, message: Sent) -> None:
-        self.sent.setdefault(message.identity, message)
+        """A message is about to be sent, perhaps not for the first time."""
+        known = self.sent.setdefault(message.identity, message)
+        if known is not message:
+            known.due += message.due
 
     def subscribe(self, queue: str, address: str, color: str, now: float) -> Subscription:
         """A queue is about to be created."""
@@ -158,13 +169,19 @@ class Ledger:
         """The broker has said what became of it."""
         unit.outcome = outcome
         for identity in unit.sends:
-            self.decide(identity, outcome, now)
+            self._decide(identity, outcome, now)
         if outcome is Outcome.DONE:
             for copy in unit.acknowledged:
                 self._done_with[copy] = unit
+            self.on_confirmed()
 
     def decide(self, identity: str, outcome: Outcome, now: float = 0.0) -> None:
         """What became of a send; a success is never taken back by a later attempt."""
+        self._decide(identity, outcome, now)
+        if outcome is Outcome.DONE:
+            self.on_confirmed()
+
+    def _decide(self, identity: str, outcome: Outcome, now: float) -> None:
         message = self.sent[identity]
         if message.outcome is Outcome.UNKNOWN:
             message.outcome = outcome
@@ -173,6 +190,26 @@ class Ledger:
     def excuse(self, identities: Iterable[str]) -> None:
         """Damaged files have cost something of these messages, and the operator was told so: nothing is promised of them."""
         self._excused.update(identities)
+
+    def is_excused(self, identity: str) -> bool:
+        """Is nothing promised of the message any more?"""
+        return identity in self._excused
+
+    def may_be_missing(self, message: Sent, copy: Copy, subscription: Subscription | None) -> bool:
+        """Can nobody say whether the message has ever come to the queue?"""
+        return False
+
+    def unsure_of(self, message: Sent) -> bool:
+        """Can nobody say so of any of its queues?"""
+        return bool(message.queues) and all(self.may_be_missing(message, (queue, message.identity), None) for queue in message.queues)
+
+    def home_of(self, receipt: Receipt) -> str:
+        """The broker that gave the message its id; "" = there is but one."""
+        return ""
+
+    def seen(self, identity: str) -> bool:
+        """Has anybody received the message?"""
+        return self._seen(identity)
 
     def receive(self, receipt: Receipt) -> str | None:
         """A consumer got a message.  Returns what is wrong with that at once."""
@@ -302,6 +339,10 @@ class Ledger:
                 found.append(f"{who} got {before.identity} before {identity}")
             last[message.producer, message.priority] = message
         return found
+
+
+def _nothing() -> None:
+    pass
 
 
 def _came_again(receipt: Receipt, unit: Unit) -> str | None:

@@ -65,7 +65,8 @@ async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy
     wrong = actor.ledger.receive(receipt)
     if wrong is not None:
         actor.world.violation(wrong)
-    if body != body_of(copy[1], len(body)):
+    sent = actor.ledger.sent.get(copy[1])
+    if body != body_of(copy[1], len(body)) or (sent is not None and sent.size not in (-1, len(body))):
         actor.world.violation(f"the body of {copy} was damaged ({len(body)} bytes)")
     return copy
 

@@ -19,6 +19,7 @@ from tests.simulation import faults, limits
 from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
+from tests.simulation.copies import Copies
 from tests.simulation.disk import SimulatedCrash
 from tests.simulation.diverting import AUDIT, GOODS, RED
 from tests.simulation.model import Ledger
@@ -114,6 +115,7 @@ class Simulation:
         self.schedule = faults.draw(self.world.generator("faults"))
         self.actors: list[Actor] = []
         self.reading = ReadingLedger(self)
+        self.copies = Copies(self.world, self.ledger, [self.broker])
         self.decisions: dict[Xid, bool] = {}
         """What transaction managers have decided: True to commit."""
 

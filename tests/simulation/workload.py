@@ -250,8 +250,9 @@ class Sender(Actor):
         if self.address == "jobs" and rng.random() < 0.3:
             message.put(KEY_GROUP_ID, f"group {rng.randrange(3)}")
         late = self.address in ("orders", "jobs", "stock", ARCHIVE) and rng.random() < 0.05
+        due = [self.runtime.wall_clock_ms() + rng.randrange(50, 2000)] if late else []
         if late:
-            message.put(KEY_SCHEDULED_DELIVERY, self.runtime.wall_clock_ms() + rng.randrange(50, 2000), LONG)
+            message.put(KEY_SCHEDULED_DELIVERY, due[0], LONG)
         if self.address in ("orders", "jobs") and rng.random() < 0.07:
             message.expiration = self.runtime.wall_clock_ms() + rng.randrange(50, 3000)
         if self.address == PERISHABLES and rng.random() < 0.3:
@@ -265,6 +266,7 @@ class Sender(Actor):
         ordered = not late and not drops
         sent = Sent(identity, self.name, number, priority, durable, queues, Outcome.UNKNOWN, self.address, color, ordered, self.world.now)
         sent.drops = drops
+        sent.size, sent.remembered, sent.due = len(body), self.duplicates, due
         self.ledger.send(sent)
         return message
 

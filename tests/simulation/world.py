@@ -92,6 +92,9 @@ class World:
         self.violations: list[str] = []
         self.processes: list[Process] = []
         self._events_max = events_max
+        self.watcher: Callable[[], int] | None = None
+        """Called after an event; returns after how many further ones it is called again."""
+        self._watched_at = 1
         self._queue: list[tuple[float, int, Event]] = []
         self._number = 0
 
@@ -151,6 +154,8 @@ class World:
             raise
         except Exception as error:
             raise SimulationError(f"an exception reached the event loop of {_name(event)}: {error!r}") from error
+        if self.watcher is not None and self.events >= self._watched_at:
+            self._watched_at = self.events + self.watcher()
 
 
 def _name(event: Event) -> str:

@@ -105,13 +105,16 @@ class ClusterSender(AtNode, Sender):
             message.put(KEY_DUPLICATE_ID, identity)
         if self.address == "news":
             message.put(KEY_ROUTING_TYPE, MULTICAST, BYTE)
+        due = []
         if self.address == TEAMS:
             message.put(KEY_GROUP_ID, f"team{rng.randrange(6)}")
         elif rng.random() < 0.05:
-            message.put(KEY_SCHEDULED_DELIVERY, self.runtime.wall_clock_ms() + rng.randrange(50, 2000), LONG)
+            due = [self.runtime.wall_clock_ms() + rng.randrange(50, 2000)]
+            message.put(KEY_SCHEDULED_DELIVERY, due[0], LONG)
         number = int(identity.rpartition("-")[2])
         queues = self._queues(color)
         sent = Sent(identity, self.name, number, priority, durable, queues, Outcome.UNKNOWN, self.address, color, False, self.world.now)
+        sent.size, sent.remembered, sent.due = len(body), self.duplicates, due
         self.ledger.send(sent)
         return message
 

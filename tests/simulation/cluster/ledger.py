@@ -38,15 +38,22 @@ class ClusterLedger(Ledger):
         return None
 
     def _check_copy(self, message: Sent, copy: Copy, asked: dict[Copy, list[Unit]], subscription: Subscription | None = None) -> list[str]:
-        if not self.by_copy.get(copy):
-            elsewhere = subscription is not None and self.homes[subscription.queue] != self.homes[message.producer]
-            if elsewhere or copy[0] in self.doubtful[message.identity]:
-                return []
+        if self.may_be_missing(message, copy, subscription):
+            return []
         found = super()._check_copy(message, copy, asked, subscription)
         done = [unit.name for unit in asked.get(copy, []) if unit.outcome is Outcome.DONE]
         if len(done) > 1:
             found.append(f"{copy} was acknowledged {len(done)} times: by {', '.join(done)}")
         return found
+
+    def may_be_missing(self, message: Sent, copy: Copy, subscription: Subscription | None) -> bool:
+        if self.by_copy.get(copy):
+            return False
+        elsewhere = subscription is not None and self.homes[subscription.queue] != self.homes[message.producer]
+        return elsewhere or copy[0] in self.doubtful.get(message.identity, ())
+
+    def home_of(self, receipt: Receipt) -> str:
+        return "nowhere" if receipt.who == DRAIN else self.homes[receipt.who]
 
     def _check_ids(self) -> list[str]:
         """On each node a message id belongs to one message for ever."""

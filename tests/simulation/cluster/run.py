@@ -32,6 +32,7 @@ from tests.simulation.cluster.fabric import Fabric
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.cluster.node import ClusterNode
 from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, TEAMS, ClusterPlan, subscription
+from tests.simulation.copies import Copies
 from tests.simulation.run import FailureObserver, Result
 from tests.simulation.workload import IDENTITY, Actor
 from tests.simulation.world import SimulationError, World
@@ -57,6 +58,7 @@ class ClusterSimulation:
         self.ledger = ClusterLedger(self.plan.shape == "chain")
         self.nodes = [ClusterNode(self.world, self.fabric, self.ledger, self.plan, number) for number in range(self.plan.nodes)]
         self.schedule = faults.draw(self.world.generator("cluster faults"), self.plan.nodes, self.plan.away)
+        self.copies = Copies(self.world, self.ledger, self.nodes)
         self.actors: list[Actor] = []
         self.watchers: list[Watcher] = []
 

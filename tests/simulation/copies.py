@@ -1,0 +1,160 @@
+"""Copies that lose their power: at moments of a run the disks are copied, the machines of the copies stop, and their brokers start.
+
+The run itself goes on as if nothing had happened: all chance comes from a generator of its own.  What a start finds on the copies must be
+what clients were told by then, see :mod:`tests.simulation.survival`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mqbroker.messaging.message import Message
+from mqbroker.messaging.ports import Recovered
+from mqbroker.storage.errors import StorageError
+from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.filesystem import FileSystem
+from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_ORIGINAL_QUEUE, KEY_SCHEDULED_DELIVERY
+from tests.simulation import diverting
+from tests.simulation.broker import BrokerNode
+from tests.simulation.model import Ledger
+from tests.simulation.policies import DIVERT
+from tests.simulation.survival import Found, Kept, judge
+from tests.simulation.workload import IDENTITY
+from tests.simulation.world import World
+
+OF_CONFIRMATIONS, OF_EVENTS = 0.25, 0.004
+"""The parts of them after which copies are made, while there is one broker."""
+MOMENTS_MAX = 50
+AGAIN = 0.2
+"""The part of the copies that lose their power once more right after their start."""
+INTERNAL = "$.artemis.internal.sf."
+"""How the queues begin in which messages wait for other brokers."""
+
+
+class Copies:
+    """Makes the copies of a run, and reports what is wrong with them.  ``moments`` is how often it has."""
+
+    def __init__(self, world: World, ledger: Ledger, nodes: Sequence[BrokerNode]) -> None:
+        self._world = world
+        self._ledger = ledger
+        self._nodes = nodes
+        self._rng = world.generator("copies")
+        self.moments = 0
+        ledger.on_confirmed = self._confirmed
+        world.watcher = self._after_event
+
+    def _confirmed(self) -> None:
+        if self._rng.random() < OF_CONFIRMATIONS / len(self._nodes):
+            self.look()
+
+    def _after_event(self) -> int:
+        self.look()
+        return 1 + int(self._rng.expovariate(OF_EVENTS / len(self._nodes)))
+
+    def look(self) -> None:
+        """Copy what is on the disks now, let all copies crash and start, and compare."""
+        judged = not self._world.violations and all(node.node_id and not node.in_damage for node in self._nodes)
+        if not judged or self.moments == MOMENTS_MAX:
+            return
+        self.moments += 1
+        kept = Kept()
+        for node in self._nodes:
+            problem = self._start(node, kept)
+            if problem is not None:
+                self._world.violation(f"after a loss of power {node.name} would not start: {problem}")
+                return
+        latest_ms = max(node.latest_ms for node in self._nodes)
+        for text in judge(self._ledger, kept, self._world.now, latest_ms):
+            self._world.violation(f"after a loss of power {text}")
+
+    def _start(self, node: BrokerNode, kept: Kept) -> str | None:
+        """Add what a copy of the broker finds; returns why it does not start."""
+        disk = node.disk.copy(self._rng)
+        disk.crash()
+        try:
+            store, recovered = self._load(node, disk)
+            if self._rng.random() < AGAIN:
+                disk.crash()
+                store, recovered = self._load(node, disk)
+            self._read(node, store, recovered, kept)
+        except (StorageError, OSError) as error:
+            return str(error)
+        return None
+
+    def _load(self, node: BrokerNode, disk: FileSystem) -> tuple[FileStore, Recovered]:
+        idle = _Idle(node)
+
+        def failed(reason: str) -> None:
+            raise StorageError(reason)
+
+        store = node.store_class(node.store_settings, disk, idle, idle, self._rng.randbytes, failed)
+        store.open()
+        recovered = store.load()
+        if store.node_id != node.node_id:
+            raise StorageError(f"the node id would be {store.node_id} and not {node.node_id}")
+        return store, recovered
+
+    def _read(self, node: BrokerNode, store: FileStore, recovered: Recovered, kept: Kept) -> None:
+        names = {queue.queue_id: queue.name for queue in recovered.queues}
+        kept.queues.update(names.values())
+        kept.remembered.update(entry.duplicate_id.decode("utf-16-le", "replace") for entry in recovered.duplicate_ids)
+        if node.plan.redelivery_delay:
+            kept.delayed.add("jobs")
+        kept.next_ids[node.name] = store.next_id()
+        for branch in recovered.branches:
+            for message, _ in branch.messages:
+                kept.undecided.add(str(message.property(IDENTITY)))
+        for message, queue_id, scheduled, count in _messages(store, recovered):
+            identity, queue = message.property(IDENTITY), names.get(queue_id)
+            if identity is None or queue is None:
+                continue
+            if queue.startswith(INTERNAL):
+                kept.moving.add(str(identity))
+                continue
+            origin = message.property(KEY_ORIGINAL_QUEUE)
+            if origin is None or origin == DIVERT or origin in diverting.NAMES:
+                origin = queue
+            found = Found(queue, node.name, message.message_id, scheduled, count, body_in(message))
+            kept.copies.setdefault((str(origin), str(identity)), []).append(found)
+
+
+def _messages(store: FileStore, recovered: Recovered) -> Iterator[tuple[Message, int, int, int]]:
+    """Message, queue id, schedule (ms, 0 = at once), delivery count: those of the journal, and those in pages."""
+    for message, references in recovered.messages:
+        for reference in references:
+            yield message, reference.queue_id, reference.scheduled, reference.delivery_count
+    for folder in store.pager.folders() if store.pager is not None else ():
+        for queue_id in sorted(folder.queue_ids()):
+            reader = folder.reader(queue_id)
+            while (piece := reader.read()) is not None:
+                for paged in piece:
+                    due = paged.scheduled
+                    if due is None:
+                        due = int(str(paged.message.property(KEY_SCHEDULED_DELIVERY) or 0))
+                    yield paged.message, queue_id, due, paged.delivery_count
+
+
+def body_in(message: Message) -> bytes:
+    """The body that a client would read."""
+    large = message.large
+    body = bytes(message.decoded().body) if large is None else large.read(0, large.size)
+    return zlib.decompress(body) if message.property(KEY_LARGE_COMPRESSED) else body
+
+
+class _Idle:
+    """Clock and disk writer of a broker that starts, and does nothing after that."""
+
+    def __init__(self, node: BrokerNode) -> None:
+        self.monotonic = node.process.monotonic
+        self.wall_ms = node.process.wall_ms
+
+    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> _Idle:
+        return self
+
+    def cancel(self) -> None:
+        pass
+
+    def submit(self, steps: Sequence[Any], done: Callable[..., object]) -> None:
+        pass
