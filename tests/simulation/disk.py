@@ -100,7 +100,7 @@ class SimulatedDisk:
     """See :class:`mqbroker.storage.filesystem.FileSystem`.
 
     ``crash_after`` operations that change something the next one is done by half, and :class:`SimulatedCrash` is raised; None = never.
-    ``on_crash`` is told just before, so that nothing that the dying process still does is taken for real.  ``capacity`` is the room in
+    With ``crash_in`` only operations of that kind count ("write", "sync", "rename", …).  ``on_crash`` is told just before, so that nothing that the dying process still does is taken for real.  ``capacity`` is the room in
     bytes; None = enough.
     """
 
@@ -110,10 +110,13 @@ class SimulatedDisk:
         self._durable_names: dict[str, _Inode] = {}
         self._changes: dict[str, list[_Change]] = {}
         self._directories: set[str] = set()
+        self._new_directories: set[str] = set()
+        """Those whose names were not synced."""
         self._faults: list[_Fault] = []
         self.capacity = capacity
         self.was_limited = capacity is not None
         self.crash_after: int | None = None
+        self.crash_in = ""
         self.on_crash: Callable[[], object] = _nothing
         self.locks: set[str] = set()
         self.life = 0
@@ -129,7 +132,7 @@ class SimulatedDisk:
         inode = self._names.get(path)
         if inode is None:
             inode = _Inode()
-            self._operation()
+            self._operation("open")
             self._link(path, inode)
         self.open_files += 1
         return SimulatedFile(self, inode, path)
@@ -148,19 +151,23 @@ class SimulatedDisk:
         return sorted({name for name in inside if "/" not in name})
 
     def exists(self, path: str) -> bool:
-        return path in self._names or path in self._directories
+        return path in self._names or path in self._directories or path in ("/", "/data")
 
     def make_directory(self, path: str) -> None:
-        self._directories.add(path)
+        if path not in self._directories:
+            self._operation("make_directory")
+            self._directories.add(path)
+            self._new_directories.add(path)
 
     def remove_directory(self, path: str) -> None:
         if self.list(path):
             raise OSError(errno.ENOTEMPTY, "directory not empty", path)
         self._directories.discard(path)
+        self._new_directories.discard(path)
 
     def rename(self, old: str, new: str) -> None:
         self._may_fail("rename")
-        self._operation()
+        self._operation("rename")
         inode = self._names.pop(old, None)
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", old)
@@ -169,16 +176,18 @@ class SimulatedDisk:
 
     def remove(self, path: str) -> None:
         self._may_fail("remove")
-        self._operation()
+        self._operation("remove")
         self._inode(path)
         del self._names[path]
         self._changes.setdefault(_directory(path), []).append(_Change(path, None, None))
 
     def sync_directory(self, path: str) -> None:
         self._may_fail("sync_directory")
-        self._operation()
-        for change in self._changes.pop(path.rstrip("/"), []):
+        self._operation("sync_directory")
+        path = path.rstrip("/")
+        for change in self._changes.pop(path, []):
             self._apply(change)
+        self._new_directories -= {each for each in self._new_directories if _directory(each) == path}
 
     def lock(self, path: str) -> SimulatedLock | None:
         if path in self.locks:
@@ -194,7 +203,10 @@ class SimulatedDisk:
     # What a test does to it.
 
     def fail(self, operation: str, error: OSError, after: int = 0) -> None:
-        """Let ``operation`` (write, sync, open, read, rename, remove, sync_directory) fail once, after so many that succeed."""
+        """Let ``operation`` (write, sync, open, read, rename, remove, sync_directory) fail once, after so many that succeed.
+
+        It stays so until that happens, whichever process it hits, or :meth:`forget_failures`.
+        """
         self._faults.append(_Fault(operation, error, after))
 
     @property
@@ -203,8 +215,9 @@ class SimulatedDisk:
         return sum(len(inode.content) for inode in self._names.values())
 
     def forget_failures(self) -> None:
-        """Failures that were asked for and have not come yet do not come."""
+        """Failures and crashes that were asked for and have not come yet do not come."""
         self._faults.clear()
+        self.crash_after = None
 
     def drop_caches(self) -> None:
         """The system lets go pages whose writing failed: from now on they read as what the disk has."""
@@ -227,6 +240,7 @@ class SimulatedDisk:
         for directory, changes in self._changes.items():
             disk._changes[directory] = [_Change(each.old, each.new, None if each.inode is None else same(each.inode)) for each in changes]
         disk._directories = set(self._directories)
+        disk._new_directories = set(self._new_directories)
         return disk
 
     def files(self) -> dict[str, bytes]:
@@ -250,8 +264,6 @@ class SimulatedDisk:
         """The process is gone, the machine is not: nothing is lost, nothing becomes durable, locks are free."""
         self.life += 1
         self.locks.clear()
-        self._faults.clear()
-        self.crash_after = None
         self.open_files = 0
 
     def crash(self) -> None:
@@ -267,9 +279,13 @@ class SimulatedDisk:
             self._settle(inode)
         for inode in self._durable_names.values():
             self._settle(inode)
+        for directory in sorted(self._new_directories):
+            if rng.random() < 0.5:
+                inside = f"{directory}/"
+                self._directories -= {each for each in self._directories if each == directory or each.startswith(inside)}
+                self._durable_names = {path: inode for path, inode in self._durable_names.items() if not path.startswith(inside)}
+        self._new_directories.clear()
         self._names = dict(self._durable_names)
-        # A directory is there as long as one of its files is.
-        self._directories.update(map(_directory, self._names))
 
     # The disk itself.
 
@@ -280,7 +296,7 @@ class SimulatedDisk:
             # A short write, as a failing disk leaves it.
             self._put(inode, offset, data[: self._rng.randrange(len(data) + 1)])
             raise
-        if self._operation(raises=False):
+        if self._operation("write", raises=False):
             data = data[: self._rng.randrange(len(data) + 1)]
             self._put(inode, offset, data)
             raise SimulatedCrash
@@ -297,7 +313,7 @@ class SimulatedDisk:
             inode.forgotten += inode.pending
             inode.pending = []
             raise
-        self._operation()
+        self._operation("sync")
         for offset, data in inode.pending:
             _put(inode.durable, offset, data)
             if inode.forgotten:
@@ -328,14 +344,15 @@ class SimulatedDisk:
             assert change.inode is not None
             self._durable_names[change.new] = change.inode
 
-    def _operation(self, raises: bool = True) -> bool:
+    def _operation(self, kind: str, raises: bool = True) -> bool:
         """Count an operation; true, or a crash, when it is the one at which the machine stops."""
         self.operations += 1
-        if self.crash_after is None:
+        if self.crash_after is None or self.crash_in not in ("", kind):
             return False
         if self.crash_after > 0:
             self.crash_after -= 1
             return False
+        self.crash_after = None
         self.on_crash()
         if raises:
             raise SimulatedCrash

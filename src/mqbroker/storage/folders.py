@@ -37,7 +37,22 @@ def make_folders(file_system: FileSystem, settings: StoreSettings) -> None:
             continue
         if not allowed:
             raise StorageError(f"{directory} does not exist, and {name} is false")
-        file_system.make_directory(directory)
+        _make_folder(file_system, directory)
+
+
+def _make_folder(file_system: FileSystem, directory: str) -> None:
+    """Create it, and those above it: all of their names are durable, for with a name everything below would be lost."""
+    missing = [directory]
+    while not file_system.exists(parent := _parent(missing[-1])) and parent != missing[-1]:
+        missing.append(parent)
+    file_system.make_directory(directory)
+    for path in reversed(missing):
+        file_system.sync_directory(_parent(path))
+
+
+def _parent(directory: str) -> str:
+    path = directory.rstrip("/")
+    return path.rpartition("/")[0] or ("/" if directory.startswith("/") else ".")
 
 
 def journal_node_id(file_system: FileSystem, settings: StoreSettings) -> bytes | None:

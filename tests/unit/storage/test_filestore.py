@@ -467,8 +467,10 @@ class FailureTests(TestCase):
         rig.disk.fail("remove", OSError(errno.EIO, "broken"))
         rig.acknowledge(self.queue, self.acknowledged)
         for _ in range(20):
-            rig.acknowledge(self.queue, rig.add(self.queue, body=bytes(1000)))
+            # Files that have grown are not used again.
+            rig.acknowledge(self.queue, rig.add(self.queue, body=bytes(20_000)))
             rig.settle()
+        self.assertEqual(rig.disk.failures, 1)
         self.assertFalse(rig.store.failed)
         self.assertEqual(ids(rig.crash()), [])
 
@@ -499,6 +501,15 @@ class FailureTests(TestCase):
 
 
 class FolderTests(TestCase):
+    def test_new_folders_are_there_after_a_crash_with_what_was_stored_in_them(self) -> None:
+        for seed in range(10):
+            rig = Rig(seed)
+            rig.start()
+            queue = rig.queue()
+            message = rig.add(queue)
+            rig.settle()
+            self.assertEqual(ids(rig.crash()), [message.message_id])
+
     def test_a_second_broker_is_refused(self) -> None:
         rig = Rig()
         rig.start()
