@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -54,6 +54,18 @@ class _Writer(SimulatedDiskWriter):
         super().submit(steps, lambda error: self._node.in_turn(done, error))
 
 
+@dataclass(slots=True)
+class Aim:
+    """A fault that waits for the broker to come to a phase, see :class:`tests.simulation.faults.AtPhase`."""
+
+    phase: str
+    what: str
+    times: int
+    delay: float
+    slow: float
+    downtime: float
+
+
 class BrokerNode:
     """``slow_disk`` multiplies the time that the disk takes; ``damage_due``: before the next start a bit of its files flips.
 
@@ -79,6 +91,7 @@ class BrokerNode:
         self.damage_seen = False
         """The broker has ended because it read a damaged page."""
         self.slow_disk = 1.0
+        self.aims: list[Aim] = []
         self.disk = SimulatedDisk(self.generator("disk"))
         self.disk.on_crash = self._power_lost
         self.starts = 0
@@ -199,6 +212,7 @@ class BrokerNode:
         security = SecurityManager(settings, None, _at_once, process, _no_file)
         self.server = Server(settings, self.store, process, self.messaging, security, lambda: f"{self._entropy.getrandbits(32):08x}")
         self._manage()
+        self._watch_phases()
         self._turn_ready = True
         self.messaging.start()
         self.server.start()
@@ -238,10 +252,42 @@ class BrokerNode:
             self.disk.end_process()
         self.world.schedule(downtime, self.start)
 
-    def crash_in_write(self, operations: int, downtime: float) -> None:
-        """The machine stops in the middle of a disk operation, when so many more are done."""
+    def crash_in_write(self, kind: str, operations: int, downtime: float) -> None:
+        """The machine stops in the middle of a disk operation of this kind, when so many more are done."""
         self._downtime = downtime
+        self.disk.crash_in = kind
         self.disk.crash_after = operations
+
+    def _watch_phases(self) -> None:
+        """Let :attr:`aims` hear of the phases."""
+        sessions, branches = self.server.sessions, self.messaging.branches
+        reattach, prepare = sessions.reattach, branches.prepare
+
+        def reattached(connection: Any, request: Any) -> None:
+            reattach(connection, request)
+            self._come_to("reattach", connection._transport)
+
+        def prepared(xid: Any) -> int:
+            ticket = prepare(xid)
+            self._come_to("prepared", None)
+            return ticket
+
+        sessions.reattach = reattached  # type: ignore[method-assign]
+        branches.prepare = prepared  # type: ignore[method-assign]
+
+    def _come_to(self, phase: str, transport: BrokerTransport | None) -> None:
+        for aim in [aim for aim in self.aims if aim.phase == phase]:
+            aim.times -= 1
+            if not aim.times:
+                self.aims.remove(aim)
+            self.world.note(f"fault: {aim} hits")
+            if aim.slow > self.slow_disk:
+                self.slow_disk = aim.slow
+                self.world.schedule(aim.delay + 0.3, setattr, self, "slow_disk", 1.0)
+            if aim.what != "cut":
+                self.world.schedule(aim.delay, self.crash, aim.what == "power", aim.downtime)
+            elif transport is not None:
+                self.world.schedule(aim.delay, transport.cut)
 
     def stop(self, downtime: float) -> None:
         """An orderly end, as :meth:`mqbroker.app.Broker.stop` does it, and a start later."""
@@ -268,7 +314,7 @@ class BrokerNode:
         self.slow_disk = 1.0
         self._others_bytes = 0
         self.process.wall_offset_ms = 0
-        self.disk.crash_after = None
+        self.aims.clear()
         self.disk.capacity = None
         self.disk.forget_failures()
 

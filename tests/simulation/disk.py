@@ -286,6 +286,8 @@ class SimulatedDisk:
                 self._durable_names = {path: inode for path, inode in self._durable_names.items() if not path.startswith(inside)}
         self._new_directories.clear()
         self._names = dict(self._durable_names)
+        # One that was removed is back with a file of which the disk does not know that it was removed before.
+        self._directories.update(map(_directory, self._names))
 
     # The disk itself.
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.simulation.broker import BrokerNode
+from tests.simulation.broker import Aim, BrokerNode
 from tests.simulation.network import TO_BROKER, TO_CLIENT, Cut, Network
 from tests.simulation.world import Process, World
 
@@ -15,6 +15,8 @@ FAULTS_FROM, FAULTS_UNTIL = 0.3, 5.0
 """Seconds of virtual time between which faults happen."""
 BYTES_CARRIED = 50_000
 """About what a run carries in one direction."""
+RARE = ("rename", "sync_directory", "remove", "open", "read")
+"""Disk operations that a run does not have many of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,28 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class CrashInWrite:
-    """``operations`` disk operations after ``at`` the machine stops in the middle of one."""
+    """From ``at`` on ``operations`` disk operations of this kind ("" = any) succeed, and in the middle of the next the machine stops."""
 
     at: float
+    kind_of: str
     operations: int
+    downtime: float
+
+
+@dataclass(frozen=True, slots=True)
+class AtPhase:
+    """The first ``times`` times after ``at`` that the broker has come so far, that happens after ``delay`` seconds.
+
+    ``phase``: "reattach" (a client has asked for it) or "prepared" (a branch; the answer waits for the disk).  ``what``: "cut" (the
+    connection of that client), "kill" (the broker's process) or "power" (its machine).  Meanwhile the disk takes ``slow`` times as long.
+    """
+
+    at: float
+    phase: str
+    what: str
+    times: int
+    delay: float
+    slow: float
     downtime: float
 
 
@@ -84,7 +104,7 @@ class FillingDisk:
 
 @dataclass(frozen=True, slots=True)
 class FailingDisk:
-    """``after`` more of these operations the disk refuses one: a sync keeps any part of its writes, a write is cut short."""
+    """After ``after`` more of these operations the disk refuses one: a sync keeps any part of its writes, a write is cut short."""
 
     at: float
     operation: str
@@ -119,7 +139,19 @@ class SlowReader:
 
 
 Fault = (
-    Crash | CrashInWrite | Stop | SlowNetwork | SlowDisk | ClockStep | FullDisk | FillingDisk | FailingDisk | Damage | Pause | SlowReader
+    Crash
+    | CrashInWrite
+    | AtPhase
+    | Stop
+    | SlowNetwork
+    | SlowDisk
+    | ClockStep
+    | FullDisk
+    | FillingDisk
+    | FailingDisk
+    | Damage
+    | Pause
+    | SlowReader
 )
 
 
@@ -148,8 +180,9 @@ def draw(rng: random.Random) -> Schedule:
     if rng.random() < 0.1:
         timed.append(FullDisk(_time(rng), rng.uniform(0.1, 2.0), rng.choice((0, rng.randrange(3000), rng.randrange(30_000)))))
     if rng.random() < 0.15:
-        operation = rng.choice(("sync", "sync", "sync", "write", "write", "sync_directory", "rename", "open"))
-        timed.append(FailingDisk(_time(rng), operation, rng.randrange(20)))
+        timed.append(failing_disk(rng))
+    if rng.random() < 0.2:
+        timed.append(at_phase(rng))
     if rng.random() < 0.08:
         timed.append(Damage(rng.uniform(1.5, FAULTS_UNTIL), rng.random() < 0.5, 0.2))
     if rng.random() < 0.2:
@@ -175,9 +208,27 @@ def _end_of_broker(rng: random.Random) -> Fault:
         case 1:
             return Crash(_time(rng), False, downtime)
         case 2 | 3:
-            return CrashInWrite(_time(rng), rng.randrange(12), downtime)
+            return crash_in_write(rng, downtime)
         case _:
             return Crash(_time(rng), True, downtime)
+
+
+def crash_in_write(rng: random.Random, downtime: float) -> CrashInWrite:
+    kind = rng.choice(("write", "write", "write", "sync", "rename", "sync_directory", "remove", ""))
+    return CrashInWrite(_time(rng), kind, rng.randrange(2 if kind in RARE else 12), downtime)
+
+
+def failing_disk(rng: random.Random) -> FailingDisk:
+    operation = rng.choice(("sync", "sync", "sync", "write", "write", "read", "sync_directory", "rename", "open", "remove"))
+    return FailingDisk(_time(rng), operation, rng.randrange(2 if operation in RARE else 12))
+
+
+def at_phase(rng: random.Random) -> AtPhase:
+    phase = rng.choice(("reattach", "reattach", "prepared"))
+    what = rng.choice(("cut", "cut", "kill", "power") if phase == "reattach" else ("kill", "power", "power"))
+    delay = rng.choice((0.0, rng.uniform(0.0, 0.005), rng.uniform(0.0, 0.05)))
+    times = rng.randrange(1, 4) if what == "cut" else 1
+    return AtPhase(_time(rng), phase, what, times, delay, rng.choice((1.0, 20.0)), rng.choice((0.01, rng.uniform(0.05, 0.5))))
 
 
 def _time(rng: random.Random) -> float:
@@ -190,7 +241,9 @@ def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode, cli
         case Crash():
             broker.crash(fault.machine, fault.downtime)
         case CrashInWrite():
-            broker.crash_in_write(fault.operations, fault.downtime)
+            broker.crash_in_write(fault.kind_of, fault.operations, fault.downtime)
+        case AtPhase():
+            broker.aims.append(Aim(fault.phase, fault.what, fault.times, fault.delay, fault.slow, fault.downtime))
         case Stop():
             broker.stop(fault.downtime)
         case SlowNetwork():

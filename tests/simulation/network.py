@@ -334,6 +334,11 @@ class BrokerTransport:
         if self._connection.broker.alive:
             self._connection._abort(self._connection._down)
 
+    def cut(self) -> None:
+        """The network loses the connection."""
+        if self._connection.open:
+            self._connection.cut(Cut(TO_BROKER, 0, False))
+
     def pauseProducing(self) -> None:
         self._connection.set_reading(TO_BROKER, False)
 

@@ -139,7 +139,7 @@ def _of_one(rng: random.Random) -> faults.Fault:
         case 2 | 3:
             return faults.Crash(at, False, downtime)
         case 4 | 5:
-            return faults.CrashInWrite(at, rng.randrange(12), downtime)
+            return faults.crash_in_write(rng, downtime)
         case 6 | 7:
             return faults.Crash(at, True, downtime)
         case 8:
@@ -149,7 +149,7 @@ def _of_one(rng: random.Random) -> faults.Fault:
         case 10:
             return faults.SlowDisk(at, rng.uniform(0.2, 1.5), rng.choice((10.0, 100.0)))
         case 11:
-            return faults.FailingDisk(at, rng.choice(("sync", "sync", "write", "rename")), rng.randrange(20))
+            return faults.failing_disk(rng) if rng.random() < 0.5 else faults.at_phase(rng)
         case _:
             return faults.FillingDisk(at, rng.uniform(0.1, 1.5))
 
