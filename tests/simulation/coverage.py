@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
-PACKAGES = ("mqbroker.storage", "mqbroker.messaging")
+PACKAGES = ("mqbroker.storage", "mqbroker.messaging", "mqbroker.server", "mqbroker.cluster", "mqbroker.ha", "mqclient.core")
 
 
 class Coverage:

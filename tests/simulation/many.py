@@ -151,7 +151,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--coverage",
         action="store_true",
-        help="run in this process, also half as many clusters, and tell which lines of storage and messaging ran",
+        help="run in this process, also half as many clusters, and tell which lines of the broker and of the client ran",
     )
     options = parser.parse_args(arguments)
     if options.coverage:
