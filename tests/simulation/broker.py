@@ -30,7 +30,7 @@ from mqbroker.server.server import Server
 from mqbroker.storage.diskwriter import Done, Step
 from mqbroker.storage.errors import JournalDamagedError, StorageError
 from mqbroker.storage.filestore import FileStore
-from tests.simulation import damage
+from tests.simulation import accounts, damage
 from tests.simulation.damage import Damage
 from tests.simulation.disk import SimulatedCrash, SimulatedDisk
 from tests.simulation.diskwriter import SimulatedDiskWriter
@@ -38,8 +38,9 @@ from tests.simulation.model import Ledger
 from tests.simulation.network import BrokerTransport, Network
 from tests.simulation.policies import OWN_QUEUES, Plan
 from tests.simulation.settings import DISK_SCAN_MS, DISK_SIZE, STORE, configuration
-from tests.simulation.world import WALL_START_MS, Process, World
+from tests.simulation.world import Process, World
 
+COLOR = "color"
 GUARD_SECONDS = 3 * DISK_SCAN_MS / 1000
 
 
@@ -108,8 +109,6 @@ class BrokerNode:
         self._entropy = self.generator("broker entropy")
         self._turn_ready = False
         self._downtime = 0.5
-        self._wall_offset_most = 0
-        """ms by which its clock was ahead at most."""
         self._failures_known = 0
         """Refusals of the disk that are accounted for."""
         self._synced_at_failure: int | None = None
@@ -136,7 +135,7 @@ class BrokerNode:
             self.damage_due = False
             self.damage = damage.inflict(self.world, self.disk, STORE)
         self.process = self.make_process()
-        self._wall_offset_most = max(self._wall_offset_most, self.process.wall_offset_ms)
+        self.ledger.clock_is_ahead(self.process.wall_offset_ms)
         self.running = True
         try:
             self._start()
@@ -307,7 +306,7 @@ class BrokerNode:
     def step_clock(self, milliseconds: int) -> None:
         """The wall clock of the machine is set."""
         self.process.wall_offset_ms += milliseconds
-        self._wall_offset_most = max(self._wall_offset_most, self.process.wall_offset_ms)
+        self.ledger.clock_is_ahead(self.process.wall_offset_ms)
 
     def heal(self) -> None:
         """No more faults from now on."""
@@ -402,11 +401,6 @@ class BrokerNode:
         return self.damage is not None
 
     @property
-    def latest_ms(self) -> int:
-        """No clock of the broker has shown a later time, in ms since the epoch."""
-        return WALL_START_MS + int(self.world.now * 1000) + self._wall_offset_most
-
-    @property
     def nothing_scheduled(self) -> bool:
         return self.running and not any(queue.scheduled.count for queue in self.messaging.core.queues.values())
 
@@ -423,6 +417,8 @@ class BrokerNode:
             counts = (queue.message_count, queue.references.count, queue.delivering, queue.scheduled.count, queue.consumer_count)
             if any(counts) and not self.is_own(queue):
                 found.append(f"queue {name}: messages, waiting, delivering, scheduled, consumers are {counts}")
+            elif not self.is_own(queue):
+                found += accounts.queue_problems(queue)
         for name, address in core.addresses.items():
             if address.memory.size or address.memory.messages or address.memory.waiting:
                 found.append(f"address {name} accounts for {address.memory.size} bytes, {address.memory.messages} messages")
@@ -443,7 +439,20 @@ class BrokerNode:
             found.append(f"pages are left: {pages}")
         if self.store.backlog:
             found.append(f"{self.store.backlog} bytes wait for the disk")
-        return found
+        return [*found, *accounts.messaging_problems(self.messaging), *accounts.store_problems(self.store)]
+
+    def group_problems(self) -> list[str]:
+        """What is wrong with message groups just now."""
+        queues = self.messaging.core.queues.values() if self.running else ()
+        return [problem for queue in queues if queue.groups is not None for problem in accounts.group_problems(queue)]
+
+    def first_waiting(self, queue_name: str, color: str) -> int:
+        """The id of the first message that waits in memory for a consumer, of this color ("" = of any); 0 = there is none."""
+        queue = self.messaging.core.queues.get(queue_name) if self.running else None
+        if queue is None or queue.paused or queue.address.paused:
+            return 0
+        waiting = (reference.message for reference in queue.references)
+        return next((each.message_id for each in waiting if color in ("", each.property(COLOR))), 0)
 
     def is_own(self, queue: Queue) -> bool:
         """Does the queue serve the broker itself, so that it may have consumers?"""

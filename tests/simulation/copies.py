@@ -43,7 +43,7 @@ class Copies:
         self._rng = world.generator("copies")
         self.moments = 0
         ledger.on_confirmed = self._confirmed
-        world.watcher = self._after_event
+        world.watch(self._after_event)
 
     def _confirmed(self) -> None:
         if self._rng.random() < OF_CONFIRMATIONS / len(self._nodes):
@@ -65,8 +65,7 @@ class Copies:
             if problem is not None:
                 self._world.violation(f"after a loss of power {node.name} would not start: {problem}")
                 return
-        latest_ms = max(node.latest_ms for node in self._nodes)
-        for text in judge(self._ledger, kept, self._world.now, latest_ms):
+        for text in judge(self._ledger, kept, self._world.now):
             self._world.violation(f"after a loss of power {text}")
 
     def _start(self, node: BrokerNode, kept: Kept) -> str | None:

@@ -100,7 +100,8 @@ class SimulatedDisk:
     """See :class:`mqbroker.storage.filesystem.FileSystem`.
 
     ``crash_after`` operations that change something the next one is done by half, and :class:`SimulatedCrash` is raised; None = never.
-    With ``crash_in`` only operations of that kind count ("write", "sync", "rename", …).  ``on_crash`` is told just before, so that nothing that the dying process still does is taken for real.  ``capacity`` is the room in
+    With ``crash_in`` only operations of that kind count ("write", "sync", "rename", …).  ``on_crash`` is told just before, so that nothing
+    that the dying process still does is taken for real.  ``capacity`` is the room in
     bytes; None = enough.
     """
 

@@ -14,6 +14,7 @@ from enum import Enum
 
 from tests.simulation.counting import Counts
 from tests.simulation.policies import LATER
+from tests.simulation.world import WALL_START_MS
 
 Copy = tuple[str, str]
 """(queue, identity)"""
@@ -130,6 +131,7 @@ class Ledger:
         self._lives: dict[str, list[Subscription]] = defaultdict(list)
         """By name of the queue."""
         self.counts = Counts()
+        self._ahead_ms = 0
         self.on_confirmed: Callable[[], object] = _nothing
         """Called when a client was told of a success, which is entered already."""
 
@@ -187,6 +189,14 @@ class Ledger:
             message.outcome = outcome
             message.done = now
 
+    def clock_is_ahead(self, milliseconds: int) -> None:
+        """The wall clock of a broker has been wrong by so much."""
+        self._ahead_ms = max(self._ahead_ms, milliseconds)
+
+    def latest_ms(self, now: float) -> int:
+        """No broker's clock has shown a later time until then, in ms since the epoch."""
+        return WALL_START_MS + int(now * 1000) + self._ahead_ms
+
     def excuse(self, identities: Iterable[str]) -> None:
         """Damaged files have cost something of these messages, and the operator was told so: nothing is promised of them."""
         self._excused.update(identities)
@@ -224,6 +234,9 @@ class Ledger:
             return f"{receipt.copy} was sent before this life of the queue began"
         if identity in self._excused:
             return None
+        early = min(message.due, default=0) - self.latest_ms(receipt.sent)
+        if early > 0 and receipt.place == queue:
+            return f"{receipt.copy} was sent to {receipt.who} {early} ms before its time"
         unit = self._done_with.get(receipt.copy)
         wrong = None if unit is None else _came_again(receipt, unit)
         return wrong or self._wrong_count(receipt)

@@ -200,17 +200,16 @@ class Receiver(Actor):
             raise
 
     def _check_fed(self) -> None:
-        """Who is alone on a queue and gets nothing, again and again, although a message waits there, has lost its credits."""
-        broker = self.simulation.broker
-        queue = broker.messaging.core.queues.get(self.queue) if broker.running else None
-        head = None if queue is None or queue.paused else queue.references.head()
-        if not self._sole or head is None:
-            self._refused = (0, 0)
-            return
+        """Who gets nothing, again and again, although a message waits for it, has lost its credits, or is forgotten.
+
+        A message without a filter may go to others, and one of a group to the consumer that has the group.
+        """
+        selects = self._color and self.queue != "jobs"
+        waiting = self.simulation.broker.first_waiting(self.queue, self._color) if self._sole or selects else 0
         message_id, times = self._refused
-        self._refused = (head.message.message_id, times + 1 if message_id == head.message.message_id else 1)
+        self._refused = (waiting, times + 1 if message_id == waiting else 1) if waiting else (0, 0)
         if self._refused[1] > REFUSED_MAX:
-            self.world.violation(f"{self.name} does not get message {message_id}, which waits in {self.queue} for it alone")
+            self.world.violation(f"{self.name} does not get message {waiting}, which waits in {self.queue} for it")
 
     def returned(self, message: ClientMessage) -> bool:
         """Has the broker taken the message back?  Its acknowledgement then does nothing, as the client's interface says."""

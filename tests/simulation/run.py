@@ -50,6 +50,8 @@ MORE_QUEUES = (
     (GOODS, RED),
     (GOODS, AUDIT),
 )
+LOOKED_AT_EVERY = 20
+"""Events after which is looked again at who has which group."""
 VIOLATIONS_MAX = 20
 LOG_LINES = 200
 """Lines of the event log that a failing run shows unless all are asked for."""
@@ -115,6 +117,7 @@ class Simulation:
         self.schedule = faults.draw(self.world.generator("faults"))
         self.actors: list[Actor] = []
         self.reading = ReadingLedger(self)
+        self.world.watch(self._look_at_groups)
         self.copies = Copies(self.world, self.ledger, [self.broker])
         self.decisions: dict[Xid, bool] = {}
         """What transaction managers have decided: True to commit."""
@@ -178,6 +181,11 @@ class Simulation:
             world.run(SCHEDULED_MAX if self._clock_was_ahead() and broker.plan.redelivery_delay else 3.0)
         self._drain()
 
+    def _look_at_groups(self) -> int:
+        for problem in self.broker.group_problems():
+            self.world.violation(problem)
+        return LOOKED_AT_EVERY
+
     def _clock_was_ahead(self) -> bool:
         return any(isinstance(fault, faults.ClockStep) and fault.milliseconds > 0 for fault in self.schedule.timed)
 
@@ -205,7 +213,9 @@ class Simulation:
         rng = self.world.generator("people")
         senders = (BlockingSender, BlockingSender, AsynchronousSender, TransactedSender)
         for number in range(rng.choice((2, 3))):
-            address = rng.choice(("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS, GOODS, GOODS, RETURNS, RETURNS))
+            address = rng.choice(
+                ("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS, GOODS, GOODS, RETURNS, RETURNS)
+            )
             kind = rng.choice(senders)
             if kind is TransactedSender and self.broker.plan.may_block(address):
                 # What a transaction has sent fills the address; one that fills it altogether waits for itself.

@@ -46,17 +46,16 @@ class Kept:
         return copy in self.copies or copy[1] in self.moving
 
 
-def judge(ledger: Ledger, kept: Kept, now: float, latest_ms: int) -> list[str]:
-    """Everything that contradicts what clients were told until ``now``.  ``latest_ms``: no clock of a broker was ever ahead of that."""
-    return list(_Judge(ledger, kept, now, latest_ms).problems())
+def judge(ledger: Ledger, kept: Kept, now: float) -> list[str]:
+    """Everything that contradicts what clients were told until ``now``."""
+    return list(_Judge(ledger, kept, now).problems())
 
 
 class _Judge:
-    def __init__(self, ledger: Ledger, kept: Kept, now: float, latest_ms: int) -> None:
+    def __init__(self, ledger: Ledger, kept: Kept, now: float) -> None:
         self._ledger = ledger
         self._kept = kept
         self._now = now
-        self._latest_ms = latest_ms
         self._open = {identity: unit for unit in ledger.units if unit.asked == NEVER for identity in unit.sends}
         self._taken = {self._name(receipt.copy) for receipt in ledger.receipts if receipt.who == DRAIN}
         """What was taken at the end, without a word to the ledger about acknowledgements."""
@@ -138,7 +137,7 @@ class _Judge:
             return
         if found.scheduled in message.due or (not found.scheduled and not message.due):
             return
-        if found.scheduled or min(message.due) > self._latest_ms:
+        if found.scheduled or min(message.due) > self._ledger.latest_ms(self._now):
             yield f"{copy} would be due at {found.scheduled}; it was sent for {message.due or 'at once'}"
 
     def _unit(self, unit: Unit) -> Iterator[str]:

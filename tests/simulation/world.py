@@ -92,11 +92,14 @@ class World:
         self.violations: list[str] = []
         self.processes: list[Process] = []
         self._events_max = events_max
-        self.watcher: Callable[[], int] | None = None
-        """Called after an event; returns after how many further ones it is called again."""
-        self._watched_at = 1
+        self._watchers: list[tuple[int, int, Callable[[], int]]] = []
+        """A heap of what is called after which event."""
         self._queue: list[tuple[float, int, Event]] = []
         self._number = 0
+
+    def watch(self, watcher: Callable[[], int]) -> None:
+        """Have it called after the next event; it returns after how many further ones it is to be called again, at least one."""
+        heapq.heappush(self._watchers, (self.events + 1, len(self._watchers), watcher))
 
     def generator(self, name: str) -> random.Random:
         return random.Random(f"{self.seed}/{name}")
@@ -154,8 +157,9 @@ class World:
             raise
         except Exception as error:
             raise SimulationError(f"an exception reached the event loop of {_name(event)}: {error!r}") from error
-        if self.watcher is not None and self.events >= self._watched_at:
-            self._watched_at = self.events + self.watcher()
+        while self._watchers and self._watchers[0][0] <= self.events:
+            _, number, watcher = self._watchers[0]
+            heapq.heapreplace(self._watchers, (self.events + watcher(), number, watcher))
 
 
 def _name(event: Event) -> str:

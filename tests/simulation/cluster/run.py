@@ -44,6 +44,8 @@ CONVERGENCE_SECONDS = 30.0
 """Seconds, beyond the difference of their clocks, in which all members and clients must agree on who is there."""
 STRANDED_SECONDS = 90.0
 """Seconds in which what waits must reach a consumer elsewhere: a message that was moved before may wait for some of them."""
+COUNTED_SECONDS = 5.0
+"""Seconds in which all nodes must know of each other's consumers."""
 SCHEDULED_MAX = 100.0
 DRAINS_MAX = 8
 
@@ -231,9 +233,26 @@ class ClusterSimulation:
         ):
             return False
         self.world.note("nothing is stranded")
+        if not self._wait(COUNTED_SECONDS, lambda: not self._wrong_counts(), lambda: "; ".join(self._wrong_counts())):
+            return False
         for drain in drains:
             drain.stop = True
         return self._all_end(drains)
+
+    def _wrong_counts(self) -> list[str]:
+        """Do the nodes know how many consumers the queues of the others have?"""
+        there = {
+            f"{name}{node.node_id}": (queue.consumer_count, f"{name} of {node.name}")
+            for node in self.live
+            for name, queue in node.messaging.core.queues.items()
+        }
+        found = []
+        for node in self.live:
+            for binding in node.messaging.core.routing.remote_bindings():
+                count, name = there.get(binding.cluster_name, (binding.consumer_count, ""))
+                if count != binding.consumer_count:
+                    found.append(f"{node.name} counts {binding.consumer_count} consumers of {name}, which has {count}")
+        return found
 
     def _subscriptions(self, node: ClusterNode) -> list[str]:
         names = dict.fromkeys(each.queue for each in self.ledger.subscriptions.values())
