@@ -135,7 +135,7 @@ class BrokerNode:
             self.damage_due = False
             self.damage = damage.inflict(self.world, self.disk, STORE)
         self.process = self.make_process()
-        self.ledger.clock_is_ahead(self.process.wall_offset_ms)
+        self.ledger.clock_is_ahead(self.name, self.process.wall_offset_ms, self.world.now)
         self.running = True
         try:
             self._start()
@@ -306,13 +306,13 @@ class BrokerNode:
     def step_clock(self, milliseconds: int) -> None:
         """The wall clock of the machine is set."""
         self.process.wall_offset_ms += milliseconds
-        self.ledger.clock_is_ahead(self.process.wall_offset_ms)
+        self.ledger.clock_is_ahead(self.name, self.process.wall_offset_ms, self.world.now)
 
     def heal(self) -> None:
         """No more faults from now on."""
         self.slow_disk = 1.0
         self._others_bytes = 0
-        self.process.wall_offset_ms = 0
+        self.step_clock(-self.process.wall_offset_ms)
         self.aims.clear()
         self.disk.capacity = None
         self.disk.forget_failures()

@@ -131,7 +131,8 @@ class Ledger:
         self._lives: dict[str, list[Subscription]] = defaultdict(list)
         """By name of the queue."""
         self.counts = Counts()
-        self._ahead_ms = 0
+        self._clocks: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        """By broker: when its wall clock was set, and by how many ms it is ahead since."""
         self.on_confirmed: Callable[[], object] = _nothing
         """Called when a client was told of a success, which is entered already."""
 
@@ -189,13 +190,17 @@ class Ledger:
             message.outcome = outcome
             message.done = now
 
-    def clock_is_ahead(self, milliseconds: int) -> None:
-        """The wall clock of a broker has been wrong by so much."""
-        self._ahead_ms = max(self._ahead_ms, milliseconds)
+    def clock_is_ahead(self, broker: str, milliseconds: int, now: float) -> None:
+        """The wall clock of a broker is wrong by so much from now on."""
+        self._clocks[broker].append((now, milliseconds))
 
-    def latest_ms(self, now: float) -> int:
-        """No broker's clock has shown a later time until then, in ms since the epoch."""
-        return WALL_START_MS + int(now * 1000) + self._ahead_ms
+    def latest_ms(self, since: float, now: float) -> int:
+        """The latest time that a broker's clock has shown from ``since`` until now, in ms since the epoch."""
+        ahead = []
+        for steps in self._clocks.values():
+            before = [milliseconds for when, milliseconds in steps if when <= since]
+            ahead += before[-1:] + [milliseconds for when, milliseconds in steps if when > since]
+        return WALL_START_MS + int(now * 1000) + max(ahead)
 
     def excuse(self, identities: Iterable[str]) -> None:
         """Damaged files have cost something of these messages, and the operator was told so: nothing is promised of them."""
@@ -234,7 +239,7 @@ class Ledger:
             return f"{receipt.copy} was sent before this life of the queue began"
         if identity in self._excused:
             return None
-        early = min(message.due, default=0) - self.latest_ms(receipt.sent)
+        early = min(message.due) - self.latest_ms(message.asked, receipt.sent) if message.due else 0
         if early > 0 and receipt.place == queue:
             return f"{receipt.copy} was sent to {receipt.who} {early} ms before its time"
         unit = self._done_with.get(receipt.copy)

@@ -119,6 +119,72 @@ PLANTS = {
         "references[:] = [reference]",
         (*LOST, "is left", "messages, waiting"),
     ),
+    "turn-ends-without-writing": Plant(
+        "mqbroker.storage.filestore:FileStore.write_at_end_of",
+        "turn.at_end = self.flush",
+        "pass",
+        ("does not answer", "does not end", "is never told"),
+    ),
+    "body-not-synced": Plant(
+        "mqbroker.storage.largebodies:LargeBodies.sync_steps",
+        "return [partial(self._sync_file, body), partial(self._file_system.sync_directory, self._directory)]",
+        "return []",
+        ("would be damaged", "was damaged", "would not start", "is damaged", "missing"),
+    ),
+    "page-not-synced": Plant(
+        "mqbroker.storage.page_disk:PageDisk.write_steps",
+        "if sync:",
+        "if sync and begins:",
+        ("would not start", "does not start", "is lost", "has failed"),
+    ),
+    "name-not-synced": Plant(
+        "mqbroker.storage.segments:SegmentLog._publish",
+        "self._file_system.sync_directory(self.directory)",
+        "pass",
+        ("would not start", "would be lost", "would be back", "would be there", "does not start", *LOST),
+    ),
+    "folder-not-synced": Plant(
+        "mqbroker.storage.folders:_make_folder",
+        "file_system.sync_directory(_parent(path))",
+        "pass",
+        ("would not start", "would be", "the node id", *LOST),
+    ),
+    "schedule-lost-in-compaction": Plant(
+        "mqbroker.storage.compaction:_moved",
+        "if scheduled:",
+        "if scheduled and count:",
+        ("would be due", "before its time"),
+    ),
+    "second-frame-without-its-bodies": Plant(
+        "mqbroker.storage.journal:Journal._steps",
+        "for group in groups for body in group.bodies",
+        "for group in groups[:1] for body in group.bodies",
+        ("would be damaged", "was damaged", "would not start", "does not start", "missing"),
+    ),
+    "due-too-early": Plant(
+        "mqbroker.messaging.queue:Queue.add_read",
+        "reference.scheduled > self.clock.wall_ms()",
+        "reference.scheduled > self.clock.wall_ms() + 500",
+        ("before its time",),
+    ),
+    "group-of-nobody": Plant(
+        "mqbroker.messaging.groups:MessageGroups._choose",
+        "owner = None if slot is None else self._owners.get(slot)",
+        "owner = None",
+        ("at a time",),
+    ),
+    "arriving-not-settled": Plant(
+        "mqbroker.messaging.settlement:Settlement._undo_sends",
+        "reference.queue.arriving -= 1",
+        "pass",
+        ("arriving",),
+    ),
+    "needed-bytes-miscounted": Plant(
+        "mqbroker.storage.live:LiveIndex._delete",
+        "owner.live_bytes -= len(owner.live.pop(key))",
+        "owner.live.pop(key)",
+        ("bytes that are needed",),
+    ),
 }
 
 CLUSTER_PLANTS = {
@@ -152,6 +218,12 @@ CLUSTER_PLANTS = {
         "pending = self._propose(key, name)",
         "self._propose(key, name)\nreturn name",
         ("at a time",),
+    ),
+    "consumer-that-left-is-counted": Plant(
+        "mqbroker.messaging.remote:RemoteBinding.consumer_removed",
+        "elif self.attention is Attention.EVERY_MESSAGE:",
+        "elif self.consumer_count > 1:",
+        ("consumers of", "stranded"),
     ),
 }
 """Those that it takes several brokers to find."""

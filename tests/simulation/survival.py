@@ -137,7 +137,7 @@ class _Judge:
             return
         if found.scheduled in message.due or (not found.scheduled and not message.due):
             return
-        if found.scheduled or min(message.due) > self._ledger.latest_ms(self._now):
+        if found.scheduled or min(message.due) > self._ledger.latest_ms(message.asked, self._now):
             yield f"{copy} would be due at {found.scheduled}; it was sent for {message.due or 'at once'}"
 
     def _unit(self, unit: Unit) -> Iterator[str]:

@@ -96,7 +96,7 @@ class ClusterNode(BrokerNode):
 
     def heal(self) -> None:
         super().heal()
-        self.process.wall_offset_ms = self.skew_ms
+        self.step_clock(self.skew_ms - self.process.wall_offset_ms)
 
     def stop(self, downtime: float) -> None:
         process = self.process
