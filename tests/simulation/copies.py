@@ -24,7 +24,7 @@ from tests.simulation.survival import Found, Kept, judge
 from tests.simulation.workload import IDENTITY
 from tests.simulation.world import World
 
-OF_CONFIRMATIONS, OF_EVENTS = 0.25, 0.004
+OF_CONFIRMATIONS, OF_EVENTS = 0.18, 0.003
 """The parts of them after which copies are made, while there is one broker."""
 MOMENTS_MAX = 50
 AGAIN = 0.2

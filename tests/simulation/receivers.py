@@ -175,11 +175,9 @@ class Receiver(Actor):
 
     def before_reconnect(self, error: MQError) -> None:
         super().before_reconnect(error)
-        self._failures += 1
         self._end_sequence()
 
     def connection_failed(self, error: MQError, failed_over: bool) -> None:
-        self._failures += 1
         self._end_sequence()
 
     async def next(self, consumer: Consumer) -> tuple[ClientMessage, Copy] | None:
