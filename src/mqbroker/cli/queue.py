@@ -143,37 +143,20 @@ def purge(connection: ConnectionOptions, name: str | None) -> None:
 
 
 def _report(operation: Callable[[], object], verb: str, name: str) -> None:
-    """Print what was done: the broker's description of the queue if it gives one."""
+    """Print what was done as the ``artemis`` command does: with the line about the queue, if the broker tells of it."""
     try:
         described = operation()
     except ManagementError as error:
-        raise CommandError(f"Failed to {verb} queue {name}. Reason: {error}") from error
-    subject = _description(described) if isinstance(described, str) and described else f"Queue {name}"
-    click.echo(f"{subject} {verb}d successfully.")
+        subject = name if verb == "update" else f"queue {name}"
+        raise CommandError(f"Failed to {verb} {subject}. Reason: {error}") from error
+    line = _line(described) if isinstance(described, str) and described else f"Queue {name}"
+    click.echo(f"{line} {verb}d successfully.")
 
 
-def _description(text: str) -> str:
-    """The queue in words, where the broker has described it as JSON."""
+def _line(described: str) -> str:
+    from mqbroker.server.management.definitions import queue_line
+
     try:
-        settings = json.loads(text)
+        return queue_line(described)
     except ValueError:
-        return text
-    if not isinstance(settings, dict):
-        return text
-    shown = (
-        "name",
-        "address",
-        "routing-type",
-        "filter-string",
-        "durable",
-        "max-consumers",
-        "purge-on-no-consumers",
-        "exclusive",
-        "last-value",
-    )
-    words = []
-    for key in (key for key in shown if settings.get(key) is not None):
-        first, *rest = key.split("-")
-        value = settings[key]
-        words.append(f"{first}{''.join(part.capitalize() for part in rest)}={str(value).lower() if isinstance(value, bool) else value}")
-    return f"Queue [{', '.join(words)}]"
+        return described

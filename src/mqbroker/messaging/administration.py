@@ -89,7 +89,8 @@ class Administration:
             if queue.definition.routing_type not in routing_types:
                 kind = ROUTING_TYPE_NAMES[queue.definition.routing_type]
                 raise IllegalStateError(
-                    f"AMQ229209: Can't remove routing type {kind}, queue {queue.name} exists for address: {address.name}"
+                    f"AMQ229209: Can't remove routing type {kind}, queues exists for address: {address.name}. "
+                    "Please delete queues before removing this routing type."
                 )
         if routing_types != address.routing_types:
             address.routing_types = routing_types
@@ -123,9 +124,13 @@ class Administration:
         configuration: QueueConfiguration,
         *,
         ignore_if_exists: bool = False,
-        auto_create_address: bool = True,
+        auto_create_address: bool | None = None,
     ) -> Queue:
-        """Make a queue, and its address where that is allowed."""
+        """Make a queue.
+
+        ``auto_create_address``: whether its address, or the routing type of the address, is made with it; None: where the address settings
+        allow that.  Raises QueueExistsError, AddressDoesNotExistError, UnexpectedRoutingTypeError, InvalidFilterExpressionError.
+        """
         core = self._core
         existing = core.queues.get(configuration.name)
         if existing is not None:
@@ -219,8 +224,7 @@ class Administration:
             raise IllegalStateError(f"AMQ229025: Cannot delete queue {queue.name}: {queue.needed_for}")
         if queue.consumer_count and not remove_consumers:
             raise IllegalStateError(
-                f"AMQ229025: Cannot delete queue {queue.name} on binding {queue.definition.address}"
-                f" - it has consumers = {queue.consumer_count}"
+                f"AMQ229025: Cannot delete queue {queue.name} on binding {queue.name} - it has consumers = {queue.consumer_count}"
             )
         queue.deleted = True
         del core.queues[queue.name]
@@ -340,12 +344,12 @@ class Administration:
         core.consumer_changed(queue, False)
         return queue
 
-    def _address_for(self, definition: QueueDefinition, auto_create: bool) -> Address:
+    def _address_for(self, definition: QueueDefinition, auto_create: bool | None) -> Address:
         core = self._core
         name = definition.address
         address = core.addresses.get(name)
         settings = core.settings_of(name, definition.temporary)
-        may_create = auto_create and (settings.auto_create_addresses or definition.temporary)
+        may_create = (settings.auto_create_addresses if auto_create is None else auto_create) or definition.temporary
         if address is None:
             if not may_create:
                 raise AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {name}")
@@ -359,7 +363,11 @@ class Administration:
         if definition.routing_type not in address.routing_types:
             if not may_create:
                 kind = ROUTING_TYPE_NAMES[definition.routing_type]
-                raise UnexpectedRoutingTypeError(f"AMQ229207: address {name} does not support routing type {kind}")
+                supported = ",".join(ROUTING_TYPE_NAMES[each] for each in sorted(address.routing_types))
+                raise UnexpectedRoutingTypeError(
+                    f"AMQ229207: Can not create queue with routing type: {kind}, "
+                    f"Supported routing types for address: {name} are [{supported}]"
+                )
             self.update_address(address, address.routing_types | {definition.routing_type})
         return address
 

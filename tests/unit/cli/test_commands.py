@@ -202,7 +202,10 @@ class QueueTests(SynchronousTestCase):
     def test_create_sends_what_was_given(self) -> None:
         broker = FakeManagement(createQueue='{"name":"q","address":"a","routing-type":"ANYCAST","durable":true}')
         result = self.run_with(broker, "queue", "create", "--name", "q", "--address", "a", "--anycast", "--durable", "--max-consumers", "3")
-        self.assertEqual(result.out, "Queue [name=q, address=a, routingType=ANYCAST, durable=true] created successfully.\n")
+        self.assertTrue(
+            result.out.startswith("Queue [name=q, address=a, routingType=ANYCAST, durable=true, purgeOnNoConsumers="), result.out
+        )
+        self.assertTrue(result.out.endswith("] created successfully.\n"), result.out)
         resource, operation, text = broker.asked[0]
         self.assertEqual((resource, operation), ("broker", "createQueue"))
         self.assertEqual(
@@ -215,6 +218,11 @@ class QueueTests(SynchronousTestCase):
         broker = FakeManagement()
         self.run_with(broker, "queue", "update", "--name", "q", "--preserve-on-no-consumers")
         self.assertEqual(json.loads(str(broker.asked[0][2])), {"name": "q", "purge-on-no-consumers": False})
+
+    def test_a_refused_change_is_told_as_by_artemis(self) -> None:
+        broker = FakeManagement(updateQueue=ManagementError("AMQ229017: Queue q does not exist"))
+        result = self.run_with(broker, "queue", "update", "--name", "q", "--max-consumers", "3")
+        self.assertEqual((result.status, result.err), (1, "Failed to update q. Reason: AMQ229017: Queue q does not exist\n"))
 
     def test_a_refusal_is_a_failure(self) -> None:
         broker = FakeManagement(destroyQueue=ManagementError("AMQ229017: Queue q does not exist"))

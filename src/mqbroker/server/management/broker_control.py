@@ -10,7 +10,7 @@ from mqbroker.messaging.duplicates import DuplicateIdCache, remembered
 from mqbroker.messaging.ports import Store
 from mqbroker.messaging.queue import Queue
 from mqbroker.messaging.steps import Steps
-from mqbroker.server.management import definitions, views
+from mqbroker.server.management import definitions, queue_requests, views
 from mqbroker.server.management.address_control import roles_as_json
 from mqbroker.server.management.bridge_control import BRIDGE_OPERATIONS, bridge_names
 from mqbroker.server.management.broker_connections import BrokerConnections
@@ -55,13 +55,20 @@ class BrokerControl(BrokerConnections):
 
     def create_address(self, name: Any, types: Any) -> str:
         administration, core = self.server.messaging.administration, self.server.messaging.core
+        if not as_text(name):
+            raise ManagementError("address can't be null or empty!")
         if as_text(name) in core.addresses:
             raise ManagementError(f"AMQ229204: Address already exists: {name}")
         return definitions.describe_address(administration.create_address(as_text(name), definitions.parse_routing_types(types)))
 
     def update_address(self, name: Any, types: Any) -> str:
+        """Replace the routing types; None leaves them."""
         address = self._address(name)
-        self.server.messaging.administration.update_address(address, definitions.parse_routing_types(types))
+        if types is not None:
+            wanted = definitions.parse_routing_types(types)
+            if not wanted:
+                raise ManagementError("expected one or more routing types, with commas between: ANYCAST, MULTICAST")
+            self.server.messaging.administration.update_address(address, wanted)
         return definitions.describe_address(address)
 
     def delete_address(self, name: Any, force: Any = False) -> None:
@@ -75,76 +82,17 @@ class BrokerControl(BrokerConnections):
         return definitions.describe_address(self._address(name))
 
     def list_addresses(self, separator: Any) -> str:
-        return as_text(separator).join(sorted(self.server.messaging.core.addresses))
+        return as_text(separator).join(sorted(self.server.messaging.core.addresses, key=lambda name: (name.lower(), name)))
 
     def list_bindings(self, name: Any) -> str:
-        return ",".join(
-            f"LocalQueueBinding [address={queue.definition.address}, queue={queue.name}, filter={queue.definition.filter_string}]"
-            for queue in self._address(name).queues
-        )
+        address = self.server.messaging.core.addresses.get(as_text(name))
+        return ",".join(map(definitions.describe_binding, () if address is None else address.queues))
 
     def _address(self, name: Any) -> Any:
         address = self.server.messaging.core.addresses.get(as_text(name))
         if address is None:
             raise AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {name}")
         return address
-
-    # --- queues
-
-    def create_queue(self, *parameters: Any) -> str:
-        """The JSON form (with an optional ignore-if-exists), or the older positional forms."""
-        administration = self.server.messaging.administration
-        if len(parameters) <= 2 and as_text(parameters[0]).lstrip().startswith("{"):
-            configuration, _ = definitions.parse_queue(parameters[0])
-            ignore = as_bool(parameters[1]) if len(parameters) > 1 else False
-        else:
-            configuration, _ = definitions.parse_queue(self._positional(parameters))
-            ignore = False
-        queue = administration.create_queue(configuration, ignore_if_exists=ignore)
-        return definitions.describe_queue(queue)
-
-    @staticmethod
-    def _positional(parameters: tuple[Any, ...]) -> dict[str, Any]:
-        if len(parameters) == 2:
-            return {"address": parameters[0], "name": parameters[1]}
-        if len(parameters) == 3 and isinstance(parameters[2], bool):
-            return {"address": parameters[0], "name": parameters[1], "durable": parameters[2]}
-        if len(parameters) == 3:
-            return {"address": parameters[0], "name": parameters[1], "routing-type": parameters[2]}
-        if len(parameters) in (4, 5) and str(parameters[1]).upper() not in ("ANYCAST", "MULTICAST"):
-            names: tuple[str, ...] = ("address", "name", "filter-string", "durable", "routing-type")
-        else:
-            names = ("address", "routing-type", "name", "filter-string", "durable", "max-consumers", "purge-on-no-consumers")
-        return dict(zip(names, parameters, strict=False))
-
-    def update_queue(self, *parameters: Any) -> str | None:
-        if len(parameters) == 1:
-            configuration, changes = definitions.parse_queue(parameters[0])
-        else:
-            names = ("name", "routing-type", "max-consumers", "purge-on-no-consumers")
-            configuration, changes = definitions.parse_queue(dict(zip(names, parameters, strict=False)))
-        queue = self.server.messaging.core.queues.get(configuration.name)
-        if queue is None:
-            return None
-        for fixed in ("durable", "temporary", "transient", "auto_created"):
-            changes.pop(fixed, None)
-        for name in ("last_value", "last_value_key", "non_destructive"):
-            if name in changes and (changes.pop(name) or None) != (getattr(queue.definition, name) or None):
-                raise ManagementError(f"queue {queue.name}: {name.replace('_', '-')} cannot be changed; delete the queue and make it anew")
-        unknown = [name for name in changes if not hasattr(queue.definition, name)]
-        if unknown:
-            raise ManagementError(f"queue {queue.name}: {unknown[0].replace('_', '-')} is not supported by this broker")
-        self.server.messaging.administration.update_queue(queue, **changes)
-        return definitions.describe_queue(queue)
-
-    def destroy_queue(self, name: Any, remove_consumers: Any = False, auto_delete_address: Any = False) -> None:
-        queue = self.server.messaging.core.queues.get(as_text(name))
-        if queue is None:
-            raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
-        address = queue.address
-        self.server.messaging.administration.delete_queue(queue, remove_consumers=as_bool(remove_consumers))
-        if as_bool(auto_delete_address) and not address.queues and address.name in self.server.messaging.core.addresses:
-            self.server.messaging.administration.delete_address(address.name)
 
     # --- for other brokers
 
@@ -319,9 +267,13 @@ BrokerControl.OPERATIONS = {
         3,
     ),
     "listBindingsForAddress": Operation(BrokerControl.list_bindings, 1),
-    "createQueue": Operation(BrokerControl.create_queue, 1, 20),
-    "updateQueue": Operation(BrokerControl.update_queue, 1, 4),
-    "destroyQueue": Operation(BrokerControl.destroy_queue, 1, 3),
+    "createQueue": Operation(
+        lambda control, *parameters: queue_requests.create_queue(control.server.messaging, *parameters),
+        1,
+        queue_requests.CREATE_PARAMETERS_MAX,
+    ),
+    "updateQueue": Operation(lambda control, *parameters: queue_requests.update_queue(control.server.messaging, *parameters), 1, 4),
+    "destroyQueue": Operation(lambda control, *parameters: queue_requests.destroy_queue(control.server.messaging, *parameters), 1, 3),
     "listQueues": _paged(lambda control: map(views.queue_row, control.server.messaging.core.queues.values())),
     "listConnections": _paged(lambda control: map(views.connection_row, control.server.connections.values())),
     "listSessions": Operation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from mqbroker.config.configuration import QueueConfiguration
@@ -10,7 +11,6 @@ from mqbroker.messaging.address import Address
 from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
 from mqbroker.messaging.queue import Queue
 from mqbroker.server.management.registry import ManagementError, as_bool, as_int, as_text
-from mqbroker.server.management.views import routing_types
 from mqbroker.server.naming import split_qualified
 
 _TYPES = {name: number for number, name in ROUTING_TYPE_NAMES.items()}
@@ -90,6 +90,13 @@ def parse_queue(text: Any) -> tuple[QueueConfiguration, dict[str, Any]]:
     return configuration, changes
 
 
+def auto_create_address(given: Any) -> bool | None:
+    """Whether the address is to be made with a queue, of which :func:`parse_queue` takes the description; None: it does not say."""
+    values = given if isinstance(given, dict) else json.loads(as_text(given))
+    value = values.get("auto-create-address")
+    return None if value is None else as_bool(value)
+
+
 def describe_queue(queue: Queue) -> str:
     """The JSON text that queue operations return."""
     definition = queue.definition
@@ -129,7 +136,53 @@ def describe_queue(queue: Queue) -> str:
     return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False, separators=(",", ":"))
 
 
+_SHOWN = (
+    ("name", "name"),
+    ("address", "address"),
+    ("routingType", "routing-type"),
+    ("filter", "filter-string"),
+    ("durable", "durable"),
+    ("maxConsumers", "max-consumers"),
+    ("purgeOnNoConsumers", "purge-on-no-consumers"),
+    ("autoCreateAddress", "auto-created"),
+    ("exclusive", "exclusive"),
+    ("lastValue", "last-value"),
+    ("lastValueKey", "last-value-key"),
+    ("nonDestructive", "non-destructive"),
+    ("consumersBeforeDispatch", "consumers-before-dispatch"),
+    ("delayBeforeDispatch", "delay-before-dispatch"),
+    ("autoCreateAddress", "auto-created"),
+)
+"""Attributes in the line about a queue, and their names in its JSON form; one is told twice, under the name of another, as by Artemis."""
+
+
+def queue_line(queue: Queue | str) -> str:
+    """The line that the command line prints about a queue, or about one in its JSON form.  Raises ValueError for another text."""
+    values = json.loads(queue if isinstance(queue, str) else describe_queue(queue))
+    if not isinstance(values, dict):
+        raise ValueError("no JSON object")
+    left_out = {"filter-string": None, "max-consumers": -1}
+    shown = ((label, name, values.get(name)) for label, name in _SHOWN)
+    told = (f"{label}={_word(value)}" for label, name, value in shown if name not in left_out or value not in (None, left_out[name]))
+    return f"Queue [{', '.join(told)}]"
+
+
+def _word(value: Any) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def type_names(types: Collection[int]) -> str:
+    """The names of routing types, in the order of their numbers, with commas between."""
+    return ",".join(ROUTING_TYPE_NAMES[kind] for kind in sorted(types))
+
+
 def describe_address(address: Address) -> str:
     """The text that address operations return."""
-    types = routing_types(address).replace(",", ", ")
+    types = type_names(address.routing_types)
     return f"Address [name={address.name}, routingTypes={{{types}}}, autoCreated={str(address.auto_created).lower()}]"
+
+
+def describe_binding(queue: Queue) -> str:
+    """The text about a queue among the bindings of its address."""
+    text = queue.definition.filter_string
+    return f"LocalQueueBinding [address={queue.definition.address}, queue={queue.name}{f', filter={text}' if text else ''}]"
