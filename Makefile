@@ -23,8 +23,7 @@ FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)
 .PHONY: run test bench compiled test-compiled docs fuzz hostile interop-cluster simulate simulate-cluster soak spark-example install clean
 
 run: $(VENV)/.installed
-	@if [ -d $(CONFIG) ]; then exec $(PY) config/run_cluster.py $(CONFIG); \
-	else exec $(BIN)/twistd -n --pidfile= mqbroker --config $(CONFIG); fi
+	@exec $(PY) config/run_cluster.py $(CONFIG)
 
 install: $(VENV)/.installed
 

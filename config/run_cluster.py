@@ -2,6 +2,8 @@
 
 Each folder in it that has a broker.xml is one broker; its data go to ``data/`` in the current folder.  The one called ``artemis`` is a real
 Artemis, which is looked for in the folder that the environment variable ARTEMIS_HOME names.
+
+With a broker.xml instead of a folder it runs that broker alone, as it would run by itself; Ctrl-C is then no failure (`make run`).
 """
 
 from __future__ import annotations
@@ -48,12 +50,24 @@ def show(name: str, process: subprocess.Popen[str]) -> None:
     print(f"{name} | {'stopped' if status in STOPPED else f'ended with status {status}'}", flush=True)
 
 
+def run_one(broker_xml: Path) -> int:
+    """Run a broker with this output.  Returns its exit status, 0 when it was stopped in order."""
+    # In a session of its own it gets Ctrl-C from here alone, and so ends in one way.
+    process = subprocess.Popen([sys.executable, "-m", "mqbroker.cli.daemon", "--config", str(broker_xml)], start_new_session=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: process.terminate())
+    status = process.wait()
+    return 0 if status in STOPPED else status
+
+
 def main(arguments: list[str]) -> int:
     """Returns the exit status: 0 when every broker was stopped in order."""
     if len(arguments) != 1:
-        print("usage: python config/run_cluster.py FOLDER", file=sys.stderr)
+        print("usage: python config/run_cluster.py FOLDER|BROKER_XML", file=sys.stderr)
         return 2
     folder = Path(arguments[0])
+    if folder.is_file():
+        return run_one(folder)
     nodes = sorted(path.parent for path in folder.glob("*/broker.xml"))
     if not nodes:
         print(f"{folder} has no folders with a broker.xml", file=sys.stderr)

@@ -92,7 +92,7 @@ class Member:
         self.connections = 0
         """How often the link has come up."""
         self.last_error: str | None = None
-        """Why it was lost, or did not come up, the last time."""
+        """Why it was lost, or did not come up, the last time; None while it is up."""
         self.last_error_ms: int | None = None
         """Since when, if it has not come up again: the time of the first failure."""
         self._owner = owner
@@ -175,7 +175,7 @@ class Member:
 
     def member_up(self) -> None:
         self.state = "connected"
-        self.last_error_ms = None
+        self.last_error = self.last_error_ms = None
         self._unreached_ms = None
         self._patience_ms = UNREACHABLE_MS
         self.connections += 1
@@ -206,7 +206,7 @@ class Member:
     # --- for management
 
     def describe(self) -> dict[str, Any]:
-        """The link in figures; times are ms since 1970, ``since`` is null while the link is up."""
+        """The link in figures; times are ms since 1970, ``lastError`` and ``since`` are null while the link is up."""
         queue = self.store_and_forward
         return {
             "nodeID": self.node_id,

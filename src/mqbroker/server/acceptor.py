@@ -16,6 +16,7 @@ from mqbroker.server.handshake import HANDSHAKE_TIMEOUT_SECONDS
 from mqbroker.server.http_tunnel import RESPONSE_MS, SCAN_MS, HttpTunnel, looks_like_http
 from mqbroker.server.naming import Naming
 from mqbroker.server.tls import server_context
+from mqclient.twisted_losses import loss_reason
 from mqclient.urls import TransportUri
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class BrokerProtocol(Protocol):
             self._tunnel.lost()
         if self.connection is not None:
             self.factory.acceptor.left()
-            self.connection.lost(reason.getErrorMessage())
+            self.connection.lost(loss_reason(reason))
             self.connection = None
 
     def pauseProducing(self) -> None:

@@ -22,7 +22,7 @@ from mqbroker.server.readers import SessionReaders
 from mqbroker.server.sends import SessionSends
 from mqbroker.server.session_consumers import SessionConsumers
 from mqbroker.server.xa import SessionBranches
-from mqclient.errors import MQError, NotImplementedByBrokerError, ProtocolError
+from mqclient.errors import MQError, NotImplementedByBrokerError, ProtocolError, QueueExistsError
 from mqclient.protocol.window import ConfirmationWindow
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
@@ -208,7 +208,7 @@ class ServerSession:
             self.transaction_failed(error)
             if getattr(packet, "requires_response", True):
                 self.reply_error(error)
-            else:
+            elif not isinstance(error, QueueExistsError):  # clients that come back make their queues again, whether they are gone or not
                 self.connection.report(f"{packet.NAME} failed: {error}")
         if counted:
             self._count_handled()

@@ -108,7 +108,8 @@ class ClusterConnectionTests(ManagementCase):
         self.assertLessEqual(link["since"], one.broker.clock.wall_ms())
         two.gate.shut = False  # type: ignore[union-attr]
         await self.until(lambda: one.link_state(two) == "connected", "it is back")
-        self.assertIsNone(one.cluster.links()[0]["since"])
+        back = one.cluster.links()[0]
+        self.assertEqual((back["since"], back["lastError"]), (None, None))
 
     async def test_stop_keeps_messages_and_start_lets_them_go(self) -> None:
         one, two = await self.cluster(2)

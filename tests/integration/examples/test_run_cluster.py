@@ -64,6 +64,26 @@ class RunClusterTests(SynchronousTestCase):
         self.assertEqual(process.returncode, 0, rest)
         self.assertIn("one | stopped", rest)
 
+    def test_one_broker_is_stopped_by_ctrl_c_without_a_failure(self) -> None:
+        self.node("one")
+        command = [sys.executable, str(PROGRAM), "brokers/one/broker.xml"]
+        process = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "send a first message" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=TIMEOUT)[0]
+        self.assertEqual(process.returncode, 0, rest)
+        self.assertIn("AMQ221002", rest)
+
+    def test_one_broker_that_does_not_start_fails(self) -> None:
+        self.node("one", "<nonsense/>")
+        status, text = self.run_to_its_end("brokers/one/broker.xml")
+        self.assertEqual(status, 1, text)
+        self.assertIn("the root element is <nonsense>", text)
+
     def test_a_broker_that_does_not_start_is_told(self) -> None:
         self.node("one", "<nonsense/>")
         status, text = self.run_to_its_end("brokers")

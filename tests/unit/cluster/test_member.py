@@ -97,6 +97,12 @@ class UnreachedTests(SynchronousTestCase):
         self.member.started(Mock())
         self.owner.member_up.assert_called_once_with(TopologyMember("b", 1, connector(1)))
 
+    def test_a_link_that_is_up_has_no_error_any_more(self) -> None:
+        self.fail(0)
+        self.assertEqual((self.member.last_error, self.member.last_error_ms), ("refused", self.now))
+        self.member.started(Mock())
+        self.assertEqual((self.member.last_error, self.member.last_error_ms), (None, None))
+
     def test_one_that_is_only_late_stays(self) -> None:
         self.fail(0)
         self.fail(UNREACHABLE_MS - 1)

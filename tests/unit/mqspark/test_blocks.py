@@ -364,10 +364,10 @@ class FormatTests(SynchronousTestCase):
     def test_a_schema_that_does_not_match(self) -> None:
         for schema, body_format, expected in (
             (StructType().add("mesage_id", LongType()), "binary", "there is no column mesage_id; did you mean message_id"),
-            (StructType().add("message_id", StringType()), "binary", "the column message_id is a string; expected bigint"),
-            (StructType().add("body", StringType()), "binary", "the column body is a string; expected binary"),
-            (StructType().add("body", BinaryType()), "text", "the column body is a binary; expected string"),
-            (StructType().add("body", StringType()), "json", "the column body is a string; with bodyFormat=json expected a struct"),
+            (StructType().add("message_id", StringType()), "binary", "the column message_id has the type string; expected bigint"),
+            (StructType().add("body", StringType()), "binary", "the column body has the type string; expected binary"),
+            (StructType().add("body", BinaryType()), "text", "the column body has the type binary; expected string"),
+            (StructType().add("body", StringType()), "json", "the column body has the type string; with bodyFormat=json expected a struct"),
             (StructType().add("body", StructType().add("a", LongType())), "binary", "bodyFormat=json makes it a struct"),
             (StructType().add("body", StructType().add("a", VariantType())), "json", "cannot be read"),
             (StructType().add("_corrupt_record", StringType()), "binary", "there is no column _corrupt_record"),

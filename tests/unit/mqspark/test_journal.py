@@ -290,7 +290,7 @@ class OptionTests(JournalTest):
         self.assertEqual(table_ddl("messages", ("queue", "file")), "queue string, file string")
         with self.assertRaisesRegex(BadOptionError, "has no column mesage_id; did you mean message_id"):
             table_ddl("messages", ("mesage_id",))
-        with self.assertRaisesRegex(SchemaError, "the column file is a bigint; expected string"):
+        with self.assertRaisesRegex(SchemaError, "the column file has the type bigint; expected string"):
             check_table_schema("records", StructType().add("file", LongType()))
         with self.assertRaisesRegex(SchemaError, "the table damage has no column queue"):
             check_table_schema("damage", StructType().add("queue", StringType()))

@@ -7,6 +7,7 @@ from typing import Any
 from unittest import mock
 
 from twisted.internet.defer import Deferred, succeed
+from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.configuration import Configuration, ResourceLimit
@@ -32,6 +33,34 @@ class AddressTests(SynchronousTestCase):
         self.assertEqual(world.messaging.core.addresses["a"].routing_types, {0, 1})
         session.ok(wire.CreateAddress("a", (1,)))
         self.assertEqual(world.messaging.core.addresses["a"].routing_types, {1})
+
+
+class SilentRequestTests(SynchronousTestCase):
+    """Nobody waits for an answer: a failure is told in the log, unless it is what a client does each time that it comes back."""
+
+    def setUp(self) -> None:
+        lines: list[str] = []
+        self.lines = lines
+
+        def observe(event: Any) -> None:
+            lines.append(formatEvent(event))
+
+        globalLogPublisher.addObserver(observe)
+        self.addCleanup(globalLogPublisher.removeObserver, observe)
+        self.session = World().session()
+        self.session.create_queue("q")
+
+    def failures(self) -> list[str]:
+        return [line for line in self.lines if " failed: " in line]
+
+    def test_a_queue_that_is_made_again_is_not_told(self) -> None:
+        self.session.send(wire.CreateQueueV2("q", "q", requires_response=False))
+        self.assertEqual(self.failures(), [])
+
+    def test_a_queue_that_cannot_be_made_is_told(self) -> None:
+        self.session.send(wire.CreateQueueV2("q", "other", filter_string="a =", requires_response=False))
+        (line,) = self.failures()
+        self.assertIn("CREATE_QUEUE_V2 failed: AMQ229020", line)
 
 
 class OrderTests(SynchronousTestCase):

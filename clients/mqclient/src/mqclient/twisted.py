@@ -53,6 +53,7 @@ from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
 from mqclient.tls import TlsSettings, flag, handshake_hint, tls_settings
+from mqclient.twisted_losses import loss_reason
 from mqclient.twisted_network import TwistedNetwork
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -278,7 +279,7 @@ class _LinkProtocol(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self.lost = True
-        self._handler.link_lost(reason.getErrorMessage())
+        self._handler.link_lost(loss_reason(reason))
 
     def pauseProducing(self) -> None:
         self._handler.link_paused()

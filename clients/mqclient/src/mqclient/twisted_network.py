@@ -19,6 +19,7 @@ from mqclient.core.network import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
 from mqclient.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 from mqclient.shared_folder import read_files, remove_file, write_file
+from mqclient.twisted_losses import loss_reason
 
 T = TypeVar("T")
 
@@ -121,7 +122,7 @@ class _Accepted(Protocol):
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         handler, self._handler = self._handler, None
         if handler is not None:
-            handler.link_lost(reason.getErrorMessage())
+            handler.link_lost(loss_reason(reason))
 
     def write(self, data: bytes) -> None:
         transport: Any = self.transport

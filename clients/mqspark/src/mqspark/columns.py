@@ -111,12 +111,12 @@ def check_schema(schema: StructType, body_format: str) -> None:
         found = field.dataType.simpleString()
         if column.name == "body" and body_format == "json":
             if not isinstance(field.dataType, StructType):
-                raise SchemaError(f"the column body is a {found}; with bodyFormat=json expected a struct")
+                raise SchemaError(f"the column body has the type {found}; with bodyFormat=json expected a struct")
             continue
         expected = _type(column, body_format, None)
         if found != expected:
             hint = "; bodyFormat=json makes it a struct" if column.name == "body" and isinstance(field.dataType, StructType) else ""
-            raise SchemaError(f"the column {field.name} is a {found}; expected {expected}{hint}")
+            raise SchemaError(f"the column {field.name} has the type {found}; expected {expected}{hint}")
 
 
 def _unknown(name: str) -> str:

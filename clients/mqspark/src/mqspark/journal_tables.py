@@ -100,7 +100,7 @@ def check_table_schema(table: str, schema: StructType) -> None:
             raise SchemaError(_unknown(field.name, table))
         found = field.dataType.simpleString()
         if found != column.type:
-            raise SchemaError(f"the column {field.name} is a {found}; expected {column.type}")
+            raise SchemaError(f"the column {field.name} has the type {found}; expected {column.type}")
 
 
 def journal_columns_table(table: str) -> str:

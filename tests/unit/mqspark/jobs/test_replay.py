@@ -96,10 +96,19 @@ class RoundTests(SynchronousTestCase):
 
 
 class ReportTests(SynchronousTestCase):
+    def test_one_message_is_not_many(self) -> None:
+        for sent, seconds, expected in (
+            (1, 2.0, "1 message sent, 0.5 messages a second."),
+            (101, 101.0, "101 messages sent, 1.0 messages a second."),
+            (30000, 2.0, "30000 messages sent, 15,000 messages a second."),
+            (0, 2.0, "0 messages sent."),
+        ):
+            self.assertIn(f"Replay x: {expected}", report(Replayed("x", PLAN, 1, sent, seconds), REQUEST).notes)
+
     def test_what_was_sent(self) -> None:
         answer = report(Replayed("x", PLAN, 1, 2, 0.5), REQUEST)
         self.assertEqual(answer.tables[0].rows[0], ("orders", "copy", 3, "30 B", 1))
-        self.assertIn("Replay x: 2 messages sent, 4 messages a second.", answer.notes)
+        self.assertIn("Replay x: 2 messages sent, 4.0 messages a second.", answer.notes)
         self.assertIn("1 of 2 rounds were sent by an earlier run.", answer.notes)
         self.assertIn("1 messages have expired", answer.notes[0])
 

@@ -262,8 +262,11 @@ def report(done: Replayed, request: Replay) -> Report:
     """What the command prints."""
     answer = Report()
     _parts_table(answer, "Replay", done.plan, request)
-    rate = f", {done.sent / done.seconds:,.0f} messages a second" if done.sent and done.seconds > 0 else ""
-    answer.notes.append(f"Replay {done.id}: {done.sent} messages sent{rate}.")
+    rate = ""
+    if done.sent and done.seconds > 0:
+        speed = done.sent / done.seconds
+        rate = f", {speed:,.{0 if speed >= 10 else 1}f} messages a second"
+    answer.notes.append(f"Replay {done.id}: {'1 message' if done.sent == 1 else f'{done.sent} messages'} sent{rate}.")
     if done.skipped == len(done.plan.rounds) and done.skipped:
         answer.notes.append("It was complete already. Another --id sends the messages again.")
     elif done.skipped:
