@@ -74,7 +74,7 @@ class JmsManagement:
     def attribute(self, resource: str, name: str) -> Any:
         try:
             return self._ask({"_AMQ_ResourceName": resource, "_AMQ_Attribute": name}, None)
-        except ManagementError as error:
+        except UnknownAttribute as error:
             # A broker does not say why it has no value of an attribute, but why it cannot carry out an operation.
             try:
                 self.invoke(resource, f"get{name}")
