@@ -2,9 +2,21 @@
 
 ::
 
-    locator = server_locator("tcp://localhost:61616")
-    factory = await locator.create_session_factory()
-    session = await factory.create_session("user", "password")
+    from mqclient.core.api import QueueConfiguration
+
+    async with server_locator("tcp://localhost:61616") as locator:  # closes all that was made with it
+        factory = await locator.create_session_factory()
+        session = await factory.create_session("user", "password")
+        await session.create_queue(QueueConfiguration(name="orders"), if_missing=True)
+        producer = await session.create_producer("orders", require_queue=True)
+        await producer.send(session.create_text_message("an order"))
+        consumer = await session.create_consumer("orders")
+        await session.start()
+        async for message in consumer:
+            print(message.text)
+            await message.acknowledge()
+
+:mod:`mqclient.core.api` says what each of them does.  Times are milliseconds.
 """
 
 from __future__ import annotations

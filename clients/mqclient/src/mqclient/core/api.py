@@ -9,6 +9,12 @@ Rules that hold for every object here:
 * All methods must be called in the thread of the reactor or loop; only :mod:`mqclient.blocking` may be used from others.
 * A method that returns an ``Awaitable`` starts by itself, also when nobody awaits it: at once under Twisted, in the loop's next turn under
   asyncio, in the order of the calls.
+* Locators, factories, sessions, producers and consumers are closed at the end of ``async with``::
+
+      async with server_locator(url) as locator, await locator.create_session_factory() as factory:
+          async with await factory.create_session() as session:
+              ...
+
 * Every call to the broker is bounded by ``call_timeout``; while a reconnect runs, by ``call_failover_timeout``.
   Exceptions: ``ClientConsumer.receive()`` without a timeout and sends to a full address with the BLOCK policy.
 * Errors are the classes of :mod:`mqclient.errors`.  After a connection failure a call that waited raises ``UnblockedError``;
@@ -25,6 +31,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from dataclasses import dataclass, field, fields
 from typing import Any, BinaryIO, Protocol, TypeVar
 
+from mqclient.core.closing import Closing
 from mqclient.core.message import ClientMessage, LargeBody
 from mqclient.errors import MQError
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
@@ -269,7 +276,7 @@ class AddressQueryResult(Protocol):
     supports_anycast: bool
 
 
-class ServerLocator(Protocol):
+class ServerLocator(Closing, Protocol):
     """Knows the connectors, keeps the topology that brokers announce, and opens connections."""
 
     @property
@@ -303,7 +310,7 @@ class ServerLocator(Protocol):
         """Close every session factory that was made, and listen for brokers no more."""
 
 
-class ClientSessionFactory(Protocol):
+class ClientSessionFactory(Closing, Protocol):
     """One connection to a broker, kept alive and re-established, and the sessions on it."""
 
     @property
@@ -360,7 +367,7 @@ class ClientSessionFactory(Protocol):
         """Close the sessions in an orderly way, then the connection.  Never raises for reasons of the network; safe to call twice."""
 
 
-class ClientSession(Protocol):
+class ClientSession(Closing, Protocol):
     """A single context of work on a connection: its packets are processed by the broker in their order.
 
     With ``auto_commit_sends``/``auto_commit_acks`` off, sends/acknowledgements take effect with :meth:`commit`.  After a failover
@@ -575,7 +582,7 @@ class XAResource(Protocol):
         """Does ``other`` belong to the same broker, so that it can join branches of this one?"""
 
 
-class ClientProducer(Protocol):
+class ClientProducer(Closing, Protocol):
     @property
     def address(self) -> str | None: ...
 
@@ -604,7 +611,7 @@ class ClientProducer(Protocol):
 MessageHandler = Callable[[ClientMessage], "Awaitable[Any] | None"]
 
 
-class ClientConsumer(Protocol):
+class ClientConsumer(Closing, Protocol):
     """Receives from one queue.  Messages must be acknowledged by the caller, unless the session pre-acknowledges."""
 
     @property

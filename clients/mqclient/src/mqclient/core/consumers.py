@@ -9,6 +9,7 @@ from mqclient.core.acks import Acknowledger
 from mqclient.core.api import MessageBuffer, MessageHandler, QueueQueryResult
 from mqclient.core.arrivals import Arrivals
 from mqclient.core.channel import closed_error
+from mqclient.core.closing import Closing
 from mqclient.core.handlers import HandlerPump
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, sleep, starts, wait_at_most
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from mqclient.core.session import Session
 
 
-class Consumer:
+class Consumer(Closing):
     """Implements :class:`mqclient.core.api.ClientConsumer`."""
 
     def __init__(

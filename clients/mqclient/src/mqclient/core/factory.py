@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core import lifecycle
 from mqclient.core.api import FailoverEvent, FailoverEventListener, LocatorSettings, SessionFailureListener
 from mqclient.core.channel import closed_error
+from mqclient.core.closing import Closing
 from mqclient.core.connection import Connection, describe
 from mqclient.core.creation import SessionCreation
 from mqclient.core.listeners import ListenerMethods
@@ -36,7 +37,7 @@ _REJECTED_PAUSE = 0.01
 """Seconds between attempts to recreate a session that the broker is not ready for yet."""
 
 
-class SessionFactory(ListenerMethods):
+class SessionFactory(ListenerMethods, Closing):
     """Implements :class:`mqclient.core.api.ClientSessionFactory`, and what :mod:`mqclient.core.lifecycle` drives."""
 
     def __init__(self, locator: Locator, attempts: Attempts) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from mqclient.core.api import LocatorSettings
 from mqclient.core.channel import closed_error
+from mqclient.core.closing import Closing
 from mqclient.core.connection import Connection
 from mqclient.core.discovery import DiscoveryListener
 from mqclient.core.factory import PAUSE_MIN, SessionFactory
@@ -26,7 +27,7 @@ A broker that has just started needs a while to find the others.
 """
 
 
-class Locator:
+class Locator(Closing):
     """Implements :class:`mqclient.core.api.ServerLocator`.
 
     Instead of connectors a discovery group may be given; it listens from the first connection until the locator is closed.

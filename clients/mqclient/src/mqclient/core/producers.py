@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import SendAcknowledgementHandler
 from mqclient.core.channel import closed_error
+from mqclient.core.closing import Closing
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, new_uuid, sleep, starts
 from mqclient.core.sendable import check_message, check_size, encoded
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from mqclient.core.session import Session
 
 
-class Producer:
+class Producer(Closing):
     """Implements :class:`mqclient.core.api.ClientProducer`."""
 
     def __init__(self, session: Session, producer_id: int, address: str | None, max_rate: int) -> None:

@@ -23,6 +23,7 @@ from mqclient.core.batches import BatchDone
 from mqclient.core.branches import Branches
 from mqclient.core.buffers import PriorityBuffer
 from mqclient.core.channel import Channel, closed_error
+from mqclient.core.closing import Closing
 from mqclient.core.connection import Connection
 from mqclient.core.consumers import Consumer
 from mqclient.core.encoded_sends import Done, EncodedSends, ReadBody
@@ -61,7 +62,7 @@ _DEFAULT_CONSUMER_WINDOW = 1024 * 1024
 _NO_WINDOW = -1
 
 
-class Session(ListenerMethods):
+class Session(ListenerMethods, Closing):
     """Implements :class:`mqclient.core.api.ClientSession`; the factory opens, locks, restores and abandons it."""
 
     def __init__(self, factory: SessionFactory, request: CreateSession, ack_batch_size: int) -> None:
