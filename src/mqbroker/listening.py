@@ -105,7 +105,7 @@ class Listeners:
             log.warn("{text}", text=warning)
 
         def live() -> str | None:
-            return "the journal cannot be written any more" if server.store.failed else None
+            return "the journal can no longer be written" if server.store.failed else None
 
         def ready() -> str | None:
             return live() or server.problem()

@@ -81,7 +81,7 @@ def _outcome(check: Check, deadline: float) -> str:
 
 
 @click.command(epilog="Example: mqbroker check node --up --diskUsage -1 --memoryUsage 90")
-@click.option("--up", is_flag=True, help="The broker is started. Checked too when nothing else is asked for.")
+@click.option("--up", is_flag=True, help="The broker is started. Also checked when nothing else is asked for.")
 @click.option(
     "--diskUsage",
     "disk_usage",
@@ -165,7 +165,7 @@ def _peers(broker: Management, wanted: int) -> None:
 
 @click.command(epilog="Example: mqbroker check queue --name orders --produce 1 --consume 1")
 @click.option("--name", help="Name of the queue.")
-@click.option("--up", is_flag=True, help="The queue exists and is not paused. Checked too when nothing else is asked for.")
+@click.option("--up", is_flag=True, help="The queue exists and is not paused. Also checked when nothing else is asked for.")
 @click.option("--produce", type=click.IntRange(1), help="Send that many messages.")
 @click.option("--browse", type=click.IntRange(-1), help="Browse that many messages; -1: the queue can be browsed.")
 @click.option("--consume", type=click.IntRange(-1), help="Consume that many messages; -1: the queue can be consumed from.")

@@ -35,7 +35,7 @@ _FILTER = click.option("--filter", "selector", help="Only messages that match th
     type=click.IntRange(-1),
     default=3000,
     show_default=True,
-    help="Milliseconds to wait for a message; -1 is for ever.",
+    help="Milliseconds to wait for a message; -1 waits forever.",
 )
 @click.option(
     "--data", "data_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the messages to this file, for `producer --data`."

@@ -115,7 +115,7 @@ def _options_not_yet(command: Callable[..., R]) -> Callable[..., R]:
 @click.option(
     "--autocreate/--no-autocreate", "auto_create", default=True, help="Are addresses and queues created on first use? Default: yes."
 )
-@click.option("--autodelete", "auto_delete", is_flag=True, help="Are they deleted when nobody uses them any more? Default: no.")
+@click.option("--autodelete", "auto_delete", is_flag=True, help="Are they deleted once they are no longer used? Default: no.")
 @click.option("--global-max-size", help="Memory that all messages together may take, such as 500M. Default: chosen at start.")
 @click.option("--global-max-messages", type=int, default=-1, show_default=True, help="Messages that may be in memory; -1 is no limit.")
 @click.option("--security-manager", type=click.Choice(["jaas", "basic"]), default="jaas", show_default=True, help="Where users are kept.")

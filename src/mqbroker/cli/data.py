@@ -214,9 +214,9 @@ def _report(found: Salvage, saved: int, target: Path, out: TextIO, as_json: bool
     for loss in found.losses:
         click.echo(f"LOST {loss}", out)
     for message_id in found.without_queue:
-        click.echo(f"LOST message {message_id}: a queue that it was on is not known any more", out)
+        click.echo(f"LOST message {message_id}: a queue that it was on is no longer known", out)
     for message_id in found.without_branch:
-        click.echo(f"LOST message {message_id}: it was sent in an XA branch that is not known any more", out)
+        click.echo(f"LOST message {message_id}: it was sent in an XA branch that is no longer known", out)
     for message_id in found.without_page:
         click.echo(f"LOST message {message_id}: it is in a page, and nothing that can be read says that it counts", out)
     for message_id in found.missing_bodies:

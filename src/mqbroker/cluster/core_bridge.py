@@ -215,7 +215,7 @@ class CoreBridges:
         """
         for configuration in configurations:
             if configuration.name in self._kept:
-                log.info("bridge {name} stays as management has made it; broker.xml says something about it, too", name=configuration.name)
+                log.info("bridge {name} stays as management has made it, although broker.xml has one as well", name=configuration.name)
                 continue
             try:
                 self.create(configuration)

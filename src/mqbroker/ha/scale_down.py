@@ -133,7 +133,7 @@ class ScaleDown:
         if self._cut:
             return
         self._cut = True
-        log.warn("scale-down is cut short: what is not moved yet stays on the disk of this broker")
+        log.warn("scale-down is cut short: messages that have not been moved stay on the disk of this broker")
         self._interrupt(NotConnectedError("scale-down was cut short"))
 
     def _interrupt(self, error: MQError) -> None:

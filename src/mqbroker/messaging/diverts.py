@@ -125,7 +125,7 @@ class Diverts:
         """
         for configuration in configurations:
             if configuration.name in self._kept:
-                tell(f"divert {configuration.name} stays as management has left it; broker.xml says something about it, too")
+                tell(f"divert {configuration.name} stays as management has left it, although broker.xml has a divert of that name")
                 continue
             try:
                 self._add(configuration)

@@ -271,7 +271,7 @@ class ServerSession:
         elif sum(0 if each.window is None else each.window.cached_bytes for each in self.connection.sessions.values()) > KEPT_MAX:
             self.reattachable = False
             window.forget()
-            self.connection.report(f"more than {KEPT_MAX} bytes are not confirmed: session {self.name} cannot be reattached any more")
+            self.connection.report(f"more than {KEPT_MAX} bytes are not confirmed: session {self.name} can no longer be reattached")
 
     def send_parts(self, parts: tuple[bytes, ...], size: int) -> None:
         """Send a counted frame that is given in parts."""

@@ -61,5 +61,5 @@ class Maintenance:
     def _removed(self, directory: str, error: Exception | None) -> None:
         if error is not None:
             self._log.warn(
-                "cannot remove a journal file that is not needed any more, in {directory}: {error}", directory=directory, error=error
+                "cannot remove a journal file that is no longer needed, in {directory}: {error}", directory=directory, error=error
             )

@@ -124,7 +124,7 @@ class PageDisk:
 
     def _removed(self, error: Exception | None) -> None:
         if error is not None:
-            self._log.warn("cannot remove a page that is not needed any more, below {path}: {error}", path=self._directory, error=error)
+            self._log.warn("cannot remove a page that is no longer needed, below {path}: {error}", path=self._directory, error=error)
 
     def _make_folder(self, folder: Folder) -> None:
         file_system = self._file_system

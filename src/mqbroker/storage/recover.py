@@ -98,10 +98,10 @@ def salvage(file_system: FileSystem, settings: StoreSettings) -> Salvage:
     for message_id, body_id in saved.missing_bodies.items():
         losses.append(Loss(reader.path(body_id), 0, 0, (message_id,), "the body of a large message is missing or cut off"))
     if saved.without_queue:
-        reason = "the queues of these messages are not known any more"
+        reason = "the queues of these messages are no longer known"
         losses.append(Loss(settings.bindings_directory, 0, 0, tuple(saved.without_queue), reason))
     if saved.without_branch:
-        reason = "these messages were sent in XA branches that are not known any more"
+        reason = "these messages were sent in XA branches that are no longer known"
         losses.append(Loss(settings.journal_directory, 0, 0, tuple(saved.without_branch), reason))
     if saved.without_page:
         reason = "nothing that can be read of the journal counts these messages in pages"

@@ -174,7 +174,7 @@ class QueueTests(SynchronousTestCase):
         self.world.clock.advance(0.001)
         ((succeeded, text),) = self.answers()
         self.assertFalse(succeeded)
-        self.assertIn("does not exist any more", text)
+        self.assertIn("no longer exists", text)
         self.assertGreater(self.queue.message_count, 0)
 
     def test_the_queue_is_deleted_meanwhile(self) -> None:

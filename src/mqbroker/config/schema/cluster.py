@@ -149,7 +149,7 @@ DIVERT_ITEMS: tuple[Item, ...] = (
     honoured("address", kinds.FILLED_TEXT, "Address whose messages are diverted. Needed."),
     honoured("forwarding-address", kinds.NAME_LIST, "Where to; several with commas between. Needed."),
     honoured("routing-name", kinds.OPTIONAL_TEXT, "Name of the binding; one of its own unless set."),
-    flag("exclusive", "The message itself does not go to the queues of its address any more."),
+    flag("exclusive", "The message itself no longer goes to the queues of its address."),
     honoured("routing-type", ROUTING, "Routing type of what is diverted: one of the two, that of the message, or none."),
 )
 DIVERT = Block(

@@ -20,7 +20,7 @@ BROKER: tuple[Item, ...] = (
         "it makes none yet",
     ),
     flag("graceful-shutdown-enabled", "On stop, take no new connections and wait until the clients have left."),
-    honoured("graceful-shutdown-timeout", kinds.LONG_OR_NONE, "How long to wait for them, ms; -1 for ever."),
+    honoured("graceful-shutdown-timeout", kinds.LONG_OR_NONE, "How long to wait for them, ms; -1 waits forever."),
     warned(
         "configuration-file-refresh-period",
         kinds.LONG,

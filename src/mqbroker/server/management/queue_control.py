@@ -185,7 +185,7 @@ class QueueControl(Resource):
 
         def move(reference: Reference) -> bool:
             if queue.deleted:
-                raise ManagementError(f"AMQ229017: Queue {target} does not exist any more")
+                raise ManagementError(f"AMQ229017: Queue {target} no longer exists")
             return self.server.messaging.settlement.move(reference, queue.definition.address, queue.name)
 
         return self.each(references, move)

@@ -263,5 +263,5 @@ def _same(existing: QueueQueryResult, destination: Destination, filter: str | No
 
 def _missing(destination: Destination) -> InvalidDestinationException:
     if destination.temporary:
-        return InvalidDestinationException(f"{destination} does not exist any more")
+        return InvalidDestinationException(f"{destination} no longer exists")
     return InvalidDestinationException(f"{destination} does not exist, and the broker does not allow creating it on demand")

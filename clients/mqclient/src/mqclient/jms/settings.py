@@ -52,7 +52,7 @@ class FactorySettings(LocatorSettings):
 
     def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "frozen", False):
-            raise IllegalStateException(f"{name} cannot be set any more: the factory has made a connection")
+            raise IllegalStateException(f"{name} can no longer be set: the factory has made a connection")
         kind = _KINDS.get(name)
         if kind is not None:
             try:

@@ -40,7 +40,7 @@ class Temporaries:
     def _delete_queue(self, name: str) -> None:
         found = self._lookup.queue(name)
         if not found.exists:
-            raise InvalidDestinationException(f"the temporary queue {name} does not exist any more")
+            raise InvalidDestinationException(f"the temporary queue {name} no longer exists")
         if found.consumer_count > 0:
             raise IllegalStateException(f"the temporary queue {name} still has a consumer")
         self._delete(name)
@@ -48,7 +48,7 @@ class Temporaries:
     def _delete_topic(self, name: str) -> None:
         found = self._lookup.address(name)
         if not found.exists:
-            raise InvalidDestinationException(f"the temporary topic {name} does not exist any more")
+            raise InvalidDestinationException(f"the temporary topic {name} no longer exists")
         if len(found.queue_names) > 1:
             raise IllegalStateException(f"the temporary topic {name} still has subscribers")
         self._delete(name)
