@@ -136,6 +136,7 @@ class BrokerNode:
             self.damage = damage.inflict(self.world, self.disk, STORE)
         self.process = self.make_process()
         self.ledger.clock_is_ahead(self.name, self.process.wall_offset_ms, self.world.now)
+        self.process.life = self.starts
         self.running = True
         try:
             self._start()

@@ -110,7 +110,7 @@ class Receipt:
     delivery_count: int
     who: str
     life: int = 1
-    """The broker had been started so often when the client came to the message; 0 for one who only reads along."""
+    """The broker that has sent it had been started so often; 0 for one who only reads along."""
 
 
 class Ledger:

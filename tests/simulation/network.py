@@ -133,6 +133,7 @@ class Pipe:
             if len(piece) < size:
                 self.written.appendleft((when, size - len(piece)))
             connection.network.sent_at = when
+            connection.network.sent_by = self.connection.writer(self)
             connection.hand_over(self, piece)
 
 
@@ -361,6 +362,8 @@ class Network:
         self.slow = 1.0
         self.sent_at = 0.0
         """When the other end had written what is being handed over just now."""
+        self.sent_by: Process | None = None
+        """Who that is."""
         self.connections: list[SimulatedConnection] = []
         self._cuts: list[Cut] = []
         self._carried = {TO_BROKER: 0, TO_CLIENT: 0}
@@ -461,6 +464,11 @@ class Network:
                 return size, cut
         self._carried[direction] = carried + size
         return size, None
+
+    def client_died(self, process: Process, machine: bool) -> None:
+        for connection in self.connections:
+            if connection.client is process:
+                connection.client_died(machine)
 
     def broker_died(self, process: Process, machine: bool) -> None:
         if self._listener is not None and self._listener[0] is process:

@@ -71,6 +71,24 @@ PLANTS = {
         "for known in ():",
         ("was stored twice", "was in its queue", "was sent to"),
     ),
+    "half-an-upload-stays": Plant(
+        "mqbroker.server.sends:SessionSends.close",
+        "self._abandon_upload()",
+        "pass",
+        ("accounts for", "bodies of large messages are left"),
+    ),
+    "half-read-body-keeps-credits": Plant(
+        "mqclient.core.message:LargeBody.__aiter__",
+        "self.discard()",
+        "pass",
+        ("does not answer", "does not get message"),
+    ),
+    "dead-client-keeps-messages": Plant(
+        "mqbroker.server.session_consumers:SessionConsumers._settle_removed",
+        "settlement.redeliver(references)",
+        "pass",
+        (*LOST, "messages, waiting"),
+    ),
     "rollback-does-not-count": Plant(
         "mqbroker.messaging.settlement:Settlement.rollback",
         "self.redeliver(",

@@ -47,15 +47,16 @@ async def read(actor: Actor, consumer: Consumer, message: ClientMessage) -> Copy
             raise
     else:
         body = message.plain_body()
+    sent, life = actor.buffers[consumer].sent(message)
     receipt = Receipt(
         actor.world.now,
-        actor.buffers[consumer].sent_at(message),
+        sent,
         copy,
         consumer.queue_name,
         message.message_id,
         message.delivery_count,
         actor.name,
-        actor.simulation.broker.starts,
+        life,
     )
     actor.world.note(f"{actor.name}: received {copy} as {message.message_id}, delivery {message.delivery_count}")
     if consumer.queue_name == PERISHABLES and actor.simulation.broker.plan.wrong_expiration(message.expiration):
@@ -87,6 +88,8 @@ class Receiver(Actor):
         self._sole = False
         """Since the consumer was made nobody else can have messages of the queue."""
         self._sequence: list[str] | None = None
+        # Others wait for whoever takes from the address that takes little.
+        self.mortal = queue != "stock"
         self._failures_before = 0
         """Of the connection, when the transaction began."""
         self._refused = (0, 0)
@@ -191,8 +194,11 @@ class Receiver(Actor):
             self.world.violation(f"{self.name} has selected {self._color} and got a message with {message.get(COLOR)}")
         if self._sequence is not None and not (self.queue == "jobs" and self.simulation.broker.plan.redelivery_delay):
             self._sequence.append(str(message.get(IDENTITY)))
+        return message, await self.read(consumer, message)
+
+    async def read(self, consumer: Consumer, message: ClientMessage) -> Copy:
         try:
-            return message, await read(self, consumer, message)
+            return await read(self, consumer, message)
         except MQError:
             if not self.returned(message):
                 # A later acknowledgement would include it: it was taken, although not read.

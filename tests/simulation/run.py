@@ -22,6 +22,7 @@ from tests.simulation.broker import BrokerNode
 from tests.simulation.copies import Copies
 from tests.simulation.disk import SimulatedCrash
 from tests.simulation.diverting import AUDIT, GOODS, RED
+from tests.simulation.givingup import GivingUpReceiver, GivingUpSender
 from tests.simulation.model import Ledger
 from tests.simulation.network import Network
 from tests.simulation.others import Manager, Subscriber, TemporaryUser
@@ -220,6 +221,8 @@ class Simulation:
             if kind is TransactedSender and self.broker.plan.may_block(address):
                 # What a transaction has sent fills the address; one that fills it altogether waits for itself.
                 kind = BlockingSender
+            if address != "stock" and rng.random() < 0.12:
+                kind = GivingUpSender
             self.actors.append(kind(self, f"{_word(kind)}{number}", address))
         stock = any(isinstance(actor, Sender) and actor.address == "stock" for actor in self.actors)
         addresses = {actor.address for actor in self.actors if isinstance(actor, Sender)}
@@ -251,10 +254,20 @@ class Simulation:
                 self.actors.append(kind(self, f"{_word(kind)}-archive{number}", ARCHIVE))
         if rng.random() < 0.2:
             self.actors.append(ValueKeeper(self, "values"))
+        self._deaths()
+
+    def _deaths(self) -> None:
+        """Some clients end in the middle of their work."""
+        rng = self.world.generator("deaths")
+        for actor in self.actors:
+            if actor.mortal and rng.random() < 0.08:
+                self.world.schedule(rng.uniform(0.5, 5.0), actor.die, rng.random() < 0.5)
 
     def _receiver(self, kind: int, name: str, queue: str, alone: bool) -> Receiver:
         if kind > 3 or queue == RETURNS:
             return MixedReceiver(self, name, queue, alone, kind % 2 == 0)
+        if kind == 3 and queue != "stock":
+            return GivingUpReceiver(self, name, queue, alone)
         if kind in (0, 3):
             return AcknowledgingReceiver(self, name, queue, alone)
         return TransactedReceiver(self, name, queue, alone, "shipped" if kind == 1 and queue == "orders" else None)
@@ -296,7 +309,7 @@ class FailureObserver:
 
 
 def _word(kind: type[Actor]) -> str:
-    return {BlockingSender: "blocking", AsynchronousSender: "asynchronous", TransactedSender: "transacted"}[kind]
+    return {GivingUpSender: "giving up", BlockingSender: "blocking", AsynchronousSender: "asynchronous", TransactedSender: "transacted"}[kind]
 
 
 def simulate(seed: int, store_class: type[FileStore] = FileStore) -> Result:

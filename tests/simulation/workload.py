@@ -93,10 +93,22 @@ class Actor:
         self.buffers: dict[Consumer, Buffer] = {}
         self.failures = 0
         """How often a connection was lost."""
+        self.mortal = False
+        """May the process end at any time, and never come back?"""
 
     def start(self) -> None:
         done: Deferred[None] = Deferred.fromCoroutine(self._run())
         done.addErrback(lambda failure: self.world.violation(f"{self.name} failed while {self.doing}: {failure.value!r}"))
+
+    def die(self, machine: bool) -> None:
+        """The process ends, or its machine stops: no one is told, and it never comes back."""
+        if self.finished:
+            return
+        self.world.note(f"{self.name} dies{' with its machine' if machine else ''} while it is to {self.doing}")
+        self.finished = True
+        self.process.end()
+        self.simulation.network.client_died(self.process, machine)
+        self.ledger.counts.left(self.name, False)
 
     async def _run(self) -> None:
         await self.pause(self.rng.uniform(0, 0.5))
@@ -200,19 +212,21 @@ class Actor:
 class Buffer(PriorityBuffer):
     """The client's own buffer, which also knows when the broker had sent what comes in."""
 
-    __slots__ = ("_network", "_sent_at")
+    __slots__ = ("_network", "_sent")
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         self._network = network
-        self._sent_at: dict[int, float] = {}
+        self._sent: dict[int, tuple[float, int]] = {}
 
     def put(self, message: ClientMessage) -> None:
-        self._sent_at[message.message_id] = self._network.sent_at
+        assert self._network.sent_by is not None
+        self._sent[message.message_id] = (self._network.sent_at, self._network.sent_by.life)
         super().put(message)
 
-    def sent_at(self, message: ClientMessage) -> float:
-        return self._sent_at[message.message_id]
+    def sent(self, message: ClientMessage) -> tuple[float, int]:
+        """When, and in which of its lives, the broker had sent it."""
+        return self._sent[message.message_id]
 
 
 class Sender(Actor):
@@ -229,6 +243,7 @@ class Sender(Actor):
         """The part of the messages that is not durable."""
         self.large = 0.15
         """The part of the messages that is large."""
+        self.mortal = True
 
     def next_identity(self) -> str:
         self.number += 1

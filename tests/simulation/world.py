@@ -50,6 +50,8 @@ class Process:
         self.name = name
         self.rng = rng
         self.alive = True
+        self.life = 1
+        """How often whoever it is a process of has been started so far."""
         self.stopping = False
         """Asked to end in order: it looks after nothing any more."""
         self.paused_until = 0.0

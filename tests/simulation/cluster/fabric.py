@@ -73,9 +73,7 @@ class Fabric:
         """What a process had opened ends with it."""
         self.links = [link for link in self.links if link.process is not process]
         for network in self.networks.values():
-            for connection in network.connections:
-                if connection.client is process:
-                    connection.client_died(machine)
+            network.client_died(process, machine)
 
     # --- datagrams
 

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.message import ClientMessage
@@ -258,6 +259,36 @@ class ReceiveTests(LargeTestCase):
         self.world.network.stir()
         spent = 3 * (CHUNK + 13 + 4 + 1 + 8) + 100
         self.assertGreater(3000 - spent + self.granted(), 0, "the broker waits for credits, the client for a message")
+
+    def test_a_body_that_is_left_half_read_does_not_hold_up_the_next_message(self) -> None:
+        class FullDisk(io.BytesIO):
+            def write(self, data: Any) -> int:
+                raise OSError("no space left")
+
+        async def leave(body: Any) -> None:
+            async for _ in body:
+                break
+
+        async def save(body: Any) -> None:
+            await body.save_to(FullDisk())
+
+        async def cancel(body: Any) -> None:
+            reading = body.read()
+            reading.addErrback(lambda failure: failure.trap(CancelledError))
+            reading.cancel()
+
+        for give_up in (leave, save, cancel):
+            self.start()
+            self.deliver(1, NOISE, upto=3)
+            body = self.receive().large
+            giving_up = Deferred.fromCoroutine(give_up(body))
+            giving_up.addErrback(lambda failure: failure.trap(OSError))
+            self.world.network.stir()
+            self.consumer.receive()
+            self.world.network.stir()
+            spent = 3 * (CHUNK + 13 + 4 + 1 + 8) + 100
+            self.assertGreater(3000 - spent + self.granted(), 0, f"after {give_up.__name__} the broker waits for credits")
+            self.assertRaises(LargeMessageBodyError, self.world.finish, body.read())
 
     def test_interrupted_bodies(self) -> None:
         for interrupt in ("close", "rollback", "failure"):

@@ -206,12 +206,16 @@ class LargeBody:
         return self._runtime.spawn(self._save_to(file))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The body in chunks; errors as in :meth:`read`."""
+        """The body in chunks; errors as in :meth:`read`.  A loop that is left before the last one gives up the rest."""
         self._claim()
-        while not self._finished:
-            chunk = await self._next()
-            if chunk:
-                yield chunk
+        try:
+            while not self._finished:
+                chunk = await self._next()
+                if chunk:
+                    yield chunk
+        finally:
+            self._waiter = None  # it was this one
+            self.discard()
 
     def discard(self, error: MQError | None = None) -> None:
         """Give up the rest of the body, reading raises ``error``; credits of chunks that still come are returned at once."""
@@ -240,16 +244,11 @@ class LargeBody:
         self._open = False
 
     async def _read(self) -> bytes:
-        self._claim()
-        parts = []
-        while not self._finished:
-            parts.append(await self._next())
-        return b"".join(parts)
+        return b"".join([chunk async for chunk in self])
 
     async def _save_to(self, file: BinaryIO) -> None:
-        self._claim()
-        while not self._finished:
-            file.write(await self._next())
+        async for chunk in self:
+            file.write(chunk)
 
     async def _next(self) -> bytes:
         while not self._chunks:
