@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -37,7 +37,7 @@ from tests.simulation.diskwriter import SimulatedDiskWriter
 from tests.simulation.model import Ledger
 from tests.simulation.network import BrokerTransport, Network
 from tests.simulation.policies import OWN_QUEUES, Plan
-from tests.simulation.settings import DISK_SCAN_MS, DISK_SIZE, STORE, configuration
+from tests.simulation.settings import DISK_SCAN_MS, DISK_SIZE, STORE, configuration, store_settings
 from tests.simulation.world import Process, World
 
 COLOR = "color"
@@ -81,7 +81,7 @@ class BrokerNode:
         self.network = network
         self.ledger = ledger
         self.plan = Plan.draw(self.generator("plan"))
-        self.store_settings = replace(STORE, compress_pages=self.plan.compress_pages, purge_page_folders=self.plan.purge_page_folders)
+        self.store_settings = store_settings(self.plan)
         self._others_bytes = 0
         """What other programs have on the disk, beyond what is always there."""
         self._others_changed = 0.0
@@ -123,6 +123,10 @@ class BrokerNode:
         if self.running:
             return
         self.starts += 1
+        if self.starts > 1:
+            self.plan = self.plan.later(self.generator(f"settings of life {self.starts}"))
+        self.store_settings = store_settings(self.plan)
+        self.ledger.counts.settings(self.plan)
         self._turn_ready = False
         self._failures_known = self.disk.failures
         self._synced_at_failure = None

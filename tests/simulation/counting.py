@@ -10,6 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tests.simulation.policies import RETURNS, Plan
+
 if TYPE_CHECKING:
     from tests.simulation.model import Copy, Receipt
 
@@ -38,9 +40,11 @@ class Counts:
         self._durable: dict[int, float] = {}
         """By life: what was in vain before is on the disk."""
 
-    def attempts_set(self, queue: str, attempts: int) -> None:
-        least, most = self.attempts.get(queue, (attempts, attempts))
-        self.attempts[queue] = (min(least, attempts), max(most, attempts))
+    def settings(self, plan: Plan) -> None:
+        """The broker is started with these."""
+        least, most = self.attempts.get(RETURNS, (plan.attempts, plan.attempts))
+        self.attempts[RETURNS] = (min(least, plan.attempts), max(most, plan.attempts))
+        self.counts_early |= plan.count_before_delivery
 
     # --- consumers
 

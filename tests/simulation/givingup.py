@@ -22,7 +22,7 @@ class _GivenUpError(Exception):
 
 
 class GivingUpSender(BlockingSender):
-    """Ends some uploads: with an error of its own, or by closing the session under them.  Then, at times, it sends the message as a whole."""
+    """Ends some uploads: with an error of its own, or by closing the session under them.  Sometimes it then sends the message whole."""
 
     def __init__(self, simulation: Simulation, name: str, address: str) -> None:
         super().__init__(simulation, name, address)
@@ -93,12 +93,12 @@ class GivingUpReceiver(Receiver):
         assert message.large is not None
         copy = copy_of(message, self.queue, self.ledger)
         chunks = aiter(message.large)
-        for _ in range(self.rng.randrange(3)):
+        for _ in range(self.rng.choice((0, 1, 1, 2))):
             try:
                 await self.call(f"read a part of {copy[1]}", lambda: anext(chunks))
             except StopAsyncIteration:
                 break
-        way = self.rng.choice(("consumer", "session", "nothing"))
+        way = self.rng.choice(("consumer", "session", "nothing", "nothing"))
         self.world.note(f"{self.name}: {copy[1]} is given up in the middle of its body, and {way} is closed")
         if way == "consumer":
             await self.close_consumer(consumer)

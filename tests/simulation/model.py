@@ -135,6 +135,8 @@ class Ledger:
         """By broker: when its wall clock was set, and by how many ms it is ahead since."""
         self.on_confirmed: Callable[[], object] = _nothing
         """Called when a client was told of a success, which is entered already."""
+        self.forgotten: dict[Copy, int] = {}
+        """In which life the broker had sent what it was to forget with that."""
 
     # --- while the run goes on
 
@@ -242,6 +244,8 @@ class Ledger:
         early = min(message.due) - self.latest_ms(message.asked, receipt.sent) if message.due else 0
         if early > 0 and receipt.place == queue:
             return f"{receipt.copy} was sent to {receipt.who} {early} ms before its time"
+        if self.forgotten.get(receipt.copy) == receipt.life:
+            return f"{receipt.copy} was sent to {receipt.who} although the broker was to forget it when it had sent it before"
         unit = self._done_with.get(receipt.copy)
         wrong = None if unit is None else _came_again(receipt, unit)
         return wrong or self._wrong_count(receipt)

@@ -89,6 +89,18 @@ PLANTS = {
         "pass",
         (*LOST, "messages, waiting"),
     ),
+    "batch-acknowledges-its-first": Plant(
+        "mqclient.core.acks:Acknowledger.cumulative",
+        "self._batch_last = message",
+        "self._batch_last = self._batch_last or message",
+        LOST,
+    ),
+    "sent-but-not-forgotten": Plant(
+        "mqbroker.server.consumers:ServerConsumer._handle_acknowledged",
+        "self.session.server.messaging.settlement.acknowledge((reference,))",
+        "reference.queue.leave_delivery(reference)",
+        ("was to forget it", "accounts for", "are back"),
+    ),
     "rollback-does-not-count": Plant(
         "mqbroker.messaging.settlement:Settlement.rollback",
         "self.redeliver(",

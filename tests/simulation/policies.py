@@ -8,7 +8,7 @@ not used.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.simulation.diverting import AUDIT, GOODS, queues_for
@@ -22,6 +22,8 @@ PERISHABLES, SORTED, PARCELS = "perishables", "sorted", "auto.parcels"
 SORTED_QUEUE = "sorted.red"
 RETURNS = "returns"
 """The address and queue whose messages are rolled back often."""
+FLEETING = "fleeting"
+"""The address and queue whose receivers have the broker acknowledge before it sends."""
 OWN_QUEUES = ("EXP.perishables", "DLQ.perishables", PARCELS)
 """Queues that are made when they are needed, and go when nobody needs them."""
 
@@ -60,6 +62,10 @@ class Plan:
     purge_page_folders: bool
     attempts: int
     """How often a message of returns is tried."""
+    page_bytes: int = 1500
+    """The size of a page of stock and jobs."""
+    journal_bytes: int = 4 * 1024
+    """The size of a segment of the journal: small, so that a short run begins many and compacts them."""
 
     @staticmethod
     def draw(rng: random.Random) -> Plan:
@@ -79,6 +85,22 @@ class Plan:
             rng.choice((2, 3, 5)),
         )
 
+    def later(self, rng: random.Random) -> Plan:
+        """What the broker may be told when it is started again: nothing on which the judgement of earlier lives depends."""
+        if rng.random() < 0.5:
+            return self
+        return replace(
+            self,
+            stock_bytes=rng.choice((2000, 6000)),
+            count_before_delivery=rng.random() < 0.2,
+            paging=self.paging if self.paging < 0 else rng.choice((0, 1500, 3000)),
+            compress_pages=rng.random() < 0.3,
+            purge_page_folders=rng.random() < 0.3,
+            attempts=rng.choice((2, 3, 5)),
+            page_bytes=rng.choice((1000, 1500, 4000)),
+            journal_bytes=rng.choice((4 * 1024, 8 * 1024)),
+        )
+
     def pages(self, address: str) -> bool:
         """May messages of the address go to pages?"""
         return self.full_policy == "PAGE" if address == "stock" else self.paging >= 0 and address in ("jobs", "news", ARCHIVE, AUDIT)
@@ -89,6 +111,8 @@ class Plan:
 
     def drops(self, address: str) -> str:
         """When may a message to the address be dropped?  "" = never."""
+        if address == FLEETING:
+            return LATER
         if address == PERISHABLES:
             return "" if self.resources else LATER
         limited = self.full_policy == "PAGE" and self.page_limit is not None and self.page_full_policy == "DROP"
@@ -110,7 +134,7 @@ class Plan:
             "stock": {
                 "address_full_policy": self.full_policy,
                 "max_size_bytes": self.stock_bytes,
-                "page_size_bytes": 1500,
+                "page_size_bytes": self.page_bytes,
                 "page_limit_messages": self.page_limit,
                 "page_full_policy": self.page_full_policy,
                 "disk_full_policy": self.disk_full_policy,

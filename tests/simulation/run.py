@@ -23,10 +23,11 @@ from tests.simulation.copies import Copies
 from tests.simulation.disk import SimulatedCrash
 from tests.simulation.diverting import AUDIT, GOODS, RED
 from tests.simulation.givingup import GivingUpReceiver, GivingUpSender
+from tests.simulation.loose import ForgettingReceiver, LooseReceiver
 from tests.simulation.model import Ledger
 from tests.simulation.network import Network
 from tests.simulation.others import Manager, Subscriber, TemporaryUser
-from tests.simulation.policies import ARCHIVE, PARCELS, PERISHABLES, RETURNS, SORTED, SORTED_QUEUE
+from tests.simulation.policies import ARCHIVE, FLEETING, PARCELS, PERISHABLES, RETURNS, SORTED, SORTED_QUEUE
 from tests.simulation.reading import ReaderUser, ReadingLedger
 from tests.simulation.receivers import AcknowledgingReceiver, Drain, Receiver, TransactedReceiver
 from tests.simulation.returning import MixedReceiver
@@ -50,6 +51,7 @@ MORE_QUEUES = (
     (GOODS, GOODS),
     (GOODS, RED),
     (GOODS, AUDIT),
+    (FLEETING, FLEETING),
 )
 LOOKED_AT_EVERY = 20
 """Events after which is looked again at who has which group."""
@@ -153,8 +155,6 @@ class Simulation:
 
     def _run(self) -> None:
         world, broker = self.world, self.broker
-        self.ledger.counts.attempts_set(RETURNS, broker.plan.attempts)
-        self.ledger.counts.counts_early = broker.plan.count_before_delivery
         broker.start()
         self._people()
         self.schedule.apply(world, self.network, broker, [actor.process for actor in self.actors])
@@ -215,7 +215,22 @@ class Simulation:
         senders = (BlockingSender, BlockingSender, AsynchronousSender, TransactedSender)
         for number in range(rng.choice((2, 3))):
             address = rng.choice(
-                ("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS, GOODS, GOODS, RETURNS, RETURNS)
+                (
+                    "orders",
+                    "orders",
+                    "jobs",
+                    "news",
+                    "news",
+                    "stock",
+                    PERISHABLES,
+                    SORTED,
+                    PARCELS,
+                    GOODS,
+                    GOODS,
+                    RETURNS,
+                    RETURNS,
+                    FLEETING,
+                )
             )
             kind = rng.choice(senders)
             if kind is TransactedSender and self.broker.plan.may_block(address):
@@ -232,7 +247,7 @@ class Simulation:
         for queue, most in queues:
             count = int(stock) if queue == "stock" else rng.randrange(most + 1) if queue != RETURNS else rng.choice((1, 1, 2))
             for number in range(count):
-                self.actors.append(self._receiver(rng.randrange(6), f"{queue}-receiver{number}", queue, count == 1))
+                self.actors.append(self._receiver(rng.randrange(8), f"{queue}-receiver{number}", queue, count == 1))
         for number in range(rng.choice((0, 1, 1, 2))):
             self.actors.append(Subscriber(self, f"subscriber{number}", "news"))
         if rng.random() < 0.3:
@@ -264,6 +279,10 @@ class Simulation:
                 self.world.schedule(rng.uniform(0.5, 5.0), actor.die, rng.random() < 0.5)
 
     def _receiver(self, kind: int, name: str, queue: str, alone: bool) -> Receiver:
+        if queue == FLEETING:
+            return ForgettingReceiver(self, name, queue, alone)
+        if kind == 7:
+            return LooseReceiver(self, name, queue, alone)
         if kind > 3 or queue == RETURNS:
             return MixedReceiver(self, name, queue, alone, kind % 2 == 0)
         if kind == 3 and queue != "stock":
@@ -309,7 +328,9 @@ class FailureObserver:
 
 
 def _word(kind: type[Actor]) -> str:
-    return {GivingUpSender: "giving up", BlockingSender: "blocking", AsynchronousSender: "asynchronous", TransactedSender: "transacted"}[kind]
+    return {GivingUpSender: "giving up", BlockingSender: "blocking", AsynchronousSender: "asynchronous", TransactedSender: "transacted"}[
+        kind
+    ]
 
 
 def simulate(seed: int, store_class: type[FileStore] = FileStore) -> Result:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqbroker.storage.settings import StoreSettings
 from tests.simulation.diverting import ALL_GOODS, AUDIT, DIVERTS
-from tests.simulation.policies import ARCHIVE, DEAD_LETTERS, EXPIRED, PERISHABLES, RETURNS, SORTED, SORTED_QUEUE, Plan
+from tests.simulation.policies import ARCHIVE, DEAD_LETTERS, EXPIRED, FLEETING, PERISHABLES, RETURNS, SORTED, SORTED_QUEUE, Plan
 
 ANYCAST, MULTICAST = 1, 0
 QUEUES: dict[str, tuple[str, ...]] = {
@@ -18,6 +20,7 @@ QUEUES: dict[str, tuple[str, ...]] = {
     PERISHABLES: (PERISHABLES,),
     SORTED: (SORTED_QUEUE,),
     RETURNS: (RETURNS,),
+    FLEETING: (FLEETING,),
     **{name: (name,) for name in ALL_GOODS},
     DEAD_LETTERS: (DEAD_LETTERS,),
     EXPIRED: (EXPIRED,),
@@ -42,6 +45,12 @@ DISK_SIZE = 64 * 1024 * 1024
 DISK_SCAN_MS = 150
 
 
+def store_settings(plan: Plan) -> StoreSettings:
+    return replace(
+        STORE, compress_pages=plan.compress_pages, purge_page_folders=plan.purge_page_folders, journal_file_size=plan.journal_bytes
+    )
+
+
 def configuration(plan: Plan) -> Configuration:
     addresses = []
     for address, queues in QUEUES.items():
@@ -61,7 +70,7 @@ def configuration(plan: Plan) -> Configuration:
                 "redelivery_delay": plan.redelivery_delay,
                 "address_full_policy": "PAGE",
                 "max_size_bytes": plan.paging,
-                "page_size_bytes": 1500,
+                "page_size_bytes": plan.page_bytes,
             },
             "admin.#": {
                 "max_delivery_attempts": 2,
