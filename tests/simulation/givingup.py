@@ -22,7 +22,7 @@ class _GivenUpError(Exception):
 
 
 class GivingUpSender(BlockingSender):
-    """Ends some uploads: with an error of its own, or by closing the session under them.  Sometimes it then sends the message whole."""
+    """Ends some uploads: with an error of its own, or by closing the session under them.  At times it then sends the whole message."""
 
     def __init__(self, simulation: Simulation, name: str, address: str) -> None:
         super().__init__(simulation, name, address)

@@ -1,4 +1,4 @@
-"""Receivers that acknowledge in batches, or without an answer, and those whose messages the broker is done with when it sends them."""
+"""Receivers that do not wait for what becomes of their acknowledgements, and those that have the broker acknowledge before it sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receivers that acknowledge some messages by themselves and others together, keep some, and roll back, with or without an acknowledgement.
+"""Receivers that acknowledge some messages alone and others together, keep some, and roll back, also what they have not acknowledged.
 
 The address ``returns`` sends to the dead letters what was tried too often.
 """

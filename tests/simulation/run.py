@@ -55,6 +55,14 @@ MORE_QUEUES = (
 )
 LOOKED_AT_EVERY = 20
 """Events after which is looked again at who has which group."""
+ADDRESSES = ("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS, GOODS, GOODS, RETURNS, RETURNS, FLEETING)
+"""Where senders send to, those more often that stand here twice."""
+WORDS: dict[type[Actor], str] = {
+    GivingUpSender: "giving up",
+    BlockingSender: "blocking",
+    AsynchronousSender: "asynchronous",
+    TransactedSender: "transacted",
+}
 VIOLATIONS_MAX = 20
 LOG_LINES = 200
 """Lines of the event log that a failing run shows unless all are asked for."""
@@ -214,31 +222,14 @@ class Simulation:
         rng = self.world.generator("people")
         senders = (BlockingSender, BlockingSender, AsynchronousSender, TransactedSender)
         for number in range(rng.choice((2, 3))):
-            address = rng.choice(
-                (
-                    "orders",
-                    "orders",
-                    "jobs",
-                    "news",
-                    "news",
-                    "stock",
-                    PERISHABLES,
-                    SORTED,
-                    PARCELS,
-                    GOODS,
-                    GOODS,
-                    RETURNS,
-                    RETURNS,
-                    FLEETING,
-                )
-            )
+            address = rng.choice(ADDRESSES)
             kind = rng.choice(senders)
             if kind is TransactedSender and self.broker.plan.may_block(address):
                 # What a transaction has sent fills the address; one that fills it altogether waits for itself.
                 kind = BlockingSender
             if address != "stock" and rng.random() < 0.12:
                 kind = GivingUpSender
-            self.actors.append(kind(self, f"{_word(kind)}{number}", address))
+            self.actors.append(kind(self, f"{WORDS[kind]}{number}", address))
         stock = any(isinstance(actor, Sender) and actor.address == "stock" for actor in self.actors)
         addresses = {actor.address for actor in self.actors if isinstance(actor, Sender)}
         queues = [("orders", 1), ("jobs", 2), ("news.mail", 1), ("stock", 1)]
@@ -266,7 +257,7 @@ class Simulation:
                 self.actors.append(ReaderUser(self, f"reader{number}", name, names.count(name) == 1))
             for number in range(rng.choice((1, 2))):
                 kind = rng.choice(senders)
-                self.actors.append(kind(self, f"{_word(kind)}-archive{number}", ARCHIVE))
+                self.actors.append(kind(self, f"{WORDS[kind]}-archive{number}", ARCHIVE))
         if rng.random() < 0.2:
             self.actors.append(ValueKeeper(self, "values"))
         self._deaths()
@@ -325,12 +316,6 @@ class FailureObserver:
         failure = event.get("log_failure")
         if isinstance(failure, Failure) and not isinstance(failure.value, SimulatedCrash):
             self._world.violation(f"a failure is logged: {failure.getTraceback()}")
-
-
-def _word(kind: type[Actor]) -> str:
-    return {GivingUpSender: "giving up", BlockingSender: "blocking", AsynchronousSender: "asynchronous", TransactedSender: "transacted"}[
-        kind
-    ]
 
 
 def simulate(seed: int, store_class: type[FileStore] = FileStore) -> Result:

@@ -7,9 +7,13 @@ queues may hold it, too.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Final
 
+from mqbroker.config.cluster import ClusterConnectionConfiguration
 from mqbroker.messaging.message import Message
+from mqbroker.messaging.remote import NODE_ID_LENGTH
 from mqbroker.messaging.transformers import Transform
 from mqclient.core.encoded_sends import ReadBody
 from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO, KEY_ROUTING_TYPE
@@ -149,6 +153,19 @@ def node_id_bytes(node_id: str) -> bytes:
     raw = bytes.fromhex(node_id.replace("-", ""))
     if len(raw) != 16:
         raise ValueError(f"{node_id!r} is no node id: 32 hexadecimal digits are expected")
+    return raw
+
+
+def link_id(node_id: str, queue_name: str, connections: Sequence[ClusterConnectionConfiguration]) -> bytes:
+    """The 16 bytes with which the duplicate ids of a link begin that serves the store-and-forward queue ``queue_name``.
+
+    These are the node id for the links of the first of the broker's cluster ``connections``, and others for those of the further ones: a
+    message may take one way to some queues of a broker, and another way to the others, and must be known there as two.  Raises ValueError
+    when ``node_id`` is none.
+    """
+    raw = node_id_bytes(node_id)
+    if any(queue_name.endswith(f"sf.{each.name}.{queue_name[-NODE_ID_LENGTH:]}") for each in connections[1:]):
+        return blake2b(raw + queue_name.encode("utf-8", "surrogatepass"), digest_size=len(raw)).digest()
     return raw
 
 

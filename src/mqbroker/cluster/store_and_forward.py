@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mqbroker.cluster.bridge import Bridge
 from mqbroker.cluster.forwarder import Forwarder, ForwardingSettings
-from mqbroker.cluster.outgoing import StoreAndForward, node_id_bytes
+from mqbroker.cluster.outgoing import StoreAndForward, link_id
 from mqbroker.config.cluster import BridgeConfiguration
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def store_and_forward_bridge(connection: ClusterConnection, member: Member) -> Bridge:
     """The bridge of ``member``'s store-and-forward queue, whose name it has; it reports to the member."""
     configuration, server, queue = connection.configuration, connection.server, member.store_and_forward
-    node_id = node_id_bytes(server.node_id) if configuration.use_duplicate_detection else None
+    connections = server.configuration.cluster_connections
+    node_id = link_id(server.node_id, queue.name, connections) if configuration.use_duplicate_detection else None
     outgoing = StoreAndForward(queue.name, node_id, configuration.min_large_message_size)
     settings = BridgeConfiguration(
         name=queue.name,

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from mqbroker.cluster.channel import ClusterCredentials
-from mqbroker.cluster.outgoing import StoreAndForward, node_id_bytes
+from mqbroker.cluster.outgoing import StoreAndForward, link_id, node_id_bytes
 from mqbroker.config.cluster import ScaleDownConfiguration
 from mqbroker.ha.branches import move_branch
 from mqbroker.ha.duplicate_ids import DuplicateIdMove
@@ -267,7 +267,9 @@ class ScaleDown:
         third = queue.name[-NODE_ID_LENGTH:]
         if third == target.node_id:
             # With the duplicate ids of the bridge: it may have sent some of them already.
-            bridged = StoreAndForward(queue.name, self._node_id, size)
+            server = self._server
+            own_id = link_id(server.node_id, queue.name, server.configuration.cluster_connections)
+            bridged = StoreAndForward(queue.name, own_id, size)
             return lambda reference: bridged(reference.message)
         try:
             return ForwardedMessages(queue, node_id_bytes(third), self._node_id, size)

@@ -15,6 +15,7 @@ from mqclient.errors import MQError
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import BYTE, LONG
 from tests.simulation.client import CONNECTOR
+from tests.simulation.cluster.bridging import IN, OUT
 from tests.simulation.cluster.fabric import FabricRuntime
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.cluster.node import ClusterNode
@@ -122,6 +123,8 @@ class ClusterSender(AtNode, Sender):
         plan = self.simulation.cluster.plan
         if self.address == "news":
             return (SHARED, *(subscription(number) for number in range(plan.nodes)))
+        if self.address == OUT:
+            return (IN,)
         if self.address == SORTED:
             return (SORTED_QUEUE,) if color == "red" else ()
         return (self.address, "audit") if self.address == "orders" and plan.divert else (self.address,)

@@ -16,15 +16,18 @@ from mqbroker.messaging.routing import Route
 from mqbroker.node.clustering import Clustering
 from mqclient.wire.properties import TypedValue
 from tests.simulation.broker import BrokerNode
+from tests.simulation.cluster.bridging import OUT
 from tests.simulation.cluster.fabric import Fabric, FabricRuntime, HostProcess
-from tests.simulation.cluster.plan import ClusterPlan, node_name
+from tests.simulation.cluster.plan import NODES_MAX, ClusterPlan, node_name
 from tests.simulation.model import Ledger
 from tests.simulation.workload import IDENTITY
 from tests.simulation.world import Process, World
 
 INTERNAL = ("$.artemis.internal", "activemq.notifications", "notif.", "activemq.management")
 """Beginnings of the addresses and queues by which brokers talk to each other."""
-SF = "$.artemis.internal.sf.cluster."
+SF = ("$.artemis.internal.sf.cluster.", "$.artemis.internal.sf.second.")
+BRIDGES = tuple(f"{node_name(number)} life " for number in range(NODES_MAX))
+"""Beginnings of what clients are called that are brokers."""
 
 
 class ClusterNode(BrokerNode):
@@ -133,13 +136,17 @@ class ClusterNode(BrokerNode):
 
     def backlog(self, other: ClusterNode) -> int:
         """Messages that wait for another node."""
-        return self.count(f"{SF}{other.node_id}")
+        return sum(self.count(f"{prefix}{other.node_id}") for prefix in SF)
 
     def known_queues(self) -> dict[str, int]:
         """The queues of other nodes that messages would go to, by queue and node id; the number tells lives of a binding apart."""
         return {binding.cluster_name: id(binding) for binding in self.messaging.core.routing.remote_bindings()}
 
     def is_own(self, queue: Queue) -> bool:
+        # The bridge is a consumer of its queue for ever.
+        return self.serves_brokers(queue) or queue.name == OUT
+
+    def serves_brokers(self, queue: Queue) -> bool:
         return queue.name.startswith(INTERNAL) or queue.address.name.startswith(INTERNAL)
 
     def idle_problems(self) -> list[str]:
@@ -153,10 +160,14 @@ class ClusterNode(BrokerNode):
     @property
     def strangers(self) -> list[str]:
         """Connections that are not of other brokers."""
-        return [connection.remote for connection in self.server.connections.values() if not connection.cluster_authorized]
+        return [
+            connection.remote
+            for connection in self.server.connections.values()
+            if not (connection.cluster_authorized or connection.remote.startswith(BRIDGES))
+        ]
 
     def connection_problems(self) -> list[str]:
-        most = 4 * self.cluster_plan.nodes
+        most = 4 * self.cluster_plan.nodes * self.cluster_plan.connections + 4
         if self.strangers or len(self.server.connections) > most:
             return [f"{len(self.server.connections)} connections are left, of strangers: {self.strangers}"]
         return []

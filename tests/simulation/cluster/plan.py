@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mqbroker.config.cluster import (
+    BridgeConfiguration,
     BroadcastGroupConfiguration,
     ClusterConnectionConfiguration,
     DiscoveryGroupConfiguration,
@@ -16,6 +17,7 @@ from mqbroker.config.cluster import (
 from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqclient.protocol.discovery import UdpEndpoint
 from mqclient.urls import TransportUri
+from tests.simulation.cluster.bridging import BridgePlan
 from tests.simulation.policies import DIVERT
 from tests.simulation.settings import ANYCAST, DISK_SCAN_MS, MULTICAST
 
@@ -28,6 +30,7 @@ TEAMS = "teams"
 """The address and queue of messages with groups, where there are grouping handlers."""
 ENDPOINT = UdpEndpoint("231.7.7.7", 9876)
 TTL_MS = 1500
+NODES_MAX = 5
 GROUPING_TIMEOUT_MS = 200
 """A proposal is made ten times: a sender gets its answer before its call times out."""
 
@@ -43,8 +46,8 @@ def subscription(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """``shape``: every node has connectors to all others (full), all to the first (star), to their neighbours only (chain), or they
-    discover each other (discovery).  ``away`` is a node that does not come back while the others are judged, and when it goes; in a chain
+    """``shape``: every node has connectors to all others (full), all to the first (star), to their neighbours only (chain; ring, where the
+    last one is a neighbour of the first), or they discover each other (discovery).  ``away`` is a node that does not come back while the others are judged, and when it goes; in a chain
     that would leave nodes that cannot reach each other.
     """
 
@@ -64,10 +67,13 @@ class ClusterPlan:
     away: tuple[int, float] | None
     grouping: bool
     """Has each node a grouping handler, the first one the LOCAL one?"""
+    connections: int
+    """How many cluster connections each node has, all to the same nodes."""
+    bridge: BridgePlan | None
 
     @staticmethod
     def draw(rng: random.Random) -> ClusterPlan:
-        nodes = rng.choice((2, 2, 3, 3, 4, 5))
+        nodes = rng.choice((2, 2, 3, 3, 4, NODES_MAX))
         skew = rng.choice((0, 2000, 2000, 20_000))
         shape = rng.choice(("full", "full", "star", "chain", "discovery", "discovery"))
         return ClusterPlan(
@@ -85,7 +91,17 @@ class ClusterPlan:
             rng.choice((-1, -1, -1, 0, 3000)),
             (rng.randrange(1, nodes), rng.uniform(0.5, 5.0)) if rng.random() < 0.15 and shape != "chain" else None,
             rng.random() < 0.4,
-        )
+            1 if shape == "chain" or rng.random() < 0.8 else 2,
+            BridgePlan.draw(rng, nodes),
+        ).in_ring(rng)
+
+    def in_ring(self, rng: random.Random) -> ClusterPlan:
+        """At times a chain is closed."""
+        return replace(self, shape="ring") if self.shape == "chain" and self.nodes > 2 and rng.random() < 0.4 else self
+
+    @property
+    def several_hops(self) -> bool:
+        return self.shape in ("chain", "ring")
 
     @property
     def redistributes(self) -> bool:
@@ -98,6 +114,8 @@ class ClusterPlan:
 
     def neighbours(self, number: int) -> tuple[int, ...]:
         """To which nodes this one has links."""
+        if self.shape == "ring":
+            return tuple(sorted({(number - 1) % self.nodes, (number + 1) % self.nodes}))
         if self.shape == "chain":
             return tuple(other for other in (number - 1, number + 1) if 0 <= other < self.nodes)
         return tuple(other for other in range(self.nodes) if other != number)
@@ -124,12 +142,12 @@ class ClusterPlan:
             max_retry_interval=500,
             reconnect_attempts=self.reconnect_attempts,
             message_load_balancing=self.load_balancing,
-            max_hops=self.nodes - 1 if self.shape == "chain" else 1,
+            max_hops=self.nodes - 1 if self.several_hops else 1,
             confirmation_window_size=self.confirmation_window,
             producer_window_size=self.producer_window,
             notification_interval=200,
             static_connectors=self._static(number),
-            allow_direct_connections_only=self.shape == "chain",
+            allow_direct_connections_only=self.several_hops,
             discovery_group="discovery" if discovery else None,
         )
         settings: dict[str, dict[str, Any]] = {
@@ -150,7 +168,8 @@ class ClusterPlan:
             connectors={node_name(each): TransportUri("tcp", node_name(each), 61616, {}, node_name(each)) for each in range(self.nodes)},
             broadcast_groups=[BroadcastGroupConfiguration("broadcast", ENDPOINT, 500, (node_name(number),))] if discovery else [],
             discovery_groups={"discovery": DiscoveryGroupConfiguration("discovery", ENDPOINT, 2500)} if discovery else {},
-            cluster_connections=[cluster],
+            cluster_connections=[cluster, replace(cluster, name="second")][: self.connections],
+            bridges=self._bridges(number),
             diverts=[DivertConfiguration(DIVERT, "orders", ("audit",), routing_type="PASS")] if self.divert else [],
             grouping_handler=GroupingHandlerConfiguration("groups", not number, timeout=GROUPING_TIMEOUT_MS) if self.grouping else None,
             message_expiry_scan_period=5000,
@@ -159,20 +178,29 @@ class ClusterPlan:
             disk_scan_period=DISK_SCAN_MS,
         )
 
+    def _bridges(self, number: int) -> list[BridgeConfiguration]:
+        if self.bridge is None or number != self.bridge.source:
+            return []
+        return [self.bridge.configuration(node_name(self.bridge.target), TTL_MS, self.min_large, self.retry_interval)]
+
     def _addresses(self, number: int) -> list[AddressConfiguration]:
         def address(name: str, kind: int, queues: tuple[str, ...], selector: str | None = None) -> AddressConfiguration:
             entries = [QueueConfiguration(queue, name, kind, filter_string=selector, configuration_managed=True) for queue in queues]
             return AddressConfiguration(name, frozenset((kind,)), entries)
 
         return [
-            *(address(name, ANYCAST, (name,)) for name in self._anycast),
+            *(address(name, ANYCAST, (name,)) for name in (*self._anycast, *self.bridged(number))),
             address(SORTED, ANYCAST, (SORTED_QUEUE,), "color = 'red'"),
             address("news", MULTICAST, (SHARED, subscription(number))),
         ]
 
     def queues(self, number: int) -> tuple[str, ...]:
         """All queues of a node from its configuration."""
-        return (*self._anycast, SORTED_QUEUE, SHARED, subscription(number))
+        return (*self._anycast, SORTED_QUEUE, SHARED, subscription(number), *self.bridged(number))
+
+    def bridged(self, number: int) -> tuple[str, ...]:
+        """The queues that a node has for the bridge."""
+        return () if self.bridge is None else self.bridge.queues(number)
 
     @property
     def everywhere(self) -> tuple[str, ...]:

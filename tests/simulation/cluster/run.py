@@ -28,6 +28,7 @@ from tests.simulation.cluster.actors import (
     Place,
     Watcher,
 )
+from tests.simulation.cluster.bridging import IN, OUT, BridgePlan
 from tests.simulation.cluster.fabric import Fabric
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.cluster.node import ClusterNode
@@ -59,7 +60,7 @@ class ClusterSimulation:
         self.world = World(seed, EVENTS_MAX)
         self.fabric = Fabric(self.world)
         self.plan = ClusterPlan.draw(self.world.generator("cluster plan"))
-        self.ledger = ClusterLedger(self.plan.shape == "chain")
+        self.ledger = ClusterLedger(self.plan.several_hops)
         self.nodes = [ClusterNode(self.world, self.fabric, self.ledger, self.plan, number) for number in range(self.plan.nodes)]
         self.schedule = faults.draw(self.world.generator("cluster faults"), self.plan.nodes, self.plan.away)
         self.copies = Copies(self.world, self.ledger, self.nodes)
@@ -206,7 +207,7 @@ class ClusterSimulation:
             for other in self.live
             if other is not node
             for name, queue in other.messaging.core.queues.items()
-            if not other.is_own(queue) and not queue.definition.temporary
+            if not other.serves_brokers(queue) and not queue.definition.temporary
         }
         known = node.known_queues()
         missing = [text for name, text in there.items() if name not in known]
@@ -227,12 +228,22 @@ class ClusterSimulation:
         drains = []
         for node in live:
             queues = [queue for queue, at in chosen.items() if at is node]
-            drains.append(Drain(Place(self, node), [*queues, *plan.stays, subscription(node.number), *self._subscriptions(node)], False))
+            drains.append(
+                Drain(
+                    Place(self, node),
+                    [*queues, *plan.stays, *self._arrives(node), subscription(node.number), *self._subscriptions(node)],
+                    False,
+                )
+            )
         for drain in drains:
             drain.start()
 
         def waiting() -> list[str]:
             found = [f"{node.backlog(other)} on {node.name} for {other.name}" for node in live for other in live if node.backlog(other)]
+            bridge = plan.bridge
+            if bridge is not None and not (self.nodes[bridge.source].away or self.nodes[bridge.target].away):
+                count = self.nodes[bridge.source].count(OUT)
+                found += [f"{count} in {OUT}, and the bridge does not take them"] if count else []
             for queue, at in chosen.items():
                 places = live if plan.redistributes else [at]
                 found += [
@@ -265,6 +276,9 @@ class ClusterSimulation:
                 if count != binding.consumer_count:
                     found.append(f"{node.name} counts {binding.consumer_count} consumers of {name}, which has {count}")
         return found
+
+    def _arrives(self, node: ClusterNode) -> list[str]:
+        return [name for name in self.plan.bridged(node.number) if name != OUT]
 
     def _subscriptions(self, node: ClusterNode) -> list[str]:
         names = dict.fromkeys(each.queue for each in self.ledger.subscriptions.values())
@@ -364,6 +378,8 @@ class ClusterSimulation:
             self.actors.append(ClusterSubscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
         if self.plan.grouping:
             self._teams()
+        if self.plan.bridge is not None:
+            self._parcels(self.plan.bridge)
         self.watchers = [Watcher(place(), f"watcher{number}") for number in range(rng.choice((1, 2)))]
 
     def _teams(self) -> None:
@@ -373,6 +389,15 @@ class ClusterSimulation:
             self.actors.append(ClusterBlockingSender(at, f"grouper{number}@{at.broker.name}", TEAMS))
         for node in self.nodes:
             self.actors.append(GroupReceiver(Place(self, node), f"{TEAMS}-receiver@{node.name}", TEAMS, False))
+
+    def _parcels(self, bridge: BridgePlan) -> None:
+        rng = self.world.generator("parcels")
+        source, target = Place(self, self.nodes[bridge.source]), Place(self, self.nodes[bridge.target])
+        for number in range(rng.choice((1, 2))):
+            kind: Any = rng.choice((ClusterBlockingSender, ClusterAsynchronousSender, ClusterTransactedSender))
+            self.actors.append(kind(source, f"packer{number}@{source.broker.name}", OUT))
+        if rng.random() < 0.6:
+            self.actors.append(self._receiver(rng, target, IN, 0))
 
     def check_group(self, group: str) -> None:
         """Do several consumers have messages of one group that they have not acknowledged?

@@ -5,12 +5,14 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.outgoing import Outgoing, StoreAndForward, node_id_bytes
+from mqbroker.cluster.outgoing import Outgoing, StoreAndForward, link_id, node_id_bytes
+from mqbroker.config.cluster import ClusterConnectionConfiguration
 from mqbroker.messaging.message import Message
 from mqclient.errors import MalformedPacketError
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message
@@ -42,6 +44,20 @@ def sent(outgoing: Outgoing | None) -> CoreMessage:
 
 
 class StoreAndForwardTests(SynchronousTestCase):
+    def test_a_message_that_goes_two_ways_to_one_broker_has_two_duplicate_ids(self) -> None:
+        """Each link names other queues: with one id the broker would refuse what comes second, and these queues would lose the message."""
+        node, target = str(UUID(bytes=NODE_ID)), "f" * 36
+        connections = [ClusterConnectionConfiguration(name, "here") for name in ("first", "second")]
+        names = [f"$.artemis.internal.sf.{each.name}.{target}" for each in connections]
+        twofold = message({f"_AMQ_ROUTE_TO{name}": (BYTES, IDS[8 * place : 8 * place + 8]) for place, name in enumerate(names)})
+        ids = []
+        for name in names:
+            again = [sent(StoreAndForward(name, link_id(node, name, connections), 102400)(twofold)) for _ in range(2)]
+            self.assertEqual(again[0].properties["_AMQ_BRIDGE_DUP"], again[1].properties["_AMQ_BRIDGE_DUP"])
+            ids.append(again[0].properties["_AMQ_BRIDGE_DUP"])
+        self.assertEqual(ids[0], (BYTES, NODE_ID + struct.pack(">q", 77)))
+        self.assertNotEqual(ids[0], ids[1])
+
     def test_ids_of_this_target_and_a_duplicate_id_are_sent(self) -> None:
         original = message(
             {
