@@ -8,7 +8,7 @@ from mqclient.core.api import ClientMessage
 from mqclient.core.consumers import Consumer
 from mqclient.core.session import Session
 from mqclient.errors import MQError, QueueDoesNotExistError, TransactionRolledBackError
-from mqclient.wire.message import KEY_ORIGINAL_QUEUE
+from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE
 from tests.simulation import diverting
 from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent, Unit
 from tests.simulation.policies import DIVERT, OWN_QUEUES, PERISHABLES, RETURNS
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ALL_QUEUES = frozenset(queue for queues in QUEUES.values() for queue in queues)
 SORTED_BY_SENDER = frozenset(("orders", "jobs", "shipped", "stock", RETURNS, *QUEUES["news"], *diverting.ALL_GOODS))
 """Queues that give what one producer has sent in its order."""
+ON_THE_WAY = "$.artemis.internal.sf."
+"""Beginning of the queues in which messages wait for other nodes."""
 REFUSED_MAX = 3
 """Receives in a row that may come too early for the same message."""
 
@@ -32,6 +34,9 @@ def copy_of(message: ClientMessage, queue: str, ledger: Ledger) -> Copy:
     origin = message.get(KEY_ORIGINAL_QUEUE)
     if origin is None or origin == DIVERT or origin in diverting.NAMES:
         origin = queue
+    elif str(origin).startswith(ON_THE_WAY):
+        # It has expired between two nodes: the queue for which it was meant has the name of its address.
+        origin = message.get(KEY_ORIGINAL_ADDRESS)
     return ledger.key(str(origin)), str(message.get(IDENTITY))
 
 

@@ -23,7 +23,9 @@ from tests.simulation.cluster.plan import SHARED, SORTED, SORTED_QUEUE, TEAMS, s
 from tests.simulation.model import DRAIN, Copy, Outcome, Sent
 from tests.simulation.network import Network
 from tests.simulation.others import Subscriber
+from tests.simulation.policies import RETURNS
 from tests.simulation.receivers import AcknowledgingReceiver, TransactedReceiver, read
+from tests.simulation.returning import MixedReceiver
 from tests.simulation.settings import MULTICAST
 from tests.simulation.workload import (
     CALL_TIMEOUT,
@@ -112,6 +114,8 @@ class ClusterSender(AtNode, Sender):
         elif rng.random() < 0.05:
             due = [self.runtime.wall_clock_ms() + rng.randrange(50, 2000)]
             message.put(KEY_SCHEDULED_DELIVERY, due[0], LONG)
+        if self.address == RETURNS and rng.random() < 0.15:
+            message.expiration = self.runtime.wall_clock_ms() + rng.randrange(50, 4000)
         number = int(identity.rpartition("-")[2])
         queues = self._queues(color)
         sent = Sent(identity, self.name, number, priority, durable, queues, Outcome.UNKNOWN, self.address, color, False, self.world.now)
@@ -160,6 +164,28 @@ class ClusterBlockingSender(ClusterSender, BlockingSender):
         known = self.node.known_queues()
         names = {subscription(other.number): f"{subscription(other.number)}{other.node_id}" for other in self.simulation.cluster.nodes}
         return {queue: known[name] for queue, name in names.items() if name in known}
+
+
+class Wanderer(ClusterSender, BlockingSender):
+    """Goes to another node when it loses its own.  Other nodes know nothing of duplicate ids: each message is sent once."""
+
+    def __init__(self, simulation: Any, name: str, address: str) -> None:
+        super().__init__(simulation, name, address)
+        cluster = simulation.cluster
+        self.duplicates = False
+        self.runtime = FabricRuntime(self.process, cluster.fabric)
+        self.settings.ha = True
+        self.settings.reconnect_attempts = self.rng.choice((0, 1, 3))
+        self.settings.failover_attempts = self.rng.choice((1, 5))
+        self.settings.use_topology_for_load_balancing = self.rng.random() < 0.5
+        self.locator = Locator(self.runtime, [cluster.connector(node) for node in cluster.nodes], self.settings)
+
+    def check_timeout(self, error: MQError) -> None:
+        """Nobody knows at which node it is."""
+
+
+class ClusterMixedReceiver(AtNode, MixedReceiver):
+    pass
 
 
 class ClusterAsynchronousSender(ClusterSender, AsynchronousSender):

@@ -18,7 +18,7 @@ from mqbroker.config.configuration import AddressConfiguration, Configuration, Q
 from mqclient.protocol.discovery import UdpEndpoint
 from mqclient.urls import TransportUri
 from tests.simulation.cluster.bridging import BridgePlan
-from tests.simulation.policies import DIVERT
+from tests.simulation.policies import DEAD_LETTERS, DIVERT, EXPIRED, RETURNS
 from tests.simulation.settings import ANYCAST, DISK_SCAN_MS, MULTICAST
 
 ANYCAST_QUEUES = ("orders", "jobs", "shipped", "audit")
@@ -47,8 +47,8 @@ def subscription(number: int) -> str:
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
     """``shape``: every node has connectors to all others (full), all to the first (star), to their neighbours only (chain; ring, where the
-    last one is a neighbour of the first), or they discover each other (discovery).  ``away`` is a node that does not come back while the others are judged, and when it goes; in a chain
-    that would leave nodes that cannot reach each other.
+    last one is a neighbour of the first), or they discover each other (discovery).  ``away`` is a node that does not come back while the
+    others are judged, and when it goes; in a chain that would leave nodes that cannot reach each other.
     """
 
     nodes: int
@@ -70,6 +70,8 @@ class ClusterPlan:
     connections: int
     """How many cluster connections each node has, all to the same nodes."""
     bridge: BridgePlan | None
+    attempts: int
+    """How often a message of returns is tried before it goes to the dead letters; 0: there is no such address."""
 
     @staticmethod
     def draw(rng: random.Random) -> ClusterPlan:
@@ -93,6 +95,7 @@ class ClusterPlan:
             rng.random() < 0.4,
             1 if shape == "chain" or rng.random() < 0.8 else 2,
             BridgePlan.draw(rng, nodes),
+            rng.choice((0, 0, 2, 3)),
         ).in_ring(rng)
 
     def in_ring(self, rng: random.Random) -> ClusterPlan:
@@ -156,6 +159,13 @@ class ClusterPlan:
                 "redistribution_delay": self.redistribution_delay,
             }
         }
+        if self.attempts:
+            settings[RETURNS] = {
+                "max_delivery_attempts": self.attempts,
+                "dead_letter_address": DEAD_LETTERS,
+                "expiry_address": EXPIRED,
+                "redistribution_delay": self.redistribution_delay,
+            }
         for address in ("jobs", "news"):
             settings[address] = {"address_full_policy": "PAGE", "max_size_bytes": self.paging, "page_size_bytes": 1500}
         return Configuration(
@@ -172,7 +182,7 @@ class ClusterPlan:
             bridges=self._bridges(number),
             diverts=[DivertConfiguration(DIVERT, "orders", ("audit",), routing_type="PASS")] if self.divert else [],
             grouping_handler=GroupingHandlerConfiguration("groups", not number, timeout=GROUPING_TIMEOUT_MS) if self.grouping else None,
-            message_expiry_scan_period=5000,
+            message_expiry_scan_period=500 if self.attempts else 5000,
             address_queue_scan_period=5000,
             connection_ttl_check_interval=500,
             disk_scan_period=DISK_SCAN_MS,
@@ -205,7 +215,12 @@ class ClusterPlan:
     @property
     def everywhere(self) -> tuple[str, ...]:
         """The queues that all nodes have, and whose messages go where a consumer is: those of groups stay."""
-        return (*ANYCAST_QUEUES, SORTED_QUEUE, SHARED)
+        return (*ANYCAST_QUEUES, *self.returns, SORTED_QUEUE, SHARED)
+
+    @property
+    def returns(self) -> tuple[str, ...]:
+        """The queue whose messages are rolled back and expire, and where they go then."""
+        return (RETURNS, DEAD_LETTERS, EXPIRED) if self.attempts else ()
 
     @property
     def stays(self) -> tuple[str, ...]:
@@ -214,4 +229,4 @@ class ClusterPlan:
 
     @property
     def _anycast(self) -> tuple[str, ...]:
-        return (*ANYCAST_QUEUES, *self.stays)
+        return (*ANYCAST_QUEUES, *self.returns, *self.stays)

@@ -19,6 +19,7 @@ from tests.simulation.cluster import faults
 from tests.simulation.cluster.actors import (
     ClusterAsynchronousSender,
     ClusterBlockingSender,
+    ClusterMixedReceiver,
     ClusterReceiver,
     ClusterSubscriber,
     ClusterTransactedReceiver,
@@ -26,6 +27,7 @@ from tests.simulation.cluster.actors import (
     Drain,
     GroupReceiver,
     Place,
+    Wanderer,
     Watcher,
 )
 from tests.simulation.cluster.bridging import IN, OUT, BridgePlan
@@ -34,6 +36,7 @@ from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.cluster.node import ClusterNode
 from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, TEAMS, ClusterPlan, subscription
 from tests.simulation.copies import Copies
+from tests.simulation.policies import RETURNS
 from tests.simulation.run import FailureObserver, Result
 from tests.simulation.workload import IDENTITY, Actor
 from tests.simulation.world import SimulationError, World
@@ -376,11 +379,28 @@ class ClusterSimulation:
         for number in range(rng.choice((0, 1, 1, 2))):
             at = place()
             self.actors.append(ClusterSubscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
+        for number in range(rng.choice((0, 0, 1))):
+            at = place()
+            self.actors.append(Wanderer(at, f"wanderer{number}@{at.broker.name}", rng.choice(("orders", "jobs"))))
+        if self.plan.attempts:
+            for number in range(rng.choice((1, 2))):
+                at = place()
+                self.actors.append(rng.choice(senders)(at, f"returner{number}@{at.broker.name}", RETURNS))
+                at = place()
+                self.actors.append(ClusterMixedReceiver(at, f"{RETURNS}-receiver{number}@{at.broker.name}", RETURNS, False, True))
         if self.plan.grouping:
             self._teams()
         if self.plan.bridge is not None:
             self._parcels(self.plan.bridge)
         self.watchers = [Watcher(place(), f"watcher{number}") for number in range(rng.choice((1, 2)))]
+        self._deaths()
+
+    def _deaths(self) -> None:
+        """Some clients end in the middle of their work."""
+        rng = self.world.generator("deaths")
+        for actor in self.actors:
+            if actor.mortal and rng.random() < 0.05:
+                self.world.schedule(rng.uniform(0.5, 6.0), actor.die, rng.random() < 0.5)
 
     def _teams(self) -> None:
         rng = self.world.generator("teams")
