@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mqbroker.server.management.queue_requests import CREATE_PARAMETERS_MAX
+from mqbroker.server.management.queue_requests import CREATE_PARAMETERS
 from tests.unit.server.test_management import ManagementCase
 
 LINE = (
@@ -78,7 +78,7 @@ class CreateTests(ManagementCase):
     def test_the_longest_form(self) -> None:
         first = ["a", "ANYCAST", "n", "x = 1", True, 4, True]
         rest = [True, True, 8, "first", False, None, False, 2, 700, True, 900, 11, True, -1]
-        self.assertEqual(len(first + rest), CREATE_PARAMETERS_MAX)
+        self.assertEqual(len(first + rest), CREATE_PARAMETERS)
         self.assertIn("maxConsumers=4", self.call("broker", "createQueue", *first, *rest))
         made = self.world.queue("n").definition
         self.assertEqual((made.exclusive, made.group_buckets, made.group_first_key), (True, 8, "first"))

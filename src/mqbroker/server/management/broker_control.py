@@ -270,7 +270,7 @@ BrokerControl.OPERATIONS = {
     "createQueue": Operation(
         lambda control, *parameters: queue_requests.create_queue(control.server.messaging, *parameters),
         1,
-        queue_requests.CREATE_PARAMETERS_MAX,
+        queue_requests.CREATE_PARAMETERS,
     ),
     "updateQueue": Operation(lambda control, *parameters: queue_requests.update_queue(control.server.messaging, *parameters), 1, 4),
     "destroyQueue": Operation(lambda control, *parameters: queue_requests.destroy_queue(control.server.messaging, *parameters), 1, 3),

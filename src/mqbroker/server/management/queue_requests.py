@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.queue import Queue
 
-CREATE_PARAMETERS_MAX = 21
+CREATE_PARAMETERS = 21
+"""Of the longest form of ``createQueue``."""
 
 _FIRST = ("address", "routing-type", "name", "filter-string", "durable", "max-consumers", "purge-on-no-consumers")
 _GROUPS = ("exclusive", "group-rebalance", "group-buckets")

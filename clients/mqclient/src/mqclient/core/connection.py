@@ -133,11 +133,11 @@ class Connection:
         self._connecting = self.runtime.connect(self.connector, handler, connect_timeout)
         link: Link = await self._connecting
         self._connecting = None
-        if isinstance(handler, HttpLink):
-            link = handler.over(link)
         if self.error is not None:
             link.abort()
             raise self.error
+        if isinstance(handler, HttpLink):
+            link = handler.over(link)
         self._link = link
         self.protocol.opened(self.runtime.now())
         self._management.attach(self.write_frame)

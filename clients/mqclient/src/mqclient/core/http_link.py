@@ -32,8 +32,8 @@ class HttpLink:
         self._runtime = runtime
         self._handler = handler
         self._splitter = HttpSplitter()
-        host = parameters["host"]
-        place = f"{f'[{host}]' if ':' in host else host}:{parameters['port']}"
+        host = parameters.get("host", "localhost")
+        place = f"{f'[{host}]' if ':' in host else host}:{parameters.get('port', 61616)}"
         self._head = f"POST http://{place}{PATH} HTTP/1.1\r\nhost: {place}\r\n"
         self._idle_seconds = _number(parameters, "httpClientIdleTime") / 1000
         self._scan_seconds = _number(parameters, "httpClientIdleScanPeriod") / 1000
