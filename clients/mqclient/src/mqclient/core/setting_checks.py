@@ -42,7 +42,7 @@ _EXPECTED = {
 
 def check_settings(settings: LocatorSettings) -> None:
     """Raises ValueError for a setting of the wrong type or out of its range."""
-    for entry in fields(settings):
+    for entry in fields(LocatorSettings):
         check_setting(entry.name, getattr(settings, entry.name), str(entry.type))
 
 
