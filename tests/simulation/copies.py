@@ -18,6 +18,7 @@ from mqbroker.storage.filesystem import FileSystem
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_ORIGINAL_QUEUE, KEY_SCHEDULED_DELIVERY
 from tests.simulation import diverting
 from tests.simulation.broker import BrokerNode
+from tests.simulation.cluster.bridging import OUT
 from tests.simulation.model import Ledger
 from tests.simulation.policies import DIVERT
 from tests.simulation.survival import Found, Kept, judge
@@ -109,10 +110,10 @@ class Copies:
             identity, queue = message.property(IDENTITY), names.get(queue_id)
             if identity is None or queue is None:
                 continue
-            if queue.startswith(INTERNAL):
+            origin = message.property(KEY_ORIGINAL_QUEUE)
+            if queue.startswith(INTERNAL) or queue == OUT or str(origin).startswith(INTERNAL):
                 kept.moving.add(str(identity))
                 continue
-            origin = message.property(KEY_ORIGINAL_QUEUE)
             if origin is None or origin == DIVERT or origin in diverting.NAMES:
                 origin = queue
             found = Found(queue, node.name, message.message_id, scheduled, count, body_in(message))
