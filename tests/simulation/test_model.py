@@ -157,3 +157,65 @@ class LedgerTests(unittest.TestCase):
         self.assert_fine()
         self.ledger.sequences.append(("receiver", ["three", "one"]))
         self.assert_found("got three before one")
+
+    # --- delivery counts
+
+    def count(self, copy: Copy, delivery_count: int, place: str = "", life: int = 1) -> str | None:
+        self.time += 1
+        return self.ledger.receive(Receipt(self.time, self.time, copy, place or copy[0], 1, delivery_count, "receiver", life))
+
+    def roll_back(self, copy: Copy, life: int = 1) -> None:
+        self.time += 1
+        self.ledger.counts.tried(copy[0], copy)
+        self.ledger.counts.in_vain(copy[0], [copy], life, self.time)
+
+    def test_what_was_not_tried_counts_as_one_delivery(self) -> None:
+        copy = self.send("m")
+        self.assertIsNone(self.count(copy, 1))
+        self.assertIn("not 1 to 1", str(self.count(copy, 2)))
+
+    def test_each_rollback_counts(self) -> None:
+        copy = self.send("m")
+        self.roll_back(copy)
+        self.roll_back(copy)
+        self.assertIsNone(self.count(copy, 3))
+        self.assertIn("not 3 to 3", str(self.count(copy, 2)))
+        self.assertIn("not 3 to 3", str(self.count(copy, 4)))
+
+    def test_a_delivery_in_doubt_may_count(self) -> None:
+        copy = self.send("m")
+        self.ledger.counts.tried("q", copy)
+        self.assertIsNone(self.count(copy, 1))
+        self.assertIsNone(self.count(copy, 2))
+
+    def test_a_restart_may_forget_what_is_not_known_to_be_durable(self) -> None:
+        copy = self.send("m")
+        self.roll_back(copy)
+        durable = self.time
+        self.roll_back(copy)
+        self.ledger.counts.durable(1, durable)
+        self.assertIsNone(self.count(copy, 2, life=2))
+        self.assertIsNone(self.count(copy, 3, life=2))
+        self.assertIn("not 2 to 3", str(self.count(copy, 1, life=2)))
+
+    def test_what_a_lost_connection_held_may_count(self) -> None:
+        copy = self.send("m")
+        self.ledger.counts.opened("q", "other")
+        self.ledger.counts.left("other", False)
+        self.assertIsNone(self.count(copy, 2))
+        self.assertIn("not 1 to 2", str(self.count(copy, 3)))
+
+    def test_a_message_becomes_a_dead_letter_neither_early_nor_late(self) -> None:
+        self.ledger.counts.attempts["q"] = (2, 2)
+        copy = self.send("m")
+        self.assertIn("is a dead letter, although", str(self.count(copy, 1, "dead")))
+        for _ in range(2):
+            self.roll_back(copy)
+        self.assertIsNone(self.count(copy, 1, "dead"))
+        self.assertIn("is a dead letter after 2", str(self.count(copy, 3)))
+
+    def test_what_the_broker_was_to_forget_comes_again(self) -> None:
+        copy = self.send("m")
+        self.ledger.forgotten[copy] = 1
+        self.assertIn("was to forget it", str(self.count(copy, 1)))
+        self.assertIsNone(self.count(copy, 1, life=2))
