@@ -93,7 +93,7 @@ class SendTests(SessionTestCase):
     def test_bodies(self) -> None:
         refused = self.refused
         self.assertIn("an entry of a map message is a str, not int: 1", refused(MessageFormatException, self.simple.send, "q", {1: 2}))
-        self.assertIn("a set is no message body", refused(MessageFormatException, self.simple.send, "q", {1}))
+        self.assertIn("a message body cannot be of type set", refused(MessageFormatException, self.simple.send, "q", {1}))
         self.assertIn("a str or None, not int", refused(MessageFormatException, TextMessage, 5))
         self.assertIn("are bytes, not str", refused(MessageFormatException, BytesMessage, "text"))
         self.assertIn("has no Java type", refused(MessageFormatException, MapMessage, {"a": object()}))
