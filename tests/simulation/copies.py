@@ -137,10 +137,15 @@ def _messages(store: FileStore, recovered: Recovered) -> Iterator[tuple[Message,
 
 
 def body_in(message: Message) -> bytes:
-    """The body that a client would read."""
+    """The body that a client would read; nothing when it cannot be decompressed."""
     large = message.large
     body = bytes(message.decoded().body) if large is None else large.read(0, large.size)
-    return zlib.decompress(body) if message.property(KEY_LARGE_COMPRESSED) else body
+    if not message.property(KEY_LARGE_COMPRESSED):
+        return body
+    try:
+        return zlib.decompress(body)
+    except zlib.error:
+        return b""
 
 
 class _Idle:

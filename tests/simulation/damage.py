@@ -124,6 +124,8 @@ class Damage:
         unnamed = (old.keys() - new.keys()) & in_pages - told
         if unnamed and not self.in_page:
             self.world.violation(f"{self}; messages {sorted(unnamed)} in pages are lost, and the recovery does not name them")
+        # A queue whose removal cannot be read is back, with messages of which nothing was lost.
+        named |= _back_with_queues(self.before, after) if self.path.startswith(self.settings.bindings_directory) else set()
         if not changed <= named:
             self.world.violation(f"{self}; messages {sorted(changed - named)} are not as they were, and the recovery does not name them")
         ledger.excuse((old.get(message_id) or new[message_id])[0] for message_id in changed)
@@ -207,6 +209,12 @@ def _state(recovered: Recovered) -> State:
         )
         for message, references in every
     }
+
+
+def _back_with_queues(before: Recovered, after: Recovered) -> set[int]:
+    """The ids of messages that were gone and are there again, on queues that were gone, too."""
+    known = {queue.queue_id for queue in before.queues}
+    return {message.message_id for message, references in after.messages if not known & {reference.queue_id for reference in references}}
 
 
 def _branches(recovered: Recovered) -> dict[object, tuple[int, ...]]:

@@ -13,6 +13,8 @@ from tests.simulation.world import Process, World
 
 FAULTS_FROM, FAULTS_UNTIL = 0.3, 5.0
 """Seconds of virtual time between which faults happen."""
+ARMED_UNTIL = 3.5
+"""The same for those that wait until the broker does something."""
 BYTES_CARRIED = 50_000
 """About what a run carries in one direction."""
 RARE = ("rename", "sync_directory", "remove", "open", "read")
@@ -215,12 +217,12 @@ def _end_of_broker(rng: random.Random) -> Fault:
 
 def crash_in_write(rng: random.Random, downtime: float) -> CrashInWrite:
     kind = rng.choice(("write", "write", "write", "sync", "rename", "sync_directory", "remove", ""))
-    return CrashInWrite(_time(rng), kind, rng.randrange(2 if kind in RARE else 12), downtime)
+    return CrashInWrite(rng.uniform(FAULTS_FROM, ARMED_UNTIL), kind, rng.randrange(2 if kind in RARE else 12), downtime)
 
 
 def failing_disk(rng: random.Random) -> FailingDisk:
     operation = rng.choice(("sync", "sync", "sync", "write", "write", "read", "sync_directory", "rename", "open", "remove"))
-    return FailingDisk(_time(rng), operation, rng.randrange(2 if operation in RARE else 12))
+    return FailingDisk(rng.uniform(FAULTS_FROM, ARMED_UNTIL), operation, 0 if operation in RARE else rng.randrange(8))
 
 
 def at_phase(rng: random.Random) -> AtPhase:
@@ -228,7 +230,15 @@ def at_phase(rng: random.Random) -> AtPhase:
     what = rng.choice(("cut", "cut", "kill", "power") if phase == "reattach" else ("kill", "power", "power"))
     delay = rng.choice((0.0, rng.uniform(0.0, 0.005), rng.uniform(0.0, 0.05)))
     times = rng.randrange(1, 4) if what == "cut" else 1
-    return AtPhase(_time(rng), phase, what, times, delay, rng.choice((1.0, 20.0)), rng.choice((0.01, rng.uniform(0.05, 0.5))))
+    return AtPhase(
+        rng.uniform(FAULTS_FROM, ARMED_UNTIL),
+        phase,
+        what,
+        times,
+        delay,
+        rng.choice((1.0, 20.0)),
+        rng.choice((0.01, rng.uniform(0.05, 0.5))),
+    )
 
 
 def _time(rng: random.Random) -> float:

@@ -69,7 +69,7 @@ PLANTS = {
         "mqbroker.messaging.messaging:Messaging.restore",
         "for known in recovered.duplicate_ids:",
         "for known in ():",
-        ("was stored twice", "was in its queue", "was sent to"),
+        ("was stored twice", "was in its queue", "was sent to", "would be stored", "would be forgotten"),
     ),
     "half-an-upload-stays": Plant(
         "mqbroker.server.sends:SessionSends.close",
@@ -194,7 +194,7 @@ PLANTS = {
     "due-too-early": Plant(
         "mqbroker.messaging.queue:Queue.add_read",
         "reference.scheduled > self.clock.wall_ms()",
-        "reference.scheduled > self.clock.wall_ms() + 500",
+        "reference.scheduled > self.clock.wall_ms() + 1500",
         ("before its time",),
     ),
     "group-of-nobody": Plant(
@@ -235,7 +235,7 @@ CLUSTER_PLANTS = {
         "mqbroker.cluster.outgoing:StoreAndForward.__call__",
         "if self._duplicate_id is None:",
         "if True:",
-        ("was in its queue", "was acknowledged 2 times", "was sent to"),
+        ("was in its queue", "was acknowledged 2 times", "was sent to", "would be stored"),
     ),
     "backlog-dropped-at-reconnect": Plant(
         "mqbroker.cluster.forwarder:Forwarder.detach",

@@ -354,6 +354,15 @@ class Drain(Actor):
                 if subscription.created < float("inf") and subscription.deleting == float("inf"):
                     self.world.violation(f"{queue} is gone, which was created and not deleted")
 
+        await self._remove_what_is_back(session)
+
+    async def _remove_what_is_back(self, session: Session) -> None:
+        """Damaged files may bring back queues of the administrator, who has removed them and looks no more."""
+        broker = self.simulation.broker
+        names = [name for name in broker.messaging.core.queues if name.startswith("admin.")] if broker.was_damaged else []
+        for name in names:
+            await self.call(f"delete {name}", lambda name=name: session.delete_queue(name))
+
     async def _take(self, session: Session, queue: str) -> None:
         try:
             consumer = await self.consume(session, queue)

@@ -53,7 +53,7 @@ MORE_QUEUES = (
     (GOODS, AUDIT),
     (FLEETING, FLEETING),
 )
-LOOKED_AT_EVERY = 20
+LOOKED_AT_EVERY = 5
 """Events after which is looked again at who has which group."""
 ADDRESSES = ("orders", "orders", "jobs", "news", "news", "stock", PERISHABLES, SORTED, PARCELS, GOODS, GOODS, RETURNS, RETURNS, FLEETING)
 """Where senders send to, those more often that stand here twice."""
