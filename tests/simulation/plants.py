@@ -219,12 +219,6 @@ PLANTS = {
 
 CLUSTER_PLANTS = {
     "": None,
-    "two-ways-one-duplicate-id": Plant(
-        "mqbroker.cluster.outgoing:link_id",
-        'return blake2b(raw + queue_name.encode("utf-8", "surrogatepass"), digest_size=len(raw)).digest()',
-        "return raw",
-        LOST,
-    ),
     "core-bridge-ids-forgotten": Plant(
         "mqbroker.cluster.outgoing:CoreBridgeMessages.__call__",
         "if self._duplicate_id is not None:",

@@ -93,7 +93,7 @@ class ClusterPlan:
             rng.choice((-1, -1, -1, 0, 3000)),
             (rng.randrange(1, nodes), rng.uniform(0.5, 5.0)) if rng.random() < 0.15 and shape != "chain" else None,
             rng.random() < 0.4,
-            1 if shape == "chain" or rng.random() < 0.8 else 2,
+            1 if shape == "chain" or rng.random() < 0.88 else 2,
             BridgePlan.draw(rng, nodes),
             rng.choice((0, 0, 2, 3)),
         ).in_ring(rng)
