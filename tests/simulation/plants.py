@@ -87,7 +87,7 @@ PLANTS = {
         "mqbroker.server.session_consumers:SessionConsumers._settle_removed",
         "settlement.redeliver(references)",
         "pass",
-        (*LOST, "messages, waiting"),
+        (*LOST, "messages, waiting", "accounts for"),
     ),
     "batch-acknowledges-its-first": Plant(
         "mqclient.core.acks:Acknowledger.cumulative",
@@ -129,7 +129,7 @@ PLANTS = {
         "mqbroker.messaging.settlement:Settlement._give_back",
         "self.kill(reference)",
         "reference.queue.leave_delivery(reference)",
-        LOST,
+        (*LOST, *COUNTED),
     ),
     "last-one-not-counted": Plant(
         "mqbroker.server.session_consumers:SessionConsumers.take_back",
