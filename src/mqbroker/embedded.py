@@ -1,7 +1,7 @@
 """A broker inside a program, for tests and for applications that bring their own::
 
-    with EmbeddedBroker() as broker:
-        connection = ConnectionFactory(broker.url).create_connection()
+    with EmbeddedBroker() as broker, ConnectionFactory(broker.url).create_connection() as connection:
+        session = connection.create_session()
 
 It needs no files and no port.  For pytest there is a fixture, ``embedded_broker``.
 """

@@ -100,6 +100,19 @@ with SocketRuntime() as runtime:
     {}
     runtime.run(locator.close(), 10)
 """,
+        'await session.create_queue(QueueConfiguration(name="orders"), if_missing=True)': """
+import asyncio
+from mqclient.asyncio import server_locator
+from mqclient.core.api import QueueConfiguration
+
+async def main():
+    async with server_locator("tcp://127.0.0.1:61616") as locator:
+        session = await (await locator.create_session_factory()).create_session()
+        {}
+        await producer.send(session.create_text_message("one"))
+
+asyncio.run(main())
+""",
         "readers = session.readers": """
 import asyncio
 from mqclient.asyncio import server_locator
