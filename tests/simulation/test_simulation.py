@@ -17,7 +17,9 @@ from tests.simulation.network import Cut
 from tests.simulation.plants import PLANTS, Plant, PlantError, planted
 from tests.simulation.run import simulate
 
-SEEDS = range(1, 501)
+SEEDS = range(1, 401)
+FIRST = SEEDS[:8]
+"""Most plants are found by one of these: sooner than other processes begin."""
 REPLAYED = 7
 ROOT = Path(__file__).resolve().parents[2]
 FAULTS = sorted(kind.__name__ for kind in (*get_args(faults.Fault), Cut))
@@ -39,7 +41,9 @@ class SimulationTests(unittest.TestCase):
             if plant is None or (running_form() != "pure" and plants.is_compiled(plant)):
                 continue
             with self.subTest(name):
-                summary = run_many(SEEDS, plant=name, first_failure=True)
+                summary = run_many(FIRST, 1, name, first_failure=True)
+                if not summary.failed:
+                    summary = run_many(SEEDS[len(FIRST) :], plant=name, first_failure=True)
                 self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
                 (outcome,) = summary.failed
                 print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
