@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -36,6 +35,7 @@ from tests.simulation.disk import SimulatedCrash, SimulatedDisk
 from tests.simulation.diskwriter import SimulatedDiskWriter
 from tests.simulation.model import Ledger
 from tests.simulation.network import BrokerTransport, Network
+from tests.simulation.phases import Aim, watch_phases
 from tests.simulation.policies import OWN_QUEUES, Plan
 from tests.simulation.settings import DISK_SCAN_MS, DISK_SIZE, STORE, configuration, store_settings
 from tests.simulation.world import Process, World
@@ -53,18 +53,6 @@ class _Writer(SimulatedDiskWriter):
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         super().submit(steps, lambda error: self._node.in_turn(done, error))
-
-
-@dataclass(slots=True)
-class Aim:
-    """A fault that waits for the broker to come to a phase, see :class:`tests.simulation.faults.AtPhase`."""
-
-    phase: str
-    what: str
-    times: int
-    delay: float
-    slow: float
-    downtime: float
 
 
 class BrokerNode:
@@ -216,7 +204,7 @@ class BrokerNode:
         security = SecurityManager(settings, None, _at_once, process, _no_file)
         self.server = Server(settings, self.store, process, self.messaging, security, lambda: f"{self._entropy.getrandbits(32):08x}")
         self._manage()
-        self._watch_phases()
+        watch_phases(self)
         self._turn_ready = True
         self.messaging.start()
         self.server.start()
@@ -261,37 +249,6 @@ class BrokerNode:
         self._downtime = downtime
         self.disk.crash_in = kind
         self.disk.crash_after = operations
-
-    def _watch_phases(self) -> None:
-        """Let :attr:`aims` hear of the phases."""
-        sessions, branches = self.server.sessions, self.messaging.branches
-        reattach, prepare = sessions.reattach, branches.prepare
-
-        def reattached(connection: Any, request: Any) -> None:
-            reattach(connection, request)
-            self._come_to("reattach", connection._transport)
-
-        def prepared(xid: Any) -> int:
-            ticket = prepare(xid)
-            self._come_to("prepared", None)
-            return ticket
-
-        sessions.reattach = reattached  # type: ignore[method-assign]
-        branches.prepare = prepared  # type: ignore[method-assign]
-
-    def _come_to(self, phase: str, transport: BrokerTransport | None) -> None:
-        for aim in [aim for aim in self.aims if aim.phase == phase]:
-            aim.times -= 1
-            if not aim.times:
-                self.aims.remove(aim)
-            self.world.note(f"fault: {aim} hits")
-            if aim.slow > self.slow_disk:
-                self.slow_disk = aim.slow
-                self.world.schedule(aim.delay + 0.3, setattr, self, "slow_disk", 1.0)
-            if aim.what != "cut":
-                self.world.schedule(aim.delay, self.crash, aim.what == "power", aim.downtime)
-            elif transport is not None:
-                self.world.schedule(aim.delay, transport.cut)
 
     def stop(self, downtime: float) -> None:
         """An orderly end, as :meth:`mqbroker.app.Broker.stop` does it, and a start later."""

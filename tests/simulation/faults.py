@@ -7,8 +7,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.simulation.broker import Aim, BrokerNode
+from tests.simulation.broker import BrokerNode
 from tests.simulation.network import TO_BROKER, TO_CLIENT, Cut, Network
+from tests.simulation.phases import Aim
 from tests.simulation.world import Process, World
 
 FAULTS_FROM, FAULTS_UNTIL = 0.3, 5.0
