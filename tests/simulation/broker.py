@@ -393,10 +393,14 @@ class BrokerNode:
             if queue.definition.temporary and not self.is_own(queue)
         ]
         found += self.connection_problems()
-        files = self.disk.list(STORE.large_messages_directory)
+        # The next start tries again to remove what could not be removed.
+        kept = self.disk.not_removed
+        directory = STORE.large_messages_directory
+        files = [name for name in self.disk.list(directory) if f"{directory}/{name}" not in kept]
         if files:
             found.append(f"bodies of large messages are left: {files}")
         pages = [path for path in self.disk.files() if path.startswith(f"{STORE.paging_directory}/") and path.endswith(".page")]
+        pages = [path for path in pages if path not in kept]
         if pages:
             found.append(f"pages are left: {pages}")
         if self.store.backlog:

@@ -120,6 +120,8 @@ class SimulatedDisk:
         self.crash_in = ""
         self.on_crash: Callable[[], object] = _nothing
         self.locks: set[str] = set()
+        self.not_removed: set[str] = set()
+        """Files whose removal has failed."""
         self.life = 0
         self.open_files = 0
         self.operations = 0
@@ -176,7 +178,11 @@ class SimulatedDisk:
         self._changes.setdefault(_directory(new), []).append(_Change(old, new, inode))
 
     def remove(self, path: str) -> None:
-        self._may_fail("remove")
+        try:
+            self._may_fail("remove")
+        except OSError:
+            self.not_removed.add(path)
+            raise
         self._operation("remove")
         self._inode(path)
         del self._names[path]
