@@ -45,7 +45,7 @@ PLANTS = {
         "mqclient.storageformat.images:LogImage.records",
         "for record in decode_records(frame.content):",
         "records = list(decode_records(frame.content))\nfor record in records[: len(records) // 2] if len(records) > 3 else records:",
-        LOST,
+        (*LOST, "the next id would be"),
     ),
     "credit-leak": Plant(
         "mqbroker.server.consumers:ServerConsumer.grant",
@@ -69,7 +69,7 @@ PLANTS = {
         "mqbroker.messaging.messaging:Messaging.restore",
         "for known in recovered.duplicate_ids:",
         "for known in ():",
-        ("was stored twice", "was in its queue", "was sent to", "would be stored", "would be forgotten"),
+        ("was stored twice", "was in its queue", "was sent to", "would be stored", "would be forgotten", "would be back in"),
     ),
     "half-an-upload-stays": Plant(
         "mqbroker.server.sends:SessionSends.close",
@@ -183,7 +183,7 @@ PLANTS = {
         "mqbroker.storage.compaction:_moved",
         "if scheduled:",
         "if scheduled and count:",
-        ("would be due", "before its time"),
+        ("would be due", "before its time", "would be lost"),
     ),
     "second-frame-without-its-bodies": Plant(
         "mqbroker.storage.journal:Journal._steps",
@@ -196,12 +196,6 @@ PLANTS = {
         "reference.scheduled > self.clock.wall_ms()",
         "reference.scheduled > self.clock.wall_ms() + 1500",
         ("before its time",),
-    ),
-    "group-of-nobody": Plant(
-        "mqbroker.messaging.groups:MessageGroups._choose",
-        "owner = None if slot is None else self._owners.get(slot)",
-        "owner = None",
-        ("at a time",),
     ),
     "arriving-not-settled": Plant(
         "mqbroker.messaging.settlement:Settlement._undo_sends",
@@ -223,13 +217,13 @@ CLUSTER_PLANTS = {
         "mqbroker.cluster.outgoing:CoreBridgeMessages.__call__",
         "if self._duplicate_id is not None:",
         "if False:",
-        ("was in its queue", "was acknowledged 2 times", "was sent to"),
+        ("was in its queue", "was acknowledged 2 times", "was sent to", "would be stored 2 times"),
     ),
     "bridge-ids-forgotten": Plant(
         "mqbroker.cluster.outgoing:StoreAndForward.__call__",
         "if self._duplicate_id is None:",
         "if True:",
-        ("was in its queue", "was acknowledged 2 times", "was sent to", "would be stored"),
+        ("was in its queue", "was acknowledged 2 times", "was sent to", "would be stored", "is lost"),
     ),
     "backlog-dropped-at-reconnect": Plant(
         "mqbroker.cluster.forwarder:Forwarder.detach",
