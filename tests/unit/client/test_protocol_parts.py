@@ -87,6 +87,13 @@ class ProducerCreditTests(SynchronousTestCase):
         credits.granted(500)
         self.assertEqual(credits.balance, 500)
 
+    def test_refusal_that_no_send_has_met_is_out_of_date_once_there_is_room(self) -> None:
+        credits = ProducerCredits(1000)
+        credits.refused(credits.request(100))
+        self.assertEqual(credits.spare, 0)
+        credits.granted(500)
+        self.assertEqual((credits.take_refusal(), credits.balance, credits.spare), (False, 500, 500))
+
     def test_after_a_failure(self) -> None:
         credits = ProducerCredits(1000)
         self.assertEqual(credits.after_recreation(), 1000)

@@ -92,7 +92,7 @@ class ProducerFlow:
         if self._window < 0:
             return UNLIMITED_SPARE
         entry = self._addresses.get(address)
-        return entry.credits.balance if entry is not None and not entry.waiting else 0
+        return entry.credits.spare if entry is not None and not entry.waiting else 0
 
     async def acquire(self, producer: object, address: str, size: int) -> None:
         """Take credits for ``size`` bytes; waits for the broker to grant them.

@@ -92,15 +92,24 @@ class ProducerCredits:
         self._arriving += amount
         return amount
 
+    @property
+    def spare(self) -> int:
+        """Bytes that can be sent now; 0 while a refusal waits for the send that it fails."""
+        return 0 if self._full else self.balance
+
     def granted(self, credits: int) -> None:
-        # After a refusal the grant comes a second time, once there is room again.
-        self._arriving = max(self._arriving - credits, 0)
-        self.balance += credits
+        # After a refusal the grant comes a second time, once there is room again: the refusal is out of date then.
+        self.take_refusal()
+        self._add(credits)
 
     def refused(self, credits: int) -> None:
         """The address is full and its policy is FAIL."""
-        self.granted(credits)
+        self._add(credits)
         self._full = True
+
+    def _add(self, credits: int) -> None:
+        self._arriving = max(self._arriving - credits, 0)
+        self.balance += credits
 
     def take_refusal(self) -> bool:
         """Has the broker refused since the last call?  Then the balance starts from 0 again."""
