@@ -14,29 +14,29 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from mqbroker.clocks import ReactorClock
-from mqbroker.forms import running_form
-from mqbroker.garbage import collection_paused
 from mqbroker.listening import Listeners
-from mqbroker.localfs import LocalFileSystem, replace_file
-from mqbroker.loop_watch import WatchThread
-from mqbroker.memory_limits import default_global_max_size
-from mqbroker.memory_return import MemoryReturn, trim_heap
-from mqbroker.messaging.disk_guard import DiskSpace
+from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import Parts
 from mqbroker.node.parts import StartError as StartError
 from mqbroker.node.stores import data_directory
+from mqbroker.process.clocks import ReactorClock
+from mqbroker.process.forms import running_form
+from mqbroker.process.garbage import collection_paused
+from mqbroker.process.localfs import LocalFileSystem, replace_file
+from mqbroker.process.loop_watch import WatchThread
+from mqbroker.process.memory_limits import default_global_max_size
+from mqbroker.process.memory_return import MemoryReturn, trim_heap
+from mqbroker.process.threads import ThreadedDiskWriter
 from mqbroker.settings import BrokerSettings as BrokerSettings
-from mqbroker.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.ports import Store
     from mqbroker.node.clustering import Clustering
-    from mqbroker.server.acceptor import Acceptor
     from mqbroker.server.management.registry import Registry
     from mqbroker.server.server import Server
+    from mqbroker.server.transport.acceptor import Acceptor
     from mqclient.core.runtime import Runtime
 
 log = Logger(namespace="mqbroker")

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mqbroker.config.problems import ConfigurationError, Problem, WrittenFilter
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.transformers import TransformerError, load_transformer
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.message.transformers import TransformerError, load_transformer
 from mqbroker.monitoring import bindings
-from mqbroker.server.acceptor import is_secure, speaks_core, starts_itself
-from mqbroker.server.login import LoginBrokenError, PropertiesLoginModule, TextFileCertificateLoginModule, login_steps
-from mqbroker.server.tls import TlsConfigurationError, server_context
+from mqbroker.server.security.login import LoginBrokenError, PropertiesLoginModule, TextFileCertificateLoginModule, login_steps
+from mqbroker.server.transport.acceptor import is_secure, speaks_core, starts_itself
+from mqbroker.server.transport.tls import TlsConfigurationError, server_context
 from mqclient.errors import InvalidFilterExpressionError
 from mqclient.text import nearest_name
 
 if TYPE_CHECKING:
-    from mqbroker.config.configuration import Configuration
+    from mqbroker.config.model.configuration import Configuration
     from mqbroker.settings import BrokerSettings
 
 ReadFile = Callable[[str], bytes]

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mqbroker.app import Broker, BrokerSettings
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.configuration import Configuration
 from mqclient.blocking import get_runner
 from mqclient.urls import parse_transport_uri
 

@@ -10,12 +10,12 @@ from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
-from mqbroker.descriptors import sockets_max
 from mqbroker.monitoring import bindings, serve
 from mqbroker.node.parts import StartError
-from mqbroker.server.acceptor import Acceptor, Sockets, speaks_core
+from mqbroker.process.descriptors import sockets_max
 from mqbroker.server.management.acceptor_control import AcceptorControl
-from mqbroker.server.tls import TlsConfigurationError
+from mqbroker.server.transport.acceptor import Acceptor, Sockets, speaks_core
+from mqbroker.server.transport.tls import TlsConfigurationError
 from mqclient.invm import SERVERS, InVMAcceptor
 from mqclient.text import nearest_name
 
@@ -111,8 +111,8 @@ class Listeners:
             return live() or server.problem()
 
         def metrics() -> Iterator[bytes]:
-            from mqbroker.server.figures import BrokerFigures
-            from mqbroker.server.metrics import render
+            from mqbroker.server.observation.figures import BrokerFigures
+            from mqbroker.server.observation.metrics import render
 
             return render(BrokerFigures(server, disk_usage))
 

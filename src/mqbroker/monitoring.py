@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from mqbroker.config.configuration import MetricsConfiguration
+from mqbroker.config.model.configuration import MetricsConfiguration
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IListeningPort
@@ -68,7 +68,7 @@ def serve(
     # Imported here: most brokers serve no HTTP, and it costs them time at the start.
     from twisted.web.server import Site
 
-    from mqbroker.server.health import few_connections, health_root
+    from mqbroker.server.observation.health import few_connections, health_root
 
     make: Any = Site
     site = make(health_root(live, ready, metrics if binding.metrics else None))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mqbroker.checks import check_settings
-from mqbroker.config.configuration import Configuration
-from mqbroker.config.instance import BasicSecurity, read_instance, resolve_paths
-from mqbroker.config.jaas import JaasError, LoginModule, parse_login_config
-from mqbroker.config.parse import Loaded, load_configuration
+from mqbroker.config.broker_xml.parse import Loaded, load_configuration
+from mqbroker.config.instance.instance import BasicSecurity, read_instance, resolve_paths
+from mqbroker.config.instance.jaas import JaasError, LoginModule, parse_login_config
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError, Problem
 
 LOGIN_DOMAIN = "activemq"

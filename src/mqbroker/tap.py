@@ -21,13 +21,13 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from mqbroker.app import Broker, BrokerSettings, StartError
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
-from mqbroker.descriptors import raise_limit
-from mqbroker.garbage import collection_paused
-from mqbroker.quiet_log import quieten
-from mqbroker.server.security import SecurityManager
-from mqbroker.server.users import UserError
+from mqbroker.process.descriptors import raise_limit
+from mqbroker.process.garbage import collection_paused
+from mqbroker.process.quiet_log import quieten
+from mqbroker.server.security.security import SecurityManager
+from mqbroker.server.security.users import UserError
 from mqbroker.settings import settings_from_file, settings_from_instance
 
 log = Logger(namespace="mqbroker")

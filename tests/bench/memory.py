@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
+from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqbroker.tap import COLLECTION_THRESHOLDS
 from mqclient.urls import TransportUri
 from mqclient.wire import packets as wire
@@ -101,7 +101,7 @@ def connections(consumer: bool) -> Callable[[int, Callable[[], object]], None]:
     def grow(count: int, mark: Callable[[], object]) -> None:
         from twisted.internet import reactor as installed
 
-        from mqbroker.server.acceptor import Acceptor
+        from mqbroker.server.transport.acceptor import Acceptor
         from tests.unit.server.support import World
 
         reactor: Any = installed

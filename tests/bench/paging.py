@@ -23,18 +23,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from mqbroker.config.address_settings import AddressSettings
-from mqbroker.config.configuration import QueueConfiguration
-from mqbroker.config.matching import AddressSettingsRepository, Wildcards
-from mqbroker.localfs import LocalFileSystem
-from mqbroker.messaging.context import OperationContext
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
-from mqbroker.messaging.references import Cursor, Reference
-from mqbroker.storage.filestore import FileStore
+from mqbroker.messaging.queues.references import Cursor, Reference
+from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.process.threads import ThreadedDiskWriter
+from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.settings import StoreSettings
-from mqbroker.threads import ThreadedDiskWriter
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, LONG, STRING
 

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.localfs import LocalFileSystem
-from mqbroker.storage.diskwriter import Done, Step, run_steps
-from mqbroker.storage.filestore import FileStore
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.storage.disk.diskwriter import Done, Step, run_steps
+from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.settings import StoreSettings
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL, frame

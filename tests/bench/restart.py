@@ -21,15 +21,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.garbage import collection_paused
-from mqbroker.localfs import LocalFileSystem
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import AddressRecord, QueueRecord
-from mqbroker.storage.diskwriter import Done, Step, run_steps
-from mqbroker.storage.filestore import FileStore
+from mqbroker.process.garbage import collection_paused
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.storage.disk.diskwriter import Done, Step, run_steps
+from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.settings import StoreSettings
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.properties import STRING

@@ -20,7 +20,7 @@ from typing import Any
 
 from mqclient.core.api import QueueConfiguration
 from mqclient.core.message import ClientMessage
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.sockets import SocketRuntime, server_locator
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, LONG, STRING

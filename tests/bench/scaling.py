@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mqbroker.cluster.flow import Flow, FlowSettings
-from mqbroker.cluster.interests import Interests
-from mqbroker.cluster.ways import Ways
-from mqbroker.config.configuration import QueueConfiguration
-from mqbroker.messaging.remote import LoadBalancing
+from mqbroker.cluster.remote_queues.flow import Flow, FlowSettings
+from mqbroker.cluster.remote_queues.interests import Interests
+from mqbroker.cluster.remote_queues.ways import Ways
+from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.messaging.routing.remote import LoadBalancing
 from tests.unit.cluster.flow_support import OWN, PEER, binding, complete, consumer, reset
 from tests.unit.server.support import World
 

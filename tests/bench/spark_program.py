@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mqspark.broker import connect
+from mqspark.broker.broker import connect
 from mqspark.options import Options, Use
 from tests.bench.spark_rows import COLUMNS, MODES, SIZES, deep_name, rate_name, sink_name, source_name
 from tests.spark.support import login, new_session

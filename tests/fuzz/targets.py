@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.message.message import Message
 from mqclient.errors import MQError
 from mqclient.wire import bodies
 from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, FrameSplitter, frame

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mqbroker.cluster.broadcast import BroadcastGroup
-from mqbroker.config.cluster import BroadcastGroupConfiguration
+from mqbroker.cluster.membership.broadcast import BroadcastGroup
+from mqbroker.config.model.cluster import BroadcastGroupConfiguration
 from mqclient.blocking import get_runner
 from mqclient.core.api import TransportConfiguration
-from mqclient.core.configuration import NETTY_CONNECTOR
+from mqclient.core.connection.configuration import NETTY_CONNECTOR
 from mqclient.jms import ConnectionFactory
 from mqclient.protocol.discovery import UdpEndpoint
 from tests.interop import instance

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mqclient import jms
-from mqclient.jms.message import DeliveryMode
+from mqclient.jms.messages.message import DeliveryMode
 from mqclient.xa import XAER_NOTA, XAER_RMFAIL, XAError, Xid
 from tests.interop import instance
 from tests.interop.cutting_proxy import CuttingProxy

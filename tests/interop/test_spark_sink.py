@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from mqspark.branches import BranchTask, NodeBranches, finish, undo
-from mqspark.broker import Broker, connect
-from mqspark.decisions import Batch, Branch, new_xid
+from mqspark.broker.broker import Broker, connect
+from mqspark.messages.rows import RowEncoder, RowSettings
 from mqspark.options import Options, Use
-from mqspark.rows import RowEncoder, RowSettings
-from mqspark.sending import Sender
-from mqspark.targets import id_cache_size, resolve
+from mqspark.transactions.branches import BranchTask, NodeBranches, finish, undo
+from mqspark.transactions.decisions import Batch, Branch, new_xid
+from mqspark.writing.sending import Sender
+from mqspark.writing.targets import id_cache_size, resolve
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.instance import PASSWORD, USER
 from tests.interop.mqbroker_process import MqbrokerProcess

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
-from mqbroker.messaging.queue import Queue
-from mqbroker.server.consumers import ServerConsumer
-from mqbroker.storage.filestore import FileStore
-from mqbroker.storage.live import RECORD_BYTES
-from mqbroker.storage.pages import Kept
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.server.session.consumers import ServerConsumer
+from mqbroker.storage.files.filestore import FileStore
+from mqbroker.storage.files.journal.live import RECORD_BYTES
+from mqbroker.storage.files.pages.pages import Kept
 from mqclient.wire.message import KEY_GROUP_ID
 
 

@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import ClientMessage, QueueConfiguration
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import MQError
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, TYPE_TEXT

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from mqclient.core.api import ClientMessage
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import MQError
 from mqclient.xa import XAER_NOTA, XAER_PROTO, XAError, Xid
 from tests.simulation.model import Outcome, Sent, Unit

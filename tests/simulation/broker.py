@@ -11,24 +11,24 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Recovered
-from mqbroker.messaging.queue import Queue
-from mqbroker.server.audit import AuditLog
+from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.management.address_control import AddressControl
 from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
 from mqbroker.server.management.divert_control import DivertControl
 from mqbroker.server.management.queue_control import QueueControl
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.management.service import ManagementService
-from mqbroker.server.security import SecurityManager
+from mqbroker.server.security.audit import AuditLog
+from mqbroker.server.security.security import SecurityManager
 from mqbroker.server.server import Server
-from mqbroker.storage.diskwriter import Done, Step
+from mqbroker.storage.disk.diskwriter import Done, Step
 from mqbroker.storage.errors import JournalDamagedError, StorageError
-from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.files.filestore import FileStore
 from tests.simulation import accounts, damage
 from tests.simulation.damage import Damage
 from tests.simulation.disk import SimulatedCrash, SimulatedDisk

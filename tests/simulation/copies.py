@@ -10,11 +10,11 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered
+from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.errors import StorageError
-from mqbroker.storage.filestore import FileStore
-from mqbroker.storage.filesystem import FileSystem
+from mqbroker.storage.files.filestore import FileStore
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_ORIGINAL_QUEUE, KEY_SCHEDULED_DELIVERY
 from tests.simulation import diverting
 from tests.simulation.broker import BrokerNode

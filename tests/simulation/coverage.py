@@ -27,7 +27,7 @@ class Coverage:
         """Module of each file."""
         self.seen: dict[str, set[int]] = {}
         for package in PACKAGES:
-            for found in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+            for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
                 path = inspect.getsourcefile(importlib.import_module(found.name))
                 assert path is not None
                 self.modules[path] = found.name

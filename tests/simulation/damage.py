@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-from mqbroker.cli.data_recover import Loss, Salvage, salvage, write_journal
-from mqbroker.cli.journal_folder import DataFolders
+from mqbroker.cli.data.journal_folder import DataFolders
+from mqbroker.cli.data.recover import Loss, Salvage, salvage, write_journal
 from mqbroker.messaging.ports import Recovered
+from mqbroker.storage.disk.filesystem import join
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.filesystem import join
-from mqbroker.storage.recover import read_folder
+from mqbroker.storage.files.recover import read_folder
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.files import folder_name, page_name, page_number
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames

@@ -50,7 +50,7 @@ class _Fault:
 
 
 class SimulatedFile:
-    """See :class:`mqbroker.storage.filesystem.File`."""
+    """See :class:`mqbroker.storage.disk.filesystem.File`."""
 
     def __init__(self, disk: SimulatedDisk, inode: _Inode, path: str) -> None:
         self._disk = disk
@@ -97,7 +97,7 @@ class SimulatedLock:
 
 
 class SimulatedDisk:
-    """See :class:`mqbroker.storage.filesystem.FileSystem`.
+    """See :class:`mqbroker.storage.disk.filesystem.FileSystem`.
 
     ``crash_after`` operations that change something the next one is done by half, and :class:`SimulatedCrash` is raised; None = never.
     With ``crash_in`` only operations of that kind count ("write", "sync", "rename", …).  ``on_crash`` is told just before, so that nothing

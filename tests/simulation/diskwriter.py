@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from mqbroker.messaging.ports import Clock
-from mqbroker.storage.diskwriter import Done, Step, run_steps
+from mqbroker.storage.disk.diskwriter import Done, Step, run_steps
 
 
 class SimulatedDiskWriter:
-    """See :class:`mqbroker.storage.diskwriter.DiskWriter`.
+    """See :class:`mqbroker.storage.disk.diskwriter.DiskWriter`.
 
     With a clock each step takes ``delay()`` seconds, and so does the report; without one a test calls :meth:`run`.
     """

@@ -6,8 +6,8 @@ Red ones go to ``goods.red`` alone, by an exclusive divert that makes a property
 
 from __future__ import annotations
 
-from mqbroker.config.cluster import DivertConfiguration, TransformerConfiguration
-from mqbroker.messaging.transformers import ADD_HEADERS
+from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
+from mqbroker.messaging.message.transformers import ADD_HEADERS
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.properties import STRING
 

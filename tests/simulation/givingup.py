@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from mqclient.core.api import ClientMessage
-from mqclient.core.consumers import Consumer
-from mqclient.core.session import Session
+from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.session.session import Session
 from mqclient.errors import MQError
 from tests.simulation.model import Outcome
 from tests.simulation.receivers import Receiver, copy_of

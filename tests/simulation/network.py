@@ -318,7 +318,7 @@ class SimulatedConnection:
 
 
 class BrokerTransport:
-    """The broker's end of a connection, see :class:`mqbroker.server.connection.ConnectionTransport`."""
+    """The broker's end of a connection, see :class:`mqbroker.server.transport.connection.ConnectionTransport`."""
 
     def __init__(self, connection: SimulatedConnection) -> None:
         self._connection = connection

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import ClientMessage, QueueConfiguration
-from mqclient.core.consumers import Consumer
-from mqclient.core.session import Session
+from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.session.session import Session
 from mqclient.errors import MQError, QueueDoesNotExistError, QueueExistsError
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import TYPE_TEXT

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mqclient.core.readers import KIND_LARGE, MessageBlock
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import IllegalStateError, MQError
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, CoreMessage, decode_headers, decode_message
 from mqclient.wire.packets import ReaderRange

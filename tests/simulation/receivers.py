@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import ClientMessage
-from mqclient.core.consumers import Consumer
-from mqclient.core.session import Session
+from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.session.session import Session
 from mqclient.errors import MQError, QueueDoesNotExistError, TransactionRolledBackError
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE
 from tests.simulation import diverting

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mqclient.core.api import ClientMessage
-from mqclient.core.consumers import Consumer
-from mqclient.core.session import Session
+from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.session.session import Session
 from mqclient.errors import MQError
 from tests.simulation.model import Copy, Outcome, Unit
 from tests.simulation.receivers import Receiver

@@ -12,8 +12,8 @@ from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent, global
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from mqbroker.server.liveness import CONNECTION_TTL_MS
-from mqbroker.storage.filestore import FileStore
+from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
+from mqbroker.storage.files.filestore import FileStore
 from mqclient.xa import Xid
 from tests.simulation import faults, limits
 from tests.simulation.administrator import Administrator

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mqclient.core.api import QueueConfiguration
-from mqclient.core.consumers import Consumer
-from mqclient.core.session import Session
+from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.session.session import Session
 from mqclient.errors import InvalidFilterExpressionError
 from tests.simulation.filters import FILTERS, NO_FILTERS, Letter, draw
 from tests.simulation.others import TemporaryUser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
+from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqbroker.storage.settings import StoreSettings
 from tests.simulation.diverting import ALL_GOODS, AUDIT, DIVERTS
 from tests.simulation.policies import ARCHIVE, DEAD_LETTERS, EXPIRED, FLEETING, PERISHABLES, RETURNS, SORTED, SORTED_QUEUE, Plan

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 from unittest import mock
 
-from mqbroker.forms import running_form
+from mqbroker.process.forms import running_form
 from tests.simulation import faults, plants
 from tests.simulation.many import run_many
 from tests.simulation.network import Cut

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mqclient.core.api import ClientMessage, QueueConfiguration
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import MQError, QueueDoesNotExistError, QueueExistsError
 from mqclient.wire.properties import INT
 from tests.simulation.others import TemporaryUser

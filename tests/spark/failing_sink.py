@@ -15,10 +15,10 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from mqspark import branches
 from mqspark.options import Options, Use
-from mqspark.sink import BATCH_PROPERTY, StreamWriter
 from mqspark.source import MqbrokerDataSource
+from mqspark.transactions import branches
+from mqspark.writing.sink import BATCH_PROPERTY, StreamWriter
 
 TASK_POINTS = ("before any row", "between rows", "killed between rows", "after the last row", "after its end")
 DRIVER_POINTS = ("before the commit", "after the commit")

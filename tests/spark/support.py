@@ -166,7 +166,7 @@ def send_numbered(
 def message_count(url: str, queue: str) -> int:
     """How many messages the queue holds; 0 when there is no such queue."""
     from mqclient.blocking import get_runner
-    from mqclient.core.configuration import configuration_from_url
+    from mqclient.core.connection.configuration import configuration_from_url
 
     runner = get_runner()
     locator = runner.locator(configuration_from_url(url).brokers)

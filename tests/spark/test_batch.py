@@ -13,7 +13,7 @@ import pytest
 
 from mqclient.core.message import ClientMessage
 from mqclient.jms import ConnectionFactory
-from mqspark.broker import connect
+from mqspark.broker.broker import connect
 from mqspark.jobs.deadletters import dead_letters
 from mqspark.options import Options, Use
 from tests.interop.artemis import ArtemisBroker

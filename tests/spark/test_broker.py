@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mqspark.broker import Broker, connect, nodes
+from mqspark.broker.broker import Broker, connect, nodes
 from mqspark.errors import (
     BadOptionError,
     BrokerUnreachableError,
@@ -25,7 +25,7 @@ from mqspark.errors import (
     ReaderRefusedError,
 )
 from mqspark.options import Options, Use
-from mqspark.plain_source import PlainBroker
+from mqspark.reading.plain_source import PlainBroker
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.processes import free_port
 from tests.spark.support import (

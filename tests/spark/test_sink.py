@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from mqspark.branches import BranchTask, NodeBranches
-from mqspark.broker import connect, nodes
-from mqspark.decisions import Batch, Branch, new_xid
+from mqspark.broker.broker import connect, nodes
 from mqspark.jobs.transactions import end_transactions
+from mqspark.messages.rows import RowEncoder, RowSettings
 from mqspark.options import Options, Use
-from mqspark.rows import RowEncoder, RowSettings
-from mqspark.sending import Sender
+from mqspark.transactions.branches import BranchTask, NodeBranches
+from mqspark.transactions.decisions import Batch, Branch, new_xid
+from mqspark.writing.sending import Sender
 from tests.spark.failing_sink import DRIVER_POINTS, TASK_POINTS, TRANSACTION_POINTS, FailingDataSource
 from tests.spark.support import (
     POWERLESS_PASSWORD,

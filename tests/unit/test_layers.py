@@ -189,22 +189,22 @@ class StartUpTests(SynchronousTestCase):
 
     def test_the_broker_imports_what_few_brokers_need_when_they_need_it(self) -> None:
         """Filters, management, metrics over HTTP, TLS stores, properties that override broker.xml."""
-        start = "from mqbroker.tap import BrokerService\nimport mqbroker.settings, mqbroker.config.parse, mqbroker.cli.daemon"
+        start = "from mqbroker.tap import BrokerService\nimport mqbroker.settings, mqbroker.config.broker_xml.parse, mqbroker.cli.daemon"
         config = ROOT / "config" / "standalone" / "broker.xml"
-        start += f"\nmqbroker.config.parse.load_configuration({str(config)!r}, lambda path: open(path, 'rb').read(), {{}})"
+        start += f"\nmqbroker.config.broker_xml.parse.load_configuration({str(config)!r}, lambda path: open(path, 'rb').read(), {{}})"
         late = {
-            "mqbroker.config.cluster_assembly",
-            "mqbroker.config.cluster_sections",
-            "mqbroker.config.overrides",
-            "mqbroker.messaging.filter_compile",
-            "mqbroker.messaging.filter_parser",
-            "mqbroker.server.figures",
-            "mqbroker.server.health",
+            "mqbroker.config.broker_xml.cluster_assembly",
+            "mqbroker.config.broker_xml.cluster_sections",
+            "mqbroker.config.properties.overrides",
+            "mqbroker.messaging.filters.compile",
+            "mqbroker.messaging.filters.parser",
+            "mqbroker.server.observation.figures",
+            "mqbroker.server.observation.health",
             "mqbroker.server.management.address_control",
             "mqbroker.server.management.broker_control",
             "mqbroker.server.management.queue_control",
             "mqbroker.server.management.service",
-            "mqbroker.server.metrics",
+            "mqbroker.server.observation.metrics",
             "cryptography.hazmat.primitives.serialization.pkcs12",
             "mqclient.jms",
             "mqclient.wire.grammar",
@@ -215,9 +215,12 @@ class StartUpTests(SynchronousTestCase):
         self.assertEqual(self.loaded_by(start) & late, set())
 
     def test_a_broker_without_tls_imports_no_openssl_and_can_do_so_later(self) -> None:
-        start = (
-            "from mqbroker.config.configuration import Configuration\nfrom mqbroker.tap import import_reactor\nfrom mqclient.urls import *"
+        imports = (
+            "mqbroker.config.model.configuration import Configuration",
+            "mqbroker.tap import import_reactor",
+            "mqclient.urls import *",
         )
+        start = "\n".join(f"from {each}" for each in imports)
         plain = f"{start}\nimport_reactor(Configuration())"
         loaded = self.loaded_by(plain)
         self.assertEqual(loaded & {"OpenSSL", "cryptography", "twisted.internet.reactor"}, {"twisted.internet.reactor"})

@@ -25,7 +25,7 @@ def mask(password: str, hashed: bool, key: str | None, password_codec: bool, ins
 
     A masked password can be read back by everyone who knows the key: it protects from a glance, not from a thief.
     """
-    from mqbroker.config import masking
+    from mqbroker.config.instance import masking
 
     if hashed:
         if key is not None or password_codec:

@@ -20,17 +20,17 @@ _EPILOG = "Example: mqbroker create /var/lib/mybroker --user admin --password se
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     lazy={
         "help": ("mqbroker.cli.root:help_command", "Show the help of a command."),
-        "create": ("mqbroker.cli.create:create", "Create an instance folder for a broker."),
-        "run": ("mqbroker.cli.lifecycle:run", "Run the broker of an instance folder."),
-        "stop": ("mqbroker.cli.lifecycle:stop", "Stop the broker of an instance folder in an orderly way."),
-        "kill": ("mqbroker.cli.lifecycle:kill", "End a broker at once that was started with --allow-kill."),
-        "producer": ("mqbroker.cli.producer:producer", "Send messages."),
-        "consumer": ("mqbroker.cli.consumer:consumer", "Receive messages."),
-        "browser": ("mqbroker.cli.consumer:browser", "Look at messages without taking them."),
+        "create": ("mqbroker.cli.start.create:create", "Create an instance folder for a broker."),
+        "run": ("mqbroker.cli.start.lifecycle:run", "Run the broker of an instance folder."),
+        "stop": ("mqbroker.cli.start.lifecycle:stop", "Stop the broker of an instance folder in an orderly way."),
+        "kill": ("mqbroker.cli.start.lifecycle:kill", "End a broker at once that was started with --allow-kill."),
+        "producer": ("mqbroker.cli.traffic.producer:producer", "Send messages."),
+        "consumer": ("mqbroker.cli.traffic.consumer:consumer", "Receive messages."),
+        "browser": ("mqbroker.cli.traffic.consumer:browser", "Look at messages without taking them."),
         "queue": ("mqbroker.cli.root:queue", "Create, change, delete and list queues; retry, move and delete messages."),
         "address": ("mqbroker.cli.root:address", "Create, change, delete and list addresses."),
         "reader": ("mqbroker.cli.root:reader", "List and remove the readers of queues."),
-        "cluster": ("mqbroker.cli.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
+        "cluster": ("mqbroker.cli.cluster.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
         "demo": ("mqbroker.cli.root:demo", "Show what a cluster does, on this machine."),
         "check": ("mqbroker.cli.root:check", "Check a node, a queue or a configuration file."),
         "user": ("mqbroker.cli.root:user", "Add, change, remove and list users."),
@@ -49,14 +49,14 @@ def root() -> None:
     cls=LazyGroup,
     epilog="Example: mqbroker queue stat --queueName orders",
     lazy={
-        "create": ("mqbroker.cli.queue:create", "Create a queue."),
-        "delete": ("mqbroker.cli.queue:delete", "Delete a queue."),
-        "update": ("mqbroker.cli.queue:update", "Change a queue."),
-        "stat": ("mqbroker.cli.queue_stat:stat", "Print the counters of queues."),
-        "purge": ("mqbroker.cli.queue:purge", "Delete all messages of a queue."),
-        "retry-messages": ("mqbroker.cli.queue_messages:retry", "Send dead letters back to where they came from."),
-        "move-messages": ("mqbroker.cli.queue_messages:move", "Move messages to another queue."),
-        "remove-messages": ("mqbroker.cli.queue_messages:remove", "Delete the messages that match a filter."),
+        "create": ("mqbroker.cli.queues.queue:create", "Create a queue."),
+        "delete": ("mqbroker.cli.queues.queue:delete", "Delete a queue."),
+        "update": ("mqbroker.cli.queues.queue:update", "Change a queue."),
+        "stat": ("mqbroker.cli.queues.queue_stat:stat", "Print the counters of queues."),
+        "purge": ("mqbroker.cli.queues.queue:purge", "Delete all messages of a queue."),
+        "retry-messages": ("mqbroker.cli.queues.queue_messages:retry", "Send dead letters back to where they came from."),
+        "move-messages": ("mqbroker.cli.queues.queue_messages:move", "Move messages to another queue."),
+        "remove-messages": ("mqbroker.cli.queues.queue_messages:remove", "Delete the messages that match a filter."),
     },
 )
 def queue() -> None:
@@ -68,8 +68,8 @@ def queue() -> None:
     cls=LazyGroup,
     epilog="Example: mqbroker reader list --queue orders",
     lazy={
-        "list": ("mqbroker.cli.reader:list_readers", "Print readers and how far they are."),
-        "remove": ("mqbroker.cli.reader:remove", "Forget a reader."),
+        "list": ("mqbroker.cli.queues.reader:list_readers", "Print readers and how far they are."),
+        "remove": ("mqbroker.cli.queues.reader:remove", "Forget a reader."),
     },
 )
 def reader() -> None:
@@ -81,10 +81,10 @@ def reader() -> None:
     cls=LazyGroup,
     epilog="Example: mqbroker address show --name orders",
     lazy={
-        "create": ("mqbroker.cli.address:create", "Create an address."),
-        "delete": ("mqbroker.cli.address:delete", "Delete an address."),
-        "update": ("mqbroker.cli.address:update", "Change the routing types of an address."),
-        "show": ("mqbroker.cli.address:show", "Show the addresses, or one of them."),
+        "create": ("mqbroker.cli.queues.address:create", "Create an address."),
+        "delete": ("mqbroker.cli.queues.address:delete", "Delete an address."),
+        "update": ("mqbroker.cli.queues.address:update", "Change the routing types of an address."),
+        "show": ("mqbroker.cli.queues.address:show", "Show the addresses, or one of them."),
     },
 )
 def address() -> None:
@@ -96,9 +96,9 @@ def address() -> None:
     cls=LazyGroup,
     epilog="Example: mqbroker check node --up --diskUsage -1",
     lazy={
-        "node": ("mqbroker.cli.check:node", "Check a node."),
-        "queue": ("mqbroker.cli.check:queue", "Check a queue."),
-        "config": ("mqbroker.cli.check_config:config", "Check a broker.xml without starting a broker."),
+        "node": ("mqbroker.cli.check.check:node", "Check a node."),
+        "queue": ("mqbroker.cli.check.check:queue", "Check a queue."),
+        "config": ("mqbroker.cli.check.check_config:config", "Check a broker.xml without starting a broker."),
     },
 )
 def check() -> None:
@@ -109,7 +109,7 @@ def check() -> None:
     name="demo",
     cls=LazyGroup,
     epilog="Example: mqbroker demo cluster",
-    lazy={"cluster": ("mqbroker.cli.demo:cluster", "Three brokers with producers and consumers, one of which you may kill.")},
+    lazy={"cluster": ("mqbroker.cli.demo.demo:cluster", "Three brokers with producers and consumers, one of which you may kill.")},
 )
 def demo() -> None:
     """Demonstrations that start everything they need, and remove it again."""
@@ -120,10 +120,10 @@ def demo() -> None:
     cls=LazyGroup,
     epilog="Example: mqbroker user add --user-command-user bob --user-command-password pw --role amq",
     lazy={
-        "list": ("mqbroker.cli.user:list_users", "List users."),
-        "add": ("mqbroker.cli.user:add", "Add a user."),
-        "rm": ("mqbroker.cli.user:remove", "Remove a user."),
-        "reset": ("mqbroker.cli.user:reset", "Change password and roles of a user."),
+        "list": ("mqbroker.cli.queues.user:list_users", "List users."),
+        "add": ("mqbroker.cli.queues.user:add", "Add a user."),
+        "rm": ("mqbroker.cli.queues.user:remove", "Remove a user."),
+        "reset": ("mqbroker.cli.queues.user:reset", "Change password and roles of a user."),
     },
 )
 def user() -> None:
@@ -135,10 +135,10 @@ def user() -> None:
     cls=LazyGroup,
     epilog="Example: mqbroker data exp --instance /var/lib/mybroker --output exp.xml",
     lazy={
-        "print": ("mqbroker.cli.data:print_data", "Print the records of the journals of a stopped broker."),
-        "exp": ("mqbroker.cli.data:exp", "Export queues and messages of a stopped broker as XML."),
-        "imp": ("mqbroker.cli.data:imp", "Import such an XML file into a running broker."),
-        "recover": ("mqbroker.cli.data:recover", "Salvage what a damaged journal still holds into a new one."),
+        "print": ("mqbroker.cli.data.data:print_data", "Print the records of the journals of a stopped broker."),
+        "exp": ("mqbroker.cli.data.data:exp", "Export queues and messages of a stopped broker as XML."),
+        "imp": ("mqbroker.cli.data.data:imp", "Import such an XML file into a running broker."),
+        "recover": ("mqbroker.cli.data.data:recover", "Salvage what a damaged journal still holds into a new one."),
     },
 )
 def data() -> None:
@@ -151,7 +151,7 @@ def version() -> None:
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 
-    from mqbroker.forms import running_form
+    from mqbroker.process.forms import running_form
 
     try:
         number = installed("mqbroker")

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.logger import Logger
 
-from mqbroker.cluster.channel import ClusterCredentials
-from mqbroker.cluster.contact import Contact
-from mqbroker.cluster.flow import Flow, FlowSettings
-from mqbroker.cluster.grouping import GroupingHandler, GroupingLink
-from mqbroker.cluster.interests import Interests
-from mqbroker.cluster.link_metrics import show
-from mqbroker.cluster.listening import NotificationRequest
-from mqbroker.cluster.member import Link, Member
-from mqbroker.cluster.rerouting import Rerouting, old_places
-from mqbroker.cluster.scanner import Scanner
-from mqbroker.cluster.store_and_forward import store_and_forward_bridge
-from mqbroker.cluster.topology import ClusterTopology
-from mqbroker.cluster.twins import Twins
-from mqbroker.cluster.ways import Ways
-from mqbroker.config.cluster import ClusterConnectionConfiguration
+from mqbroker.cluster.grouping.grouping import GroupingHandler, GroupingLink
+from mqbroker.cluster.links.contact import Contact
+from mqbroker.cluster.membership.channel import ClusterCredentials
+from mqbroker.cluster.membership.link_metrics import show
+from mqbroker.cluster.membership.member import Link, Member
+from mqbroker.cluster.membership.scanner import Scanner
+from mqbroker.cluster.membership.store_and_forward import store_and_forward_bridge
+from mqbroker.cluster.membership.topology import ClusterTopology
+from mqbroker.cluster.membership.twins import Twins
+from mqbroker.cluster.remote_queues.flow import Flow, FlowSettings
+from mqbroker.cluster.remote_queues.interests import Interests
+from mqbroker.cluster.remote_queues.listening import NotificationRequest
+from mqbroker.cluster.remote_queues.rerouting import Rerouting, old_places
+from mqbroker.cluster.remote_queues.ways import Ways
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.messaging.ports import Cancellable
-from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
+from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.core.api import LocatorSettings
-from mqclient.core.locator import Locator
-from mqclient.core.reconnect import place, same_place
+from mqclient.core.connection.locator import Locator
+from mqclient.core.connection.reconnect import place, same_place
 from mqclient.core.runtime import Runtime
 from mqclient.errors import ClusterSecurityError
 from mqclient.protocol.retry import RetryPlan
@@ -39,9 +39,9 @@ from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
-    from mqclient.core.connection import Connection
-    from mqclient.core.factory import SessionFactory
-    from mqclient.core.session import Session
+    from mqclient.core.connection.connection import Connection
+    from mqclient.core.connection.factory import SessionFactory
+    from mqclient.core.session.session import Session
 
 log = Logger(namespace="mqbroker.cluster")
 
@@ -58,7 +58,7 @@ _LOCAL_PARAMETERS = frozenset(("localAddress", "localPort"))
 
 
 class Discovery(Protocol):
-    """Finds brokers; see :class:`mqbroker.cluster.discovery.DiscoveryGroup`."""
+    """Finds brokers; see :class:`mqbroker.cluster.membership.discovery.DiscoveryGroup`."""
 
     def connectors(self) -> Sequence[TransportConfiguration]: ...
 

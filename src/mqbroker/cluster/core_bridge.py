@@ -10,20 +10,20 @@ from typing import Any
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
-from mqbroker.cluster.bridge import Bridge
-from mqbroker.cluster.forwarder import Forwarder, ForwardingSettings
-from mqbroker.cluster.outgoing import CoreBridgeMessages, node_id_bytes
-from mqbroker.config.cluster import BridgeConfiguration, TransformerConfiguration
-from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
-from mqbroker.config.masking import codec_key, decode_masked, encode_masked
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.transformers import load_transformer
+from mqbroker.cluster.links.bridge import Bridge
+from mqbroker.cluster.links.forwarder import Forwarder, ForwardingSettings
+from mqbroker.cluster.links.outgoing import CoreBridgeMessages, node_id_bytes
+from mqbroker.config.instance.masking import codec_key, decode_masked, encode_masked
+from mqbroker.config.model.cluster import BridgeConfiguration, TransformerConfiguration
+from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.message.transformers import load_transformer
+from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.server import Server
-from mqclient.core.factory import SessionFactory
+from mqclient.core.connection.factory import SessionFactory
 from mqclient.core.runtime import Runtime
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import InvalidFilterExpressionError, MQError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.wire.primitives import TransportConfiguration
@@ -44,7 +44,7 @@ def credentials(configuration: BridgeConfiguration, cluster_user: str, cluster_p
 
 
 class CoreBridge:
-    """One of the ``concurrency`` bridges of a configuration (a :class:`~mqbroker.cluster.bridge.BridgeEvents`).
+    """One of the ``concurrency`` bridges of a configuration (a :class:`~mqbroker.cluster.links.bridge.BridgeEvents`).
 
     Raises ValueError for a filter or transformer that cannot be used.
     """

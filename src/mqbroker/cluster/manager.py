@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, DeferredList
 
-from mqbroker.cluster.channel import ClusterChannel
 from mqbroker.cluster.connection import ClusterConnection
-from mqbroker.cluster.topology import ClusterTopology
-from mqbroker.cluster.ways import Ways
+from mqbroker.cluster.membership.channel import ClusterChannel
+from mqbroker.cluster.membership.topology import ClusterTopology
+from mqbroker.cluster.remote_queues.ways import Ways
 from mqclient.wire.packets import Packet
 
 if TYPE_CHECKING:
-    from mqbroker.server.connection import ServerConnection
     from mqbroker.server.server import Server
+    from mqbroker.server.transport.connection import ServerConnection
 
 
 class ClusterManager:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mqbroker.config.address_settings import AddressSettings
-from mqbroker.config.cluster import (
+from mqbroker.config.broker_xml.values import ROUTING_TYPE, ROUTING_TYPES
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
     ClusterConnectionConfiguration,
@@ -14,12 +15,11 @@ from mqbroker.config.cluster import (
     GroupingHandlerConfiguration,
     ScaleDownConfiguration,
 )
-from mqbroker.config.configuration import Configuration, MetricsConfiguration, QueueConfiguration, ResourceLimit
-from mqbroker.config.matching import Wildcards
+from mqbroker.config.model.configuration import Configuration, MetricsConfiguration, QueueConfiguration, ResourceLimit
+from mqbroker.config.model.matching import Wildcards
 from mqbroker.config.schema.blocks import CORE_BLOCKS, CORE_GROUPS, HINTS, JMS, OLD_PERMISSIONS
 from mqbroker.config.schema.model import Block, Item, Support
 from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR
-from mqbroker.config.values import ROUTING_TYPE, ROUTING_TYPES
 from mqclient.protocol.discovery import JGroupsEndpoint
 
 INTRODUCTION = """# Configuration

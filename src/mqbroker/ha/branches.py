@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mqbroker.cluster.outgoing import Outgoing
+from mqbroker.cluster.links.outgoing import Outgoing
 from mqbroker.ha.messages import QueueMessages, send_over
-from mqbroker.messaging.branches import Branch
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Reference
+from mqbroker.messaging.delivery.branches import Branch
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Reference
 from mqclient.errors import MQError
 from mqclient.xa import Xid
 
 if TYPE_CHECKING:
     from mqbroker.ha.target import Target
-    from mqclient.core.session import Session
+    from mqclient.core.session.session import Session
 
 
 async def move_branch(target: Target, session: Session, branch: Branch, min_large_message_size: int) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from mqbroker.config.matching import Wildcards, matches_binding
+from mqbroker.config.model.matching import Wildcards, matches_binding
 from mqbroker.ha.target import RefusedError, Target
 from mqbroker.messaging.core import BRIDGE_CACHE
 from mqclient.errors import MQError
@@ -21,7 +21,7 @@ from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_DUPLICATE_ID, KEY
 from mqclient.wire.properties import BYTES
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.duplicates import DuplicateIdCache
+    from mqbroker.messaging.message.duplicates import DuplicateIdCache
     from mqclient.core.batches import Batch
 
 IDS_PER_REQUEST = 1_000

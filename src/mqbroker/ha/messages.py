@@ -6,11 +6,11 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from mqbroker.cluster.outgoing import Outgoing, assemble, bytes_entry
-from mqbroker.messaging.arriving import KEY_SCALEDOWN_NODE
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Reference
-from mqbroker.messaging.scheduled import scheduled_time_of
+from mqbroker.cluster.links.outgoing import Outgoing, assemble, bytes_entry
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Reference
+from mqbroker.messaging.queues.scheduled import scheduled_time_of
+from mqbroker.messaging.routing.arriving import KEY_SCALEDOWN_NODE
 from mqclient.errors import MQError
 from mqclient.wire.message import (
     KEY_ACK_ROUTE_TO,
@@ -24,7 +24,7 @@ from mqclient.wire.primitives import encode_simple_string
 from mqclient.wire.properties import BYTES, LONG, encode_value, find_prefix
 
 if TYPE_CHECKING:
-    from mqclient.core.session import Session
+    from mqclient.core.session.session import Session
 
 _MARKS: Final = tuple(key.encode("utf-16-le") for key in (KEY_ROUTE_TO, KEY_ACK_ROUTE_TO, KEY_SCALEDOWN_TO, KEY_BRIDGE_DUPLICATE_ID))
 _ROUTING_TYPE = KEY_ROUTING_TYPE.encode("utf-16-le")

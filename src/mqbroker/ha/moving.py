@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from mqbroker.cluster.outgoing import Outgoing
+from mqbroker.cluster.links.outgoing import Outgoing
 from mqbroker.ha.messages import Encode, send_over
 from mqbroker.messaging.ports import Cancellable
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Reference
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Reference
 from mqclient.errors import AddressFullError, DuplicateIdRejectedError, MalformedPacketError, MQError, UnblockedError
 
 if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
     from mqclient.core.batches import Batch
-    from mqclient.core.session import Session
+    from mqclient.core.session.session import Session
 
 IN_FLIGHT_MESSAGES_MAX = 2_000
 """Messages that are sent and not answered, where ``commit-interval`` says nothing: fewer than duplicate ids the target remembers."""

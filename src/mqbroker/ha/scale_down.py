@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from mqbroker.cluster.channel import ClusterCredentials
-from mqbroker.cluster.outgoing import StoreAndForward, link_id, node_id_bytes
-from mqbroker.config.cluster import ScaleDownConfiguration
+from mqbroker.cluster.links.outgoing import StoreAndForward, link_id, node_id_bytes
+from mqbroker.cluster.membership.channel import ClusterCredentials
+from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.ha.branches import move_branch
 from mqbroker.ha.duplicate_ids import DuplicateIdMove
 from mqbroker.ha.messages import Encode, ForwardedMessages, QueueMessages
 from mqbroker.ha.moving import IN_FLIGHT_MESSAGES_MAX, QueueMove
 from mqbroker.ha.target import Target, first_reachable
-from mqbroker.messaging.branches import xid_text
+from mqbroker.messaging.delivery.branches import xid_text
 from mqbroker.messaging.ports import Cancellable
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.remote import NODE_ID_LENGTH
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.routing.remote import NODE_ID_LENGTH
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection import describe
+from mqclient.core.connection.connection import describe
 from mqclient.core.runtime import Runtime, sleep
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.wire.primitives import TransportConfiguration

@@ -7,22 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from mqbroker.config.address_settings import AddressSettings
-from mqbroker.config.matching import AddressSettingsRepository, Wildcards
-from mqbroker.messaging.address import Address
-from mqbroker.messaging.awaited import AwaitedQueues
-from mqbroker.messaging.diverts import Divert
-from mqbroker.messaging.duplicates import DuplicateIdCache
-from mqbroker.messaging.memory import AddressMemory, GlobalMemory
-from mqbroker.messaging.message import MEMORY_PER_MESSAGE
-from mqbroker.messaging.paging import Paging
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
+from mqbroker.messaging.message.duplicates import DuplicateIdCache
+from mqbroker.messaging.message.memory import AddressMemory, GlobalMemory
+from mqbroker.messaging.message.message import MEMORY_PER_MESSAGE
+from mqbroker.messaging.paging.paging import Paging
 from mqbroker.messaging.ports import Clock, PagePlace, Store
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import MEMORY_PER_REFERENCE, Loan, Reference
-from mqbroker.messaging.remote import RemoteBinding
-from mqbroker.messaging.routing import RoutingTable
-from mqbroker.messaging.steps import StepwiseWork
-from mqbroker.messaging.turn import Turn
+from mqbroker.messaging.queues.address import Address
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import MEMORY_PER_REFERENCE, Loan, Reference
+from mqbroker.messaging.routing.awaited import AwaitedQueues
+from mqbroker.messaging.routing.diverts import Divert
+from mqbroker.messaging.routing.remote import RemoteBinding
+from mqbroker.messaging.routing.routing import RoutingTable
+from mqbroker.messaging.turns.steps import StepwiseWork
+from mqbroker.messaging.turns.turn import Turn
 
 STRAY_CACHES_MAX = 100
 """Duplicate id caches of names that are no address here (or queue of one): clients send to any name."""

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from mqbroker.config.cluster import DivertConfiguration
-from mqbroker.config.configuration import AddressConfiguration, QueueConfiguration
-from mqbroker.config.matching import AddressSettingsRepository, Wildcards
-from mqbroker.messaging.administration import Administration
-from mqbroker.messaging.branches import Branches
+from mqbroker.config.model.cluster import DivertConfiguration
+from mqbroker.config.model.configuration import AddressConfiguration, QueueConfiguration
+from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
+from mqbroker.messaging.administration.administration import Administration
+from mqbroker.messaging.administration.disk_guard import DiskGuard, DiskSpace
+from mqbroker.messaging.administration.pauses import Pauses
+from mqbroker.messaging.administration.reapers import ExpiryReaper, UsageReaper
+from mqbroker.messaging.administration.removal import Removal
 from mqbroker.messaging.core import MessagingCore, MessagingOptions
-from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
-from mqbroker.messaging.disk_guard import DiskGuard, DiskSpace
-from mqbroker.messaging.diverts import Diverts
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.pauses import Pauses
+from mqbroker.messaging.delivery.branches import Branches
+from mqbroker.messaging.delivery.redistribution import Redistribution
+from mqbroker.messaging.delivery.renewal import Renewal
+from mqbroker.messaging.delivery.sending import Sending
+from mqbroker.messaging.delivery.settlement import Settlement
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.paging.restoring import restore_messages
 from mqbroker.messaging.ports import Clock, Recovered, Store
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.readers import Readers, queues_with_readers
-from mqbroker.messaging.reapers import ExpiryReaper, UsageReaper
-from mqbroker.messaging.redistribution import Redistribution
-from mqbroker.messaging.removal import Removal
-from mqbroker.messaging.renewal import Renewal
-from mqbroker.messaging.restoring import restore_messages
-from mqbroker.messaging.sending import Sending
-from mqbroker.messaging.settlement import Settlement
+from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.readers.readers import Readers, queues_with_readers
+from mqbroker.messaging.routing.diverts import Diverts
 
 
 class Messaging:

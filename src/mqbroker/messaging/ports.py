@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqclient.wire.primitives import Xid
 
 

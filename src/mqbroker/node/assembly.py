@@ -10,29 +10,29 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from mqbroker.checks import idle_parts
-from mqbroker.config.cluster import ScaleDownConfiguration
-from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
-from mqbroker.messaging.branches import xid_text
+from mqbroker.config.model.cluster import ScaleDownConfiguration
+from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
+from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.disk_guard import DiskSpace
+from mqbroker.messaging.delivery.branches import xid_text
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Recovered, Store
 from mqbroker.node.parts import Parts, StartError
 from mqbroker.node.security import security_of
 from mqbroker.node.stores import data_directory, written_folders
-from mqbroker.server.audit import AuditLog
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
-from mqbroker.server.kept_settings import restore_address_settings, restore_security_settings
 from mqbroker.server.management.registry import Registry
+from mqbroker.server.security.audit import AuditLog
+from mqbroker.server.security.kept_settings import restore_address_settings, restore_security_settings
 from mqbroker.server.server import Server
 from mqbroker.settings import BrokerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mqbroker.messaging.message import Message
+    from mqbroker.messaging.message.message import Message
     from mqbroker.node.clustering import Clustering
-    from mqbroker.server.session import ServerSession
+    from mqbroker.server.session.session import ServerSession
 
 BRANCHES_NAMED = 20
 """Branches in doubt that the log names at the start."""

@@ -13,31 +13,31 @@ from typing import Any
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
-from mqbroker.cluster.broadcast import BroadcastGroup
 from mqbroker.cluster.connection import ClusterConnection
-from mqbroker.cluster.connectors import announced_form
 from mqbroker.cluster.core_bridge import CoreBridges
-from mqbroker.cluster.discovery import DiscoveryGroup, endpoint_in
-from mqbroker.cluster.flow import tell_consumers
-from mqbroker.cluster.grouping import GroupingHandler, Place
-from mqbroker.cluster.local_grouping import KEPT_KIND, LocalGrouping
+from mqbroker.cluster.grouping.grouping import GroupingHandler, Place
+from mqbroker.cluster.grouping.local_grouping import KEPT_KIND, LocalGrouping
+from mqbroker.cluster.grouping.remote_grouping import RemoteGrouping
+from mqbroker.cluster.links.connectors import announced_form
 from mqbroker.cluster.manager import ClusterManager
-from mqbroker.cluster.remote_grouping import RemoteGrouping
-from mqbroker.cluster.ways import Ways
-from mqbroker.config.cluster import (
+from mqbroker.cluster.membership.broadcast import BroadcastGroup
+from mqbroker.cluster.membership.discovery import DiscoveryGroup, endpoint_in
+from mqbroker.cluster.remote_queues.flow import tell_consumers
+from mqbroker.cluster.remote_queues.ways import Ways
+from mqbroker.config.model.cluster import (
     ClusterConnectionConfiguration,
     DiscoveryGroupConfiguration,
     GroupingHandlerConfiguration,
     ScaleDownConfiguration,
 )
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.ha.places import members_after
 from mqbroker.ha.scale_down import ScaleDown
-from mqbroker.messaging.remote import RemoteBinding
+from mqbroker.messaging.routing.remote import RemoteBinding
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.server import Server
 from mqclient.core.api import LocatorSettings
-from mqclient.core.reconnect import same_place
+from mqclient.core.connection.reconnect import same_place
 from mqclient.core.runtime import Runtime, new_uuid
 from mqclient.text import nearest_name
 from mqclient.wire.primitives import TransportConfiguration

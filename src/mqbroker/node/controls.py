@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mqbroker.server.acceptor import Acceptor
 from mqbroker.server.management.address_control import AddressControl
 from mqbroker.server.management.bridge_control import find_bridge
 from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
@@ -13,6 +12,7 @@ from mqbroker.server.management.divert_control import DivertControl
 from mqbroker.server.management.queue_control import QueueControl
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.server import Server
+from mqbroker.server.transport.acceptor import Acceptor
 
 
 def register_controls(

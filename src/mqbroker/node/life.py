@@ -7,12 +7,12 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, gatherResults, succeed
 
-from mqbroker.disk_errors import advice
 from mqbroker.node.assembly import ActiveBroker
 from mqbroker.node.parts import EndingWriter, Parts, StartError
 from mqbroker.node.stores import make_store
+from mqbroker.process.disk_errors import advice
 from mqbroker.settings import BrokerSettings
-from mqbroker.storage.diskwriter import DiskWriter
+from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.errors import StorageError
 
 STOP_SECONDS = 10.0

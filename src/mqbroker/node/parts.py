@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mqbroker.messaging.disk_guard import DiskSpace
+from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.ports import Clock
-from mqbroker.storage.diskwriter import DiskWriter
-from mqbroker.storage.filesystem import FileSystem
+from mqbroker.storage.disk.diskwriter import DiskWriter
+from mqbroker.storage.disk.filesystem import FileSystem
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
-    from mqbroker.server.acceptor import Acceptor
     from mqbroker.server.server import Server
+    from mqbroker.server.transport.acceptor import Acceptor
     from mqclient.core.runtime import Runtime
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.messaging.ports import Recovered, Store
 from mqbroker.node.parts import Parts, StartError
-from mqbroker.server.audit import AuditLog
-from mqbroker.server.login import LoginStep
-from mqbroker.server.security import SecurityManager
-from mqbroker.server.users import KeptUsers, KeptUsersLoginModule
+from mqbroker.server.security.audit import AuditLog
+from mqbroker.server.security.login import LoginStep
+from mqbroker.server.security.security import SecurityManager
+from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule
 from mqbroker.settings import BrokerSettings
 
 KEPT_USER_KIND = "user"

@@ -8,8 +8,8 @@ from pathlib import Path
 from mqbroker.messaging.ports import Store
 from mqbroker.node.parts import Parts
 from mqbroker.settings import BrokerSettings
-from mqbroker.storage.diskwriter import DiskWriter
-from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.disk.diskwriter import DiskWriter
+from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.memorystore import MemoryStore
 from mqbroker.storage.settings import StoreSettings
 

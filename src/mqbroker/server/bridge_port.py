@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from mqbroker.config.cluster import BridgeConfiguration
+    from mqbroker.config.model.cluster import BridgeConfiguration
 
 
 KEPT_BRIDGE_KIND = "bridge"

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from mqbroker.config.cluster import BroadcastGroupConfiguration, ClusterConnectionConfiguration
-    from mqbroker.server.connection import ServerConnection
+    from mqbroker.config.model.cluster import BroadcastGroupConfiguration, ClusterConnectionConfiguration
+    from mqbroker.server.transport.connection import ServerConnection
     from mqclient.protocol.topology import TopologyMember
     from mqclient.wire.packets import Packet
 

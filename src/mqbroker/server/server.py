@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterable, Mapping
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.address import Address
-from mqbroker.messaging.message import Message
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Cancellable, Clock, Store
+from mqbroker.messaging.queues.address import Address
 from mqbroker.server.bridge_port import BridgePort
 from mqbroker.server.cluster_port import ClusterPort, ManagedBroadcastGroup
-from mqbroker.server.connection import ConnectionTransport, ServerConnection
-from mqbroker.server.departing import DepartingQueues
-from mqbroker.server.gauges import Gauges
-from mqbroker.server.handshake import HANDSHAKE_TIMEOUT_SECONDS
-from mqbroker.server.limits import ConnectionLimits, ResourceLimits
-from mqbroker.server.liveness import CONNECTION_TTL_MS
-from mqbroker.server.naming import Naming
-from mqbroker.server.notifications import Notifications
-from mqbroker.server.partial_frames import PartialFrames
-from mqbroker.server.reasons import ReasonLog
-from mqbroker.server.security import SecurityManager
-from mqbroker.server.session import ServerSession
-from mqbroker.server.sessions import Sessions
-from mqbroker.server.slow_consumers import SlowConsumers
+from mqbroker.server.observation.gauges import Gauges
+from mqbroker.server.observation.notifications import Notifications
+from mqbroker.server.security.security import SecurityManager
+from mqbroker.server.session.departing import DepartingQueues
+from mqbroker.server.session.session import ServerSession
+from mqbroker.server.session.sessions import Sessions
+from mqbroker.server.session.slow_consumers import SlowConsumers
+from mqbroker.server.transport.connection import ConnectionTransport, ServerConnection
+from mqbroker.server.transport.handshake import HANDSHAKE_TIMEOUT_SECONDS
+from mqbroker.server.transport.limits import ConnectionLimits, ResourceLimits
+from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
+from mqbroker.server.transport.naming import Naming
+from mqbroker.server.transport.partial_frames import PartialFrames
+from mqbroker.server.transport.reasons import ReasonLog
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.frames import CLUSTER_CHANNEL
 from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, ClusterConnect, ClusterConnectReply, DisconnectV3, Packet

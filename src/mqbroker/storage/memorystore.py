@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import (
     AddressRecord,
     BranchRecord,
@@ -19,10 +19,10 @@ from mqbroker.messaging.ports import (
     StoreBatch,
     WritingTurn,
 )
-from mqbroker.storage.diskwriter import DiskWriter
-from mqbroker.storage.filesystem import FileSystem
-from mqbroker.storage.largebodies import LargeBodies
-from mqbroker.storage.nodelock import new_node_id
+from mqbroker.storage.disk.diskwriter import DiskWriter
+from mqbroker.storage.disk.filesystem import FileSystem
+from mqbroker.storage.disk.nodelock import new_node_id
+from mqbroker.storage.files.largebodies import LargeBodies
 from mqbroker.storage.tickets import Tickets
 
 

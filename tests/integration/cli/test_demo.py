@@ -12,7 +12,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cli.demo_brokers import Node, Nodes
+from mqbroker.cli.demo.brokers import Node, Nodes
 from mqbroker.cli.status import CommandError
 from tests.integration.brokers import environment
 

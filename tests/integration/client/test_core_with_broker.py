@@ -14,7 +14,7 @@ from twisted.protocols.portforward import ProxyFactory
 from twisted.trial.unittest import TestCase
 
 from mqclient.core.api import QueueConfiguration
-from mqclient.core.configuration import configuration_from_url
+from mqclient.core.connection.configuration import configuration_from_url
 from mqclient.core.message import ClientMessage
 from mqclient.errors import (
     DuplicateMetadataError,

@@ -20,7 +20,7 @@ import trustme
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.jms import Connection, ConnectionFactory, FailoverEvent, JMSException, JMSSecurityException, MessageProducer
-from mqclient.jms.message import DeliveryMode
+from mqclient.jms.messages.message import DeliveryMode
 from tests.integration.brokers import Broker
 
 PERMISSIONS = (

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.embedded import EmbeddedBroker
 from mqclient.core.api import QueueConfiguration
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.sockets import SocketRuntime, server_locator
 from tests.integration.client.worker import MESSAGES
 

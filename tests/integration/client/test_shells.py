@@ -210,7 +210,7 @@ class BlockingTests(ShellTestCase):
             runner.call(locator.close)
             return threads
 
-        with self.assertLogs("mqclient.threads", "ERROR") as logs:
+        with self.assertLogs("mqclient.shells.threads", "ERROR") as logs:
             self.assertEqual(await self.in_thread(work), [[True, True]] * 2)
         self.assertEqual(["a listener failed" in line for line in logs.output], [True, True])
 

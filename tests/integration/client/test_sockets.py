@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.embedded import EmbeddedBroker
 from mqclient.core.api import QueueConfiguration
 from mqclient.core.batches import Batch
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import ConnectionTimedOutError, NotConnectedError
 from mqclient.sockets import SocketRuntime, server_locator
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message

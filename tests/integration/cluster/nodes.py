@@ -20,11 +20,11 @@ from twisted.trial.unittest import TestCase
 import mqclient.twisted
 from mqbroker.app import Broker, BrokerSettings
 from mqbroker.cluster.connection import ClusterConnection
-from mqbroker.config.cluster import ClusterConnectionConfiguration
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration
+from mqbroker.config.model.configuration import Configuration
 from mqclient.core.api import QueueConfiguration
-from mqclient.core.consumers import Consumer
-from mqclient.core.session import Session
+from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.session.session import Session
 from mqclient.urls import parse_transport_uri
 from mqclient.wire.properties import BYTE
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mqbroker.config.cluster import BridgeConfiguration
-from mqbroker.config.configuration import AddressConfiguration, QueueConfiguration
+from mqbroker.config.model.cluster import BridgeConfiguration
+from mqbroker.config.model.configuration import AddressConfiguration, QueueConfiguration
 from tests.integration.cluster.nodes import ANYCAST, ClusterCase
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.core_bridge import CoreBridges
-from mqbroker.config.cluster import BridgeConfiguration
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.cluster import BridgeConfiguration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.embedded import EmbeddedBroker
 from mqclient.blocking import get_runner
 from mqclient.jms import ConnectionFactory, JMSContext

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.task import deferLater
 from twisted.logger import formatEvent, globalLogPublisher
 
-from mqbroker.config.cluster import GroupingHandlerConfiguration
+from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqclient.wire.properties import BYTE
 from tests.integration.cluster.nodes import ANYCAST, ClusterCase, Node, reactor
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mqbroker.config.cluster import BridgeConfiguration, BroadcastGroupConfiguration
-from mqbroker.config.configuration import AddressConfiguration, QueueConfiguration
-from mqclient.core.session import Session
+from mqbroker.config.model.cluster import BridgeConfiguration, BroadcastGroupConfiguration
+from mqbroker.config.model.configuration import AddressConfiguration, QueueConfiguration
+from mqclient.core.session.session import Session
 from mqclient.protocol.discovery import UdpEndpoint
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import TYPE_TEXT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mqbroker.config.cluster import ClusterConnectionConfiguration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqclient.wire.properties import BYTE
 from tests.integration.cluster.nodes import ANYCAST, MULTICAST, ClusterCase, Node
 

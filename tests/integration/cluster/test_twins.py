@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from unittest.mock import patch
 
-from mqbroker.cluster import twins
+from mqbroker.cluster.membership import twins
 from tests.integration.cluster.nodes import ClusterCase, Node
 
 

@@ -14,12 +14,12 @@ from twisted.trial.unittest import TestCase
 import mqclient.asyncio
 import mqclient.sockets
 import mqclient.twisted
-from mqbroker.cluster.broadcast import BroadcastGroup
-from mqbroker.cluster.discovery import DiscoveryGroup
-from mqbroker.config.cluster import BroadcastGroupConfiguration, DiscoveryGroupConfiguration
+from mqbroker.cluster.membership.broadcast import BroadcastGroup
+from mqbroker.cluster.membership.discovery import DiscoveryGroup
+from mqbroker.config.model.cluster import BroadcastGroupConfiguration, DiscoveryGroupConfiguration
 from mqclient.blocking import Runner
 from mqclient.core.api import TransportConfiguration
-from mqclient.core.configuration import NETTY_CONNECTOR
+from mqclient.core.connection.configuration import NETTY_CONNECTOR
 from mqclient.errors import ConnectionTimedOutError
 from mqclient.jms import ConnectionFactory, JMSException
 from mqclient.protocol import discovery

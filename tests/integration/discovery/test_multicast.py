@@ -12,10 +12,10 @@ from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
 from mqclient.asyncio import AsyncioRuntime
-from mqclient.core.network import Multicast
-from mqclient.datagrams import listening_socket, sending_socket
+from mqclient.core.discovery.network import Multicast
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.discovery import UdpEndpoint
+from mqclient.shells.datagrams import listening_socket, sending_socket
 from mqclient.twisted import TwistedRuntime
 
 GROUP = "239.255.77.7"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import resource
 
-from mqbroker.config.cluster import ScaleDownConfiguration
-from mqbroker.messaging.context import OperationContext
-from mqbroker.messaging.message import Message
+from mqbroker.config.model.cluster import ScaleDownConfiguration
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.turns.context import OperationContext
 from mqclient.wire.message import CoreMessage
 from tests.integration.cluster.nodes import ANYCAST, ClusterCase, Node
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.internet import defer
 
-from mqbroker.config.cluster import ScaleDownConfiguration
+from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.ha import scale_down as scale_down_module
 from mqclient.wire.properties import BYTE, BYTES, LONG
 from mqclient.xa import Xid

@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 
-from mqbroker.server.limits import CONSUMERS_MAX, REFUSALS_MAX, SESSIONS_MAX, TEMPORARY_QUEUES_MAX
+from mqbroker.server.transport.limits import CONSUMERS_MAX, REFUSALS_MAX, SESSIONS_MAX, TEMPORARY_QUEUES_MAX
 from mqclient.wire import packets as wire
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.frames import HEADER, PING_CHANNEL, SESSION_CHANNEL, frame

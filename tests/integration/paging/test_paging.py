@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 from twisted.trial.unittest import TestCase
 
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.embedded import EmbeddedBroker
-from mqbroker.messaging.disk_guard import DiskSpace
+from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqclient.jms import ConnectionFactory, Session
 from mqclient.jms.exceptions import JMSException
 
@@ -60,7 +60,7 @@ class PagingTests(TestCase):
             producer.send(message)
         taken = session.create_consumer(queue, selector="number < 30")
         self.assertEqual(len(self.receive(taken, 30)), 30)
-        with patch("mqbroker.messaging.turn.SCANNED_MAX", 32):
+        with patch("mqbroker.messaging.turns.turn.SCANNED_MAX", 32):
             found = [message.text.split()[1] for message in session.create_browser(queue, selector=f"number >= {COUNT - 2}")]
         self.assertEqual(found, [str(COUNT - 2), str(COUNT - 1)])
 

@@ -14,8 +14,8 @@ from twisted.internet.ssl import Certificate, PrivateCertificate, TLSVersion, op
 from twisted.internet.task import deferLater
 
 from mqbroker.app import Broker, StartError
-from mqbroker.config.jaas import LoginModule
-from mqbroker.server.certificates import subject_name
+from mqbroker.config.instance.jaas import LoginModule
+from mqbroker.server.security.certificates import subject_name
 from mqclient.wire import packets as wire
 from mqclient.wire.message import CoreMessage, encode_message
 from tests.integration.server.wire_client import BrokerCase, WireClient, reactor

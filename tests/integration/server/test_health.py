@@ -11,7 +11,7 @@ from twisted.trial.unittest import TestCase
 from twisted.web.client import Agent, HTTPConnectionPool, readBody
 from twisted.web.server import Site
 
-from mqbroker.server.health import health_root
+from mqbroker.server.observation.health import health_root
 
 reactor: Any = _reactor
 

@@ -10,7 +10,7 @@ from twisted.internet.task import deferLater
 from twisted.web.client import Agent, HTTPConnectionPool, readBody
 
 from mqbroker.app import Broker, StartError
-from mqbroker.config.configuration import MetricsConfiguration
+from mqbroker.config.model.configuration import MetricsConfiguration
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_DUPLICATE_ID, CoreMessage, decode_message, encode_headers, encode_message
 from mqclient.wire.properties import STRING, TypedValue

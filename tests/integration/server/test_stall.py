@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.logger import globalLogPublisher
 
-from mqbroker.server.figures import BrokerFigures
+from mqbroker.server.observation.figures import BrokerFigures
 from tests.integration.server.wire_client import BrokerCase
 
 STALL = 0.8

@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import TestCase
 
 from mqbroker.app import Broker, BrokerSettings
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.configuration import Configuration
 from mqclient.urls import parse_transport_uri
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, PREAMBLE, SESSION_CHANNEL, FrameSplitter, frame

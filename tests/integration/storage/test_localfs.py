@@ -21,15 +21,15 @@ from twisted.internet import defer, reactor
 from twisted.trial.unittest import TestCase as TrialTestCase
 from zope.interface.interface import InterfaceClass
 
-from mqbroker import threads
-from mqbroker.clocks import ReactorClock
-from mqbroker.localfs import LocalFileSystem
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import QueueRecord, Recovered
+from mqbroker.process import threads
+from mqbroker.process.clocks import ReactorClock
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.process.threads import ThreadedDiskWriter
 from mqbroker.storage.errors import StoreLockedError
-from mqbroker.storage.filestore import FileStore
+from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.settings import StoreSettings
-from mqbroker.threads import ThreadedDiskWriter
 from mqclient.wire.message import CoreMessage, encode_message
 
 

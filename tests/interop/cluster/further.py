@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from mqclient.blocking import get_runner
 from mqclient.core.api import TransportConfiguration
-from mqclient.core.configuration import NETTY_CONNECTOR
+from mqclient.core.connection.configuration import NETTY_CONNECTOR
 from mqclient.jms import ConnectionFactory, JMSContext, JMSProducer
 from tests.interop import instance
 from tests.interop.cluster.nodes import Nodes, Shape

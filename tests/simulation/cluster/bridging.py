@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from mqbroker.config.cluster import BridgeConfiguration
+from mqbroker.config.model.cluster import BridgeConfiguration
 
 OUT, IN = "parcels.out", "parcels.in"
 """Addresses with a queue each: the sender knows the one, the receiver the other."""

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mqbroker.cluster.connection import ClusterConnection
-from mqbroker.cluster.grouping import UNPROPOSAL, GroupingHandler, Proposal
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.message import Message
+from mqbroker.cluster.grouping.grouping import UNPROPOSAL, GroupingHandler, Proposal
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.routing import Route
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.routing.routing import Route
 from mqbroker.node.clustering import Clustering
 from mqclient.wire.properties import TypedValue
 from tests.simulation.broker import BrokerNode

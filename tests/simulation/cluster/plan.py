@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mqbroker.config.cluster import (
+from mqbroker.config.model.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
     ClusterConnectionConfiguration,
@@ -14,7 +14,7 @@ from mqbroker.config.cluster import (
     DivertConfiguration,
     GroupingHandlerConfiguration,
 )
-from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
+from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqclient.protocol.discovery import UdpEndpoint
 from mqclient.urls import TransportUri
 from tests.simulation.cluster.bridging import BridgePlan

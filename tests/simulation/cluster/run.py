@@ -9,9 +9,9 @@ from typing import Any
 
 from twisted.logger import globalLogPublisher
 
-from mqbroker.cluster.connectors import announced_form
-from mqbroker.server.consumers import ServerConsumer
-from mqbroker.server.liveness import CONNECTION_TTL_MS
+from mqbroker.cluster.links.connectors import announced_form
+from mqbroker.server.session.consumers import ServerConsumer
+from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqclient.wire.message import KEY_GROUP_ID
 from mqclient.wire.primitives import TransportConfiguration
 from tests.simulation import limits

@@ -15,11 +15,11 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, InputPartition, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from mqspark import sending
 from mqspark.options import Options, Use
-from mqspark.sink import StreamWriter
+from mqspark.reading.stream_reader import StreamReader
 from mqspark.source import MqbrokerDataSource
-from mqspark.stream_reader import StreamReader
+from mqspark.writing import sending
+from mqspark.writing.sink import StreamWriter
 
 FORMAT = "mqbroker-faulty"
 MODES = ("duplicateIds", "transactions")

@@ -10,10 +10,10 @@ from typing import Any
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.config.jaas import LoginModule
-from mqbroker.server.acceptor import Acceptor
-from mqbroker.server.security import SecurityManager
+from mqbroker.config.instance.jaas import LoginModule
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.server.security.security import SecurityManager
+from mqbroker.server.transport.acceptor import Acceptor
 from mqbroker.tap import first_command
 from mqclient.urls import parse_transport_uri
 from tests.unit.messaging.support import FakeClock

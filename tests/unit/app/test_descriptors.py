@@ -6,8 +6,8 @@ import resource
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.descriptors import DESCRIPTORS_MAX, raise_limit, sockets_max
-from mqbroker.server.acceptor import Acceptor, Sockets
+from mqbroker.process.descriptors import DESCRIPTORS_MAX, raise_limit, sockets_max
+from mqbroker.server.transport.acceptor import Acceptor, Sockets
 from mqclient.urls import TransportUri
 from tests.unit.server.support import World
 

@@ -10,8 +10,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.app import Broker, BrokerSettings, StartError
-from mqbroker.config.configuration import Configuration
-from mqbroker.disk_errors import advice, located
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.process.disk_errors import advice, located
 
 
 class LocatedTests(SynchronousTestCase):

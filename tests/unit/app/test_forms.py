@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker import forms
+from mqbroker.process import forms
 from tests.unit.cli.runner import mqbroker
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.loop_watch import LAG_WINDOW_SECONDS, LoopWatch, stack_of
+from mqbroker.process.loop_watch import LAG_WINDOW_SECONDS, LoopWatch, stack_of
 
 PERIOD = 0.5
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.memory_return import LESS_BYTES, PERIOD_SECONDS, MemoryReturn, trim_heap
+from mqbroker.process.memory_return import LESS_BYTES, PERIOD_SECONDS, MemoryReturn, trim_heap
 from tests.unit.messaging.support import FakeClock
 
 

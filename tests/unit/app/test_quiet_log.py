@@ -13,8 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from mqbroker.app import BrokerSettings
-from mqbroker.config.configuration import Configuration
-from mqbroker.quiet_log import quieten
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.process.quiet_log import quieten
 from mqbroker.tap import BrokerService
 
 

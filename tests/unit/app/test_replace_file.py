@@ -8,7 +8,7 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.localfs import replace_file
+from mqbroker.process.localfs import replace_file
 
 
 class ReplaceFileTests(SynchronousTestCase):

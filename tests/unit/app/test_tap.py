@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.python.usage import UsageError
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.settings import settings_from_file
 from mqbroker.tap import Options, property_files, set_folders

@@ -12,9 +12,9 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cli.cluster import fit
-from mqbroker.cli.cluster_graph import draw_svg, draw_text
-from mqbroker.cli.cluster_nodes import Link, Node, names_of
+from mqbroker.cli.cluster.cluster import fit
+from mqbroker.cli.cluster.graph import draw_svg, draw_text
+from mqbroker.cli.cluster.nodes import Link, Node, names_of
 from mqbroker.cli.management import ManagementError, UnknownAttribute
 from mqbroker.cli.options import ConnectionOptions
 from mqbroker.cli.status import NoConnection
@@ -72,7 +72,10 @@ class Case(SynchronousTestCase):
         yield self.others.get(place, self.first)
 
     def run_with(self, *arguments: str) -> Result:
-        with mock.patch("mqbroker.cli.cluster.management", self.opened), mock.patch("mqbroker.cli.queue_stat.management", self.opened):
+        with (
+            mock.patch("mqbroker.cli.cluster.cluster.management", self.opened),
+            mock.patch("mqbroker.cli.queues.queue_stat.management", self.opened),
+        ):
             return mqbroker(*arguments)
 
 
@@ -175,7 +178,7 @@ class ClusterTests(Case):
             self.assertIn("WARNING: the displayed remote bindings are 3/1500", self.run_with("cluster", "--maxRows", "3").out)
 
     def test_watch_goes_on_until_it_is_interrupted(self) -> None:
-        with mock.patch("mqbroker.cli.cluster.time.sleep", side_effect=[None, KeyboardInterrupt]) as sleep:
+        with mock.patch("mqbroker.cli.cluster.cluster.time.sleep", side_effect=[None, KeyboardInterrupt]) as sleep:
             result = self.run_with("cluster", "--watch", "--sleep", "500")
         self.assertEqual((result.status, result.out.count("Node one")), (130, 2))
         sleep.assert_called_with(0.5)

@@ -7,7 +7,7 @@ from unittest import mock
 import click
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cli.check import Check, CheckFailed, run_checks
+from mqbroker.cli.check.check import Check, CheckFailed, run_checks
 from mqbroker.cli.connection import acceptor_url, broker_url, connected
 from mqbroker.cli.lazy import LazyGroup
 from mqbroker.cli.management import ManagementError
@@ -63,7 +63,7 @@ class MaskTests(SynchronousTestCase):
         self.assertEqual(mqbroker("mask", "--key", "abc", "secret").out, "result: -79c903ab75df949e\n")
 
     def test_a_hash_verifies(self) -> None:
-        from mqbroker.config.masking import verify_password, wrap
+        from mqbroker.config.instance.masking import verify_password, wrap
 
         result = mqbroker("mask", "--hash", "--json", "secret")
         text = json.loads(result.out)["result"]
@@ -140,7 +140,7 @@ class ConnectionTests(SynchronousTestCase):
 
 class QueueMessagesTests(SynchronousTestCase):
     def run_with(self, broker: FakeManagement, *arguments: str):  # type: ignore[no-untyped-def]
-        with mock.patch("mqbroker.cli.queue_messages.management", broker.opened):
+        with mock.patch("mqbroker.cli.queues.queue_messages.management", broker.opened):
             return mqbroker("queue", *arguments)
 
     def test_dead_letters_are_sent_back_and_those_that_stay_are_counted(self) -> None:
@@ -195,7 +195,7 @@ class QueueMessagesTests(SynchronousTestCase):
 
 class QueueTests(SynchronousTestCase):
     def run_with(self, broker: FakeManagement, *arguments: str):  # type: ignore[no-untyped-def]
-        module = "mqbroker.cli.queue_stat" if arguments[1] == "stat" else f"mqbroker.cli.{arguments[0]}"
+        module = "mqbroker.cli.queues.queue_stat" if arguments[1] == "stat" else f"mqbroker.cli.queues.{arguments[0]}"
         with mock.patch(f"{module}.management", broker.opened):
             return mqbroker(*arguments)
 

@@ -7,13 +7,13 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cli.instance_files import parse_destinations
+from mqbroker.cli.start.instance_files import parse_destinations
 from mqbroker.cli.status import BadUsage
-from mqbroker.config.configuration import Configuration
-from mqbroker.config.instance import read_instance
-from mqbroker.config.jaas import parse_login_config
-from mqbroker.config.masking import verify_password
-from mqbroker.config.parse import load_configuration
+from mqbroker.config.broker_xml.parse import load_configuration
+from mqbroker.config.instance.instance import read_instance
+from mqbroker.config.instance.jaas import parse_login_config
+from mqbroker.config.instance.masking import verify_password
+from mqbroker.config.model.configuration import Configuration
 from mqclient.protocol.discovery import UdpEndpoint
 from tests.unit.cli.runner import Result, mqbroker
 
@@ -163,7 +163,7 @@ class MarkerTests(SynchronousTestCase):
             if len(looks) == seen_after:
                 marker.unlink()
 
-        with mock.patch("mqbroker.cli.lifecycle.time.sleep", sleep):
+        with mock.patch("mqbroker.cli.start.lifecycle.time.sleep", sleep):
             result = mqbroker("stop", *arguments, **environment)
         self.assertFalse(marker.exists())
         return result, len(looks)

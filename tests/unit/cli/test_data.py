@@ -7,12 +7,12 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cli.data_recover import Salvage, salvage, write_journal
-from mqbroker.cli.journal_folder import DataFolders
-from mqbroker.cli.xml_messages import read_body, read_message
-from mqbroker.cli.xml_reader import read_nodes
+from mqbroker.cli.data.journal_folder import DataFolders
+from mqbroker.cli.data.recover import Salvage, salvage, write_journal
+from mqbroker.cli.data.xml_messages import read_body, read_message
+from mqbroker.cli.data.xml_reader import read_nodes
 from mqbroker.messaging.ports import AddressRecord, QueueRecord
-from mqbroker.storage.bindings import address_value, queue_value
+from mqbroker.storage.files.bindings import address_value, queue_value
 from mqclient.storageformat.records import ADDRESS_BINDING, BRANCH_PREPARED, QUEUE_BINDING, BindingRecord, BranchRecord, MessageRecord
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message
 from tests.unit.cli.runner import Result, mqbroker
@@ -122,9 +122,9 @@ class JournalTests(SynchronousTestCase):
 
     def test_a_broker_starts_on_what_was_recovered(self) -> None:
         """The node id stays, and ids go on above all that were there."""
-        from mqbroker.localfs import LocalFileSystem
-        from mqbroker.storage.folders import journal_node_id
-        from mqbroker.storage.recover import read_folder
+        from mqbroker.process.localfs import LocalFileSystem
+        from mqbroker.storage.files.folders import journal_node_id
+        from mqbroker.storage.files.recover import read_folder
         from mqbroker.storage.settings import StoreSettings
 
         self.damage()
@@ -149,8 +149,8 @@ class JournalTests(SynchronousTestCase):
         self.assertEqual((result.status, "LOST" in result.out), (0, False))
 
     def test_a_folder_in_use_is_left_alone(self) -> None:
-        from mqbroker.localfs import LocalFileSystem
-        from mqbroker.storage.nodelock import NodeLock
+        from mqbroker.process.localfs import LocalFileSystem
+        from mqbroker.storage.disk.nodelock import NodeLock
 
         lock = NodeLock(LocalFileSystem(), str(self.folders.journal))
         lock.acquire()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cli.demo_traffic import Ledger
+from mqbroker.cli.demo.traffic import Ledger
 from tests.unit.cli.runner import mqbroker
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cli.output import table, wrap
-from mqbroker.cli.stats import Latencies, Tally, summary, summary_lines
+from mqbroker.cli.traffic.stats import Latencies, Tally, summary, summary_lines
 
 
 class TableTests(SynchronousTestCase):

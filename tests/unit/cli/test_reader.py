@@ -37,7 +37,7 @@ class ReaderTests(SynchronousTestCase):
         def played(connection: Any) -> Iterator[Management]:
             yield self.management
 
-        with mock.patch("mqbroker.cli.reader.management", played):
+        with mock.patch("mqbroker.cli.queues.reader.management", played):
             return mqbroker("reader", *arguments)
 
     def test_list(self) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cli.xml_messages import read_body, read_message, write_message
-from mqbroker.cli.xml_reader import Node, XmlFormatError, read_nodes
+from mqbroker.cli.data.xml_messages import read_body, read_message, write_message
+from mqbroker.cli.data.xml_reader import Node, XmlFormatError, read_nodes
 from mqclient.wire import properties as p
 from mqclient.wire.message import CoreMessage, user_id_text
 from mqclient.wire.properties import TypedValue

@@ -11,10 +11,10 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from mqclient.core.api import LocatorSettings, TransportConfiguration
-from mqclient.core.factory import SessionFactory
-from mqclient.core.locator import Locator
+from mqclient.core.connection.factory import SessionFactory
+from mqclient.core.connection.locator import Locator
 from mqclient.core.runtime import LinkHandler
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import NotConnectedError
 from mqclient.twisted import TwistedRuntime
 from mqclient.wire.frames import FRAME_SIZE_MAX, HEADER_SIZE, PREAMBLE, FrameSplitter, frame

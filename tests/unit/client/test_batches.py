@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.batches import Batch, Batches
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import AddressFullError, DuplicateIdRejectedError, IllegalStateError, MQError
 from mqclient.wire.hot import encode_send, send_frames
 from mqclient.wire.message import CoreMessage, decode_message, encode_message

@@ -8,9 +8,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.blocking_consumers import Consumer
 from mqclient.core.message import ClientMessage
-from mqclient.threads import SharedBuffer
+from mqclient.shells.blocking_consumers import Consumer
+from mqclient.shells.threads import SharedBuffer
 
 NOW = 1_000_000
 

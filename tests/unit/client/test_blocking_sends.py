@@ -7,9 +7,9 @@ from typing import Any, cast
 from twisted.internet.defer import fail
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.blocking_sends import Sender
 from mqclient.core.message import ClientMessage
 from mqclient.errors import AddressFullError, MQError
+from mqclient.shells.blocking_sends import Sender
 
 
 class Told:

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core import browsing
+from mqclient.core.consuming import browsing
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message
 from mqclient.wire.packets import ClusterTopologyV4, FlowToken, ForceConsumerDelivery, SessionReceiveContinuation, SessionReceiveLarge
 from tests.unit.client.core_support import ScriptedBroker, World, marker, message, pending

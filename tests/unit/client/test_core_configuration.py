@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import WITHOUT_EFFECT, LocatorSettings, url_parameter_names
-from mqclient.core.configuration import configuration_from_url
+from mqclient.core.connection.configuration import configuration_from_url
 
 
 class UrlTests(SynchronousTestCase):

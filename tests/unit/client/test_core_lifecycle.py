@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.lifecycle import LifecycleData, make_lifecycle
+from mqclient.core.connection.lifecycle import LifecycleData, make_lifecycle
 from mqclient.errors import NotConnectedError
 
 IMPOSSIBLE = {

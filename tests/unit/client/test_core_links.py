@@ -6,11 +6,11 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core import encoded_sends
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection import Connection
-from mqclient.core.locator import Locator
-from mqclient.core.session import Session
+from mqclient.core.connection.connection import Connection
+from mqclient.core.connection.locator import Locator
+from mqclient.core.sending import encoded_sends
+from mqclient.core.session.session import Session
 from mqclient.errors import (
     AddressFullError,
     ClusterSecurityError,

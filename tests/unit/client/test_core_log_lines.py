@@ -8,10 +8,10 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.blocking import _LoggingRuntime
-from mqclient.core.flow import BLOCKED_SECONDS
-from mqclient.core.locator import Locator
+from mqclient.core.connection.locator import Locator
+from mqclient.core.sending.flow import BLOCKED_SECONDS
 from mqclient.errors import MQError
-from mqclient.threads import Dispatcher
+from mqclient.shells.threads import Dispatcher
 from mqclient.wire.packets import ProducerCredits
 from tests.unit.client.core_support import ScriptedBroker, World, connector, pending
 
@@ -123,7 +123,7 @@ class BlockingShellTests(SynchronousTestCase):
 
     def test_and_so_do_the_threads_of_listeners(self) -> None:
         dispatcher, done = Dispatcher(), threading.Event()
-        with self.assertLogs("mqclient.threads", "ERROR") as logs:
+        with self.assertLogs("mqclient.shells.threads", "ERROR") as logs:
             dispatcher.submit(int, "no number")
             dispatcher.submit(done.set)
             self.assertTrue(done.wait(5))

@@ -10,10 +10,10 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient import xa
-from mqclient.core.consumers import Consumer
+from mqclient.core.consuming.consumers import Consumer
 from mqclient.core.message import ClientMessage
-from mqclient.core.producers import Producer
-from mqclient.core.session import Session
+from mqclient.core.sending.producers import Producer
+from mqclient.core.session.session import Session
 from mqclient.errors import AddressFullError, IllegalStateError, MQError, ObjectClosedError, TransactionRolledBackError
 from mqclient.wire.packets import (
     Acknowledge,

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient import xa
 from mqclient.core.api import ROUTING_ANYCAST, QueueConfiguration
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.xa import XAError, Xid
 from tests.unit.client.core_support import RecordedBroker, World
 

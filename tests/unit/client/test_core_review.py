@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 from twisted.internet.defer import Deferred
 
-from mqclient.core import async_sends
 from mqclient.core.api import FailoverEvent
+from mqclient.core.sending import async_sends
 from mqclient.errors import (
     ConnectionTimedOutError,
     LargeMessageInterruptedError,

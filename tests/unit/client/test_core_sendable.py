@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core import sendable, uploads
 from mqclient.core.message import ClientMessage
+from mqclient.core.sending import sendable, uploads
 from mqclient.errors import IllegalStateError, MalformedPacketError, MessageTooLargeError
 from mqclient.wire.bodies import decode_text, encode_map, encode_text
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, TYPE_BYTES, TYPE_MAP, TYPE_TEXT, CoreMessage, decode_message

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient import xa
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import IllegalStateError
 from mqclient.wire.packets import (
     Acknowledge,

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.configuration import configuration_from_url
-from mqclient.core.http_link import HttpLink, link_handler
+from mqclient.core.connection.configuration import configuration_from_url
+from mqclient.core.connection.http_link import HttpLink, link_handler
 from mqclient.core.runtime import Runtime
 from mqclient.wire.primitives import TransportConfiguration
 from tests.unit.messaging.support import FakeClock

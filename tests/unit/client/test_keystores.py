@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.keystores import KeyStore, read_key_store
+from mqclient.tls.keystores import KeyStore, read_key_store
 
 PASSWORD = "secret1"
 WITH_KEY = base64.b64decode(

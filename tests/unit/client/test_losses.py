@@ -9,9 +9,9 @@ from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.server.acceptor import BrokerProtocol
+from mqbroker.server.transport.acceptor import BrokerProtocol
+from mqclient.shells.twisted_losses import loss_reason
 from mqclient.twisted import _LinkProtocol
-from mqclient.twisted_losses import loss_reason
 
 CLOSED = Failure(ConnectionDone())
 """What Twisted gives when the other process is killed: its system closes the socket."""

@@ -12,13 +12,13 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import LocatorSettings
-from mqclient.core.locator import Locator
+from mqclient.core.connection.locator import Locator
 from mqclient.core.runtime import sleep
 from mqclient.errors import ConnectionTimedOutError, IllegalStateError, NotConnectedError, ObjectClosedError, OperationTimeoutError
+from mqclient.shells.sockets_links import UNSENT_HIGH, UNSENT_LOW, SocketLink
+from mqclient.shells.sockets_loop import READ_BUFFER
+from mqclient.shells.sockets_tasks import Cancelled
 from mqclient.sockets import SocketRuntime, server_locator
-from mqclient.sockets_links import UNSENT_HIGH, UNSENT_LOW, SocketLink
-from mqclient.sockets_loop import READ_BUFFER
-from mqclient.sockets_tasks import Cancelled
 from mqclient.wire.message import decode_message
 from mqclient.wire.packets import Ping, QueueQuery, ReaderMessages, ReaderRead, SessionSend
 from tests.unit.client.core_support import MemoryLink, Network, ScriptedBroker, connector

@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
-from mqbroker.cluster.bridge import Bridge
-from mqbroker.cluster.forwarder import Forwarder, ForwardingSettings
-from mqbroker.cluster.outgoing import Outgoing
-from mqbroker.config.cluster import BridgeConfiguration
-from mqbroker.messaging.message import Message
-from mqclient.core.factory import SessionFactory
+from mqbroker.cluster.links.bridge import Bridge
+from mqbroker.cluster.links.forwarder import Forwarder, ForwardingSettings
+from mqbroker.cluster.links.outgoing import Outgoing
+from mqbroker.config.model.cluster import BridgeConfiguration
+from mqbroker.messaging.message.message import Message
+from mqclient.core.connection.factory import SessionFactory
 from mqclient.core.runtime import LinkHandler
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.protocol.topology import Topology

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mqbroker.cluster.flow import Flow, FlowSettings
-from mqbroker.cluster.interests import Interests
-from mqbroker.cluster.ways import Ways
-from mqbroker.messaging.awaited import AwaitedQueues
-from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
+from mqbroker.cluster.remote_queues.flow import Flow, FlowSettings
+from mqbroker.cluster.remote_queues.interests import Interests
+from mqbroker.cluster.remote_queues.ways import Ways
+from mqbroker.messaging.routing.awaited import AwaitedQueues
+from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.properties import BOOLEAN, INT, LONG, NULL, STRING, TypedValue
 from tests.unit.messaging.support import FakeClock
 

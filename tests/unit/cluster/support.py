@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mqbroker.cluster.channel import ClusterChannel, ClusterCredentials
-from mqbroker.cluster.topology import ClusterTopology
-from mqbroker.config.configuration import Configuration
-from mqbroker.server.connection import ServerConnection
+from mqbroker.cluster.membership.channel import ClusterChannel, ClusterCredentials
+from mqbroker.cluster.membership.topology import ClusterTopology
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.server.transport.connection import ServerConnection
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.cluster import BridgeConfiguration
+from mqbroker.config.model.cluster import BridgeConfiguration
 from mqclient.errors import ClusterSecurityError, DisconnectedError, NotConnectedError, SessionCreationRejectedError
 from mqclient.protocol.topology import Topology, TopologyMember
 from mqclient.wire.packets import DisconnectV3

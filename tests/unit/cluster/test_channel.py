@@ -6,8 +6,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.channel import ALREADY_REPLICATING, SCALED_DOWN_MAX, WRONG_PASSWORDS_MAX, ClusterCredentials
-from mqbroker.cluster.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE, connector_text
+from mqbroker.cluster.membership.channel import ALREADY_REPLICATING, SCALED_DOWN_MAX, WRONG_PASSWORDS_MAX, ClusterCredentials
+from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE, connector_text
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL

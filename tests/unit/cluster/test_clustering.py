@@ -7,8 +7,8 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.cluster import BridgeConfiguration, DiscoveryGroupConfiguration
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.cluster import BridgeConfiguration, DiscoveryGroupConfiguration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.node.clustering import STOP_SECONDS, Clustering
 from mqclient.protocol.discovery import Endpoint, UdpEndpoint, encode_announcement
 from mqclient.urls import parse_transport_uri

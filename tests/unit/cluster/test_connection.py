@@ -7,12 +7,12 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster import connection as connection_module
-from mqbroker.cluster import rerouting
 from mqbroker.cluster.connection import ClusterConnection
-from mqbroker.cluster.member import Member
-from mqbroker.cluster.ways import Ways
-from mqbroker.config.cluster import ClusterConnectionConfiguration
-from mqclient.core.reconnect import place
+from mqbroker.cluster.membership.member import Member
+from mqbroker.cluster.remote_queues import rerouting
+from mqbroker.cluster.remote_queues.ways import Ways
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration
+from mqclient.core.connection.reconnect import place
 from mqclient.errors import DisconnectedError, IllegalStateError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.wire.packets import REASON_SCALE_DOWN

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.contact import Contact
-from mqbroker.cluster.scanner import Scanner
+from mqbroker.cluster.links.contact import Contact
+from mqbroker.cluster.membership.scanner import Scanner
 from mqclient.core.api import LocatorSettings
-from mqclient.core.factory import SessionFactory
-from mqclient.core.locator import Locator
-from mqclient.core.reconnect import same_place
+from mqclient.core.connection.factory import SessionFactory
+from mqclient.core.connection.locator import Locator
+from mqclient.core.connection.reconnect import same_place
 from mqclient.protocol.retry import RetryPlan
 from mqclient.protocol.topology import Topology
 from mqclient.wire.packets import ClusterTopologyV4

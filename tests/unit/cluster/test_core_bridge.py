@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.core_bridge import CoreBridges, credentials
-from mqbroker.cluster.outgoing import CoreBridgeMessages
-from mqbroker.config.cluster import BridgeConfiguration, TransformerConfiguration
-from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.transformers import ADD_HEADERS, load_transformer
+from mqbroker.cluster.links.outgoing import CoreBridgeMessages
+from mqbroker.config.model.cluster import BridgeConfiguration, TransformerConfiguration
+from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.message.transformers import ADD_HEADERS, load_transformer
 from mqbroker.server.management.bridge_control import parse_bridge
 from mqbroker.server.management.registry import ManagementError
 from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTING_TYPE, CoreMessage, decode_message

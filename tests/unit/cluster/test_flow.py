@@ -8,11 +8,11 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqbroker.cluster import flow as module
-from mqbroker.cluster import ways as ways_module
-from mqbroker.cluster.flow import Flow
-from mqbroker.cluster.ways import binding_id
-from mqbroker.messaging.grouping import Undecided
+from mqbroker.cluster.remote_queues import flow as module
+from mqbroker.cluster.remote_queues import ways as ways_module
+from mqbroker.cluster.remote_queues.flow import Flow
+from mqbroker.cluster.remote_queues.ways import binding_id
+from mqbroker.messaging.routing.grouping import Undecided
 from mqclient.wire.properties import BYTE, INT, LONG, NULL, STRING
 from tests.unit.cluster.flow_support import OTHER, OWN, PEER, Network, binding, complete, consumer, reset
 

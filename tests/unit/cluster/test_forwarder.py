@@ -9,12 +9,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster import forwarder as forwarder_module
-from mqbroker.cluster.forwarder import ForwardingSettings
-from mqbroker.cluster.outgoing import Outgoing, assemble, duplicate_id_entry
-from mqbroker.config.cluster import BridgeConfiguration
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.message import Message
+from mqbroker.cluster.links import forwarder as forwarder_module
+from mqbroker.cluster.links.forwarder import ForwardingSettings
+from mqbroker.cluster.links.outgoing import Outgoing, assemble, duplicate_id_entry
+from mqbroker.config.model.cluster import BridgeConfiguration
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.message.message import Message
 from mqclient.errors import error_for_code
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY

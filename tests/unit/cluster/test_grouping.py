@@ -7,13 +7,13 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster import local_grouping
-from mqbroker.cluster.grouping import KEY_LENGTH_MAX, GroupingHandler, GroupingLink, Pending, Place
-from mqbroker.cluster.local_grouping import KEPT_KIND, LocalGrouping
-from mqbroker.cluster.remote_grouping import ROUNDS_MAX, RemoteGrouping
-from mqbroker.config.cluster import GroupingHandlerConfiguration
-from mqbroker.messaging.grouping import Undecided
-from mqbroker.messaging.message import Message
+from mqbroker.cluster.grouping import local_grouping
+from mqbroker.cluster.grouping.grouping import KEY_LENGTH_MAX, GroupingHandler, GroupingLink, Pending, Place
+from mqbroker.cluster.grouping.local_grouping import KEPT_KIND, LocalGrouping
+from mqbroker.cluster.grouping.remote_grouping import ROUNDS_MAX, RemoteGrouping
+from mqbroker.config.model.cluster import GroupingHandlerConfiguration
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.routing.grouping import Undecided
 from mqclient.wire.packets import SessionReceive, decode_packet
 from mqclient.wire.properties import INT, NULL, STRING, TypedValue
 from tests.unit.cluster.flow_support import Network, reset

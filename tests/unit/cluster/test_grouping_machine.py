@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.grouping import KINDS, GroupingHandler, Pending, Place
-from mqbroker.cluster.local_grouping import KEPT_KIND, LocalGrouping
-from mqbroker.cluster.remote_grouping import RemoteGrouping
-from mqbroker.config.cluster import GroupingHandlerConfiguration
+from mqbroker.cluster.grouping.grouping import KINDS, GroupingHandler, Pending, Place
+from mqbroker.cluster.grouping.local_grouping import KEPT_KIND, LocalGrouping
+from mqbroker.cluster.grouping.remote_grouping import RemoteGrouping
+from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqclient.wire.properties import INT, STRING, TypedValue
 from tests.unit.messaging.cluster_support import Node
 

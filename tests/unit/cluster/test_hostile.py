@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.topology import CONNECTOR_LENGTH_MAX, NAME_LENGTH_MAX
-from mqbroker.cluster.votes import FAILOVER_VOTE
+from mqbroker.cluster.membership.topology import CONNECTOR_LENGTH_MAX, NAME_LENGTH_MAX
+from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, frame
 from mqclient.wire.primitives import TransportConfiguration

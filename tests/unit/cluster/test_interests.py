@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from unittest import TestCase
 
-from mqbroker.cluster.interests import Interests
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.message import Message
+from mqbroker.cluster.remote_queues.interests import Interests
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.message.message import Message
 from mqclient.wire.frames import HEADER_SIZE
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.packets import CreateQueueV2, decode_packet

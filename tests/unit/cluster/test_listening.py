@@ -6,9 +6,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.interests import Interests
-from mqbroker.cluster.listening import NotificationRequest, listen
-from mqclient.core.factory import SessionFactory
+from mqbroker.cluster.remote_queues.interests import Interests
+from mqbroker.cluster.remote_queues.listening import NotificationRequest, listen
+from mqclient.core.connection.factory import SessionFactory
 from mqclient.core.message import ClientMessage
 from tests.unit.cluster.bridge_support import Pair
 

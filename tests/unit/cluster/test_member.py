@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.member import UNREACHABLE_MS, Member
+from mqbroker.cluster.membership.member import UNREACHABLE_MS, Member
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.topology import TopologyMember
 from tests.unit.cluster.support import connector

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.outgoing import Outgoing, StoreAndForward, link_id, node_id_bytes
-from mqbroker.config.cluster import ClusterConnectionConfiguration
-from mqbroker.messaging.message import Message
+from mqbroker.cluster.links.outgoing import Outgoing, StoreAndForward, link_id, node_id_bytes
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration
+from mqbroker.messaging.message.message import Message
 from mqclient.errors import MalformedPacketError
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message
 from mqclient.wire.packets import SessionSend, decode_packet

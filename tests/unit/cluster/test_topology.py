@@ -8,9 +8,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster import topology as limits
-from mqbroker.cluster.topology import ClusterTopology
-from mqbroker.server.topology import hornetq_names
+from mqbroker.cluster.membership import topology as limits
+from mqbroker.cluster.membership.topology import ClusterTopology
+from mqbroker.server.transport.topology import hornetq_names
 from mqclient.protocol.topology import MEMBERS_MAX
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, PREAMBLE, frame

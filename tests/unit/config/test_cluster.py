@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqbroker.checks import idle_parts
-from mqbroker.config.cluster import (
+from mqbroker.config.broker_xml.parse import Loaded, load_configuration, parse_configuration
+from mqbroker.config.model.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
     ClusterConnectionConfiguration,
@@ -21,8 +22,7 @@ from mqbroker.config.cluster import (
     ScaleDownConfiguration,
     TransformerConfiguration,
 )
-from mqbroker.config.configuration import Configuration
-from mqbroker.config.parse import Loaded, load_configuration, parse_configuration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
 from mqclient.protocol.discovery import JGroupsEndpoint, UdpEndpoint
 from tests.unit.config.test_parse import ConfigurationTestCase, document

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.address_settings import AddressSettings
-from mqbroker.config.matching import (
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.matching import (
     CACHED_NAMES_MAX,
     AddressSettingsRepository,
     SecurityRepository,

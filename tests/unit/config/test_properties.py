@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.properties import PropertiesError, Property, parse_properties
+from mqbroker.config.properties.properties import PropertiesError, Property, parse_properties
 
 TEXT = st.text(alphabet="ab =:#!\\\t\n\r\fü€𝄞'\"", max_size=12)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration, parse_configuration
-from mqbroker.config.substitution import SubstitutionError, substitute
+from mqbroker.config.broker_xml.parse import ConfigurationError, Loaded, load_configuration, parse_configuration
+from mqbroker.config.properties.substitution import SubstitutionError, substitute
 
 HEAD = '<configuration xmlns="urn:activemq" xmlns:xi="http://www.w3.org/2001/XInclude"><core xmlns="urn:activemq:core">'
 TAIL = "</core></configuration>"

@@ -8,8 +8,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 
-from mqclient.core.broadcasting import Broadcasts
-from mqclient.core.network import Multicast, Received
+from mqclient.core.discovery.broadcasting import Broadcasts
+from mqclient.core.discovery.network import Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint
@@ -94,7 +94,7 @@ class Host(TwistedRuntime):
         far.handler = listening.accepted(far)
         result.callback(near)
 
-    # --- mqclient.core.network.Network
+    # --- mqclient.core.discovery.network.Network
 
     def multicast(self, group: Multicast, received: Received | None) -> BroadcastLink:
         return MemoryGroup(self, group, received)

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.internet.task import Clock
 
-from mqclient.core.network import Received
+from mqclient.core.discovery.network import Received
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.discovery import Endpoint, UdpEndpoint, check_endpoint
 from mqclient.twisted import TwistedRuntime

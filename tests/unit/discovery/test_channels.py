@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.members import CONNECTIONS_MAX, LEARNED_PLACES_MAX, MemberChannel
+from mqclient.core.discovery.members import CONNECTIONS_MAX, LEARNED_PLACES_MAX, MemberChannel
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.jgroups import ANNOUNCEMENT, MEMBER, MEMBERS, MessageSplitter, encode_message, encode_places
 from tests.unit.discovery.member_world import Host, MemberWorld

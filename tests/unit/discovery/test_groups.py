@@ -8,10 +8,10 @@ from dataclasses import replace
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.broadcast import BroadcastGroup
-from mqbroker.cluster.discovery import DiscoveryGroup, endpoint_in
-from mqbroker.config.cluster import BroadcastGroupConfiguration, DiscoveryGroupConfiguration
-from mqbroker.server.gauges import Gauges
+from mqbroker.cluster.membership.broadcast import BroadcastGroup
+from mqbroker.cluster.membership.discovery import DiscoveryGroup, endpoint_in
+from mqbroker.config.model.cluster import BroadcastGroupConfiguration, DiscoveryGroupConfiguration
+from mqbroker.server.observation.gauges import Gauges
 from mqclient.protocol.discovery import JGroupsEndpoint, UdpEndpoint, decode_announcement, encode_announcement
 from mqclient.wire.properties import STRING, TypedValue
 from tests.unit.discovery.support import GROUP, OTHER, SELF, Ether, EtherRuntime

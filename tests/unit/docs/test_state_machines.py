@@ -51,7 +51,7 @@ class PictureTests(SynchronousTestCase):
 
     def test_every_machine_is_shown(self) -> None:
         names = [machine.name for machine in self.program.machines()]
-        self.assertIn("mqclient.core.lifecycle.make_lifecycle", names)
+        self.assertIn("mqclient.core.connection.lifecycle.make_lifecycle", names)
         page = read("docs", "architecture.md")
         self.assertEqual([name for name in names if f"(state-machines/{name}.svg)" not in page], [])
 

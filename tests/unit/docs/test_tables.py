@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.server.metrics import ADDRESS_METRICS, BROKER_METRICS, QUEUE_METRICS, RESULT_METRICS
+from mqbroker.server.observation.metrics import ADDRESS_METRICS, BROKER_METRICS, QUEUE_METRICS, RESULT_METRICS
 from tests.unit.docs.pages import CODE, ROOT, read, rows
 
 SOURCES = (ROOT / "src", ROOT / "clients" / "mqclient" / "src")

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.cluster import DivertConfiguration
+from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.ha.duplicate_ids import as_parameter
 from mqbroker.server.management.broker_control import BrokerControl
 from mqbroker.server.management.registry import ManagementError, Operation

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.cluster import ScaleDownConfiguration
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.cluster import ScaleDownConfiguration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.ha import moving, scale_down
 from mqbroker.ha.places import members_after
 from mqbroker.ha.scale_down import ScaleDown
 from mqclient.core.api import LocatorSettings, QueueQueryResult
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG

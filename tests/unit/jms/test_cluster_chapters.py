@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import TransportConfiguration
-from mqclient.core.configuration import NETTY_CONNECTOR
+from mqclient.core.connection.configuration import NETTY_CONNECTOR
 from mqclient.jms.factory import ConnectionFactory
 from mqclient.jndi import InitialContext
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, UdpEndpoint

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.message import ClientMessage
-from mqclient.jms.bytes_message import BytesMessage
-from mqclient.jms.conversion import as_message, from_core, to_core
 from mqclient.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mqclient.jms.exceptions import (
     JMSException,
@@ -23,11 +21,13 @@ from mqclient.jms.exceptions import (
     MessageNotReadableException,
     MessageNotWriteableException,
 )
-from mqclient.jms.map_message import MapMessage
-from mqclient.jms.message import DeliveryMode, Message
-from mqclient.jms.simple_messages import JavaSerialized, ObjectMessage, TextMessage
-from mqclient.jms.stream_message import StreamMessage
-from mqclient.jms.values import Byte, Char, Float, Long, Short
+from mqclient.jms.messages.bytes_message import BytesMessage
+from mqclient.jms.messages.conversion import as_message, from_core, to_core
+from mqclient.jms.messages.map_message import MapMessage
+from mqclient.jms.messages.message import DeliveryMode, Message
+from mqclient.jms.messages.simple_messages import JavaSerialized, ObjectMessage, TextMessage
+from mqclient.jms.messages.stream_message import StreamMessage
+from mqclient.jms.messages.values import Byte, Char, Float, Long, Short
 from mqclient.wire import message as wire
 from mqclient.wire.hot import decode_send
 from mqclient.wire.message import CoreMessage, decode_message

@@ -25,8 +25,8 @@ from mqclient.jms import (
     Topic,
 )
 from mqclient.jms.context import JMSProducer
-from mqclient.jms.conversion import as_message
 from mqclient.jms.destinations import as_destination, check_plain_name
+from mqclient.jms.messages.conversion import as_message
 from mqclient.jms.session import Session
 
 

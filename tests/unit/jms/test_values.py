@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.jms import values
 from mqclient.jms.exceptions import MessageFormatException
-from mqclient.jms.values import Byte, Char, Float, Long, Short
+from mqclient.jms.messages import values
+from mqclient.jms.messages.values import Byte, Char, Float, Long, Short
 from mqclient.wire import properties as types
 from mqclient.wire.properties import TypedValue
 

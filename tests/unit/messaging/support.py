@@ -6,17 +6,17 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mqbroker.config.address_settings import AddressSettings
-from mqbroker.config.configuration import QueueConfiguration
-from mqbroker.config.matching import AddressSettingsRepository, Wildcards
-from mqbroker.messaging.context import OperationContext
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.filter import Filter, parse_filter
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.filters.filter import Filter, parse_filter
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, QueueRecord
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Cursor, Reference
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Cursor, Reference
+from mqbroker.messaging.turns.context import OperationContext
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, TypedValue
 

@@ -8,9 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mqbroker.messaging.definitions import ANYCAST
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
+from mqbroker.messaging.queues.definitions import ANYCAST
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.properties import STRING
 from tests.unit.messaging.cluster_support import Node
 from tests.unit.messaging.support import Collector

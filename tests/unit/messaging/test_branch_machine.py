@@ -16,16 +16,16 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from mqbroker.config.address_settings import AddressSettings
-from mqbroker.config.configuration import QueueConfiguration
-from mqbroker.config.matching import AddressSettingsRepository, Wildcards
-from mqbroker.messaging.branches import XACode, XAError, xid_base64
-from mqbroker.messaging.context import OperationContext
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.delivery.branches import XACode, XAError, xid_base64
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import BranchState, Recovered
-from mqbroker.messaging.references import Reference
+from mqbroker.messaging.queues.references import Reference
+from mqbroker.messaging.turns.context import OperationContext
 from mqclient.errors import DuplicateIdRejectedError
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.primitives import Xid

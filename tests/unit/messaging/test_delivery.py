@@ -6,11 +6,11 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.address_settings import AddressSettings
-from mqbroker.config.configuration import QueueConfiguration
-from mqbroker.messaging import reapers
-from mqbroker.messaging.references import ReferenceList
-from mqbroker.messaging.transaction import Transaction
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.messaging.administration import reapers
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.queues.references import ReferenceList
 from mqclient.errors import (
     AddressDoesNotExistError,
     AddressFullError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import AddressConfiguration, QueueConfiguration
+from mqbroker.config.model.configuration import AddressConfiguration, QueueConfiguration
 from tests.unit.messaging.support import Bench, Collector
 
 

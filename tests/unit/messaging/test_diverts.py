@@ -7,14 +7,14 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.cluster import DivertConfiguration, TransformerConfiguration
-from mqbroker.messaging.definitions import ANYCAST, MULTICAST
-from mqbroker.messaging.distribution import DIVERTED_MAX
-from mqbroker.messaging.diverts import DivertError
-from mqbroker.messaging.message import Message
+from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered
-from mqbroker.messaging.remote import LoadBalancing
-from mqbroker.messaging.transaction import Transaction
+from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
+from mqbroker.messaging.routing.distribution import DIVERTED_MAX
+from mqbroker.messaging.routing.diverts import DivertError
+from mqbroker.messaging.routing.remote import LoadBalancing
 from mqclient.errors import AddressFullError, DivertDoesNotExistError, IllegalStateError, InternalError, SecurityError
 from mqclient.wire.message import CoreMessage, encode_headers
 from mqclient.wire.properties import BYTE, LONG, STRING

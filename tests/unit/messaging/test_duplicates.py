@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging import duplicates
 from mqbroker.messaging.core import BRIDGE_CACHE
-from mqbroker.messaging.duplicates import DuplicateIdCache, IdsBySender, batch_of
-from mqbroker.messaging.transaction import Transaction
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.message import duplicates
+from mqbroker.messaging.message.duplicates import DuplicateIdCache, IdsBySender, batch_of
 from mqclient.errors import DuplicateIdRejectedError
 from mqclient.wire.message import KEY_DUPLICATE_ID
 from mqclient.wire.properties import STRING

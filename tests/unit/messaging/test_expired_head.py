@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.references import Reference
-from mqbroker.messaging.turn import SCAN_SECONDS
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues.references import Reference
+from mqbroker.messaging.turns.turn import SCAN_SECONDS
 from tests.unit.messaging.support import Bench, Collector
 
 

@@ -8,8 +8,8 @@ import uuid
 from pathlib import Path
 from unittest import TestCase
 
-from mqbroker.messaging.filter import FILTER_LENGTH_MAX, Filter, parse_filter
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.filters.filter import FILTER_LENGTH_MAX, Filter, parse_filter
+from mqbroker.messaging.message.message import Message
 from mqclient.errors import InvalidFilterExpressionError
 from mqclient.wire.message import TYPE_TEXT, CoreMessage
 from mqclient.wire.properties import BOOLEAN, BYTE, BYTES, CHAR, DOUBLE, FLOAT, INT, LONG, NULL, SHORT, STRING, TypedValue

@@ -9,9 +9,9 @@ from unittest import TestCase
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqbroker.messaging.filter import Filter, parse_filter
-from mqbroker.messaging.filter_like import LikePattern
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.filters.filter import Filter, parse_filter
+from mqbroker.messaging.filters.like import LikePattern
+from mqbroker.messaging.message.message import Message
 from mqclient.errors import InvalidFilterExpressionError
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.properties import BOOLEAN, DOUBLE, INT, STRING, TypedValue

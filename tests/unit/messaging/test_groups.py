@@ -7,10 +7,11 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging import groups, turn
-from mqbroker.messaging.groups import GROUP_ID_LENGTH_MAX, bucket_of
 from mqbroker.messaging.ports import Recovered, RecoveredReference
-from mqbroker.messaging.turn import SCANNED_MAX
+from mqbroker.messaging.queues import groups
+from mqbroker.messaging.queues.groups import GROUP_ID_LENGTH_MAX, bucket_of
+from mqbroker.messaging.turns import turn
+from mqbroker.messaging.turns.turn import SCANNED_MAX
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID, KEY_GROUP_SEQUENCE, decode_headers, decode_message
 from mqclient.wire.properties import BOOLEAN, INT, STRING

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.transaction import Transaction
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.queues.queue import Queue
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import LONG, STRING, TypedValue

@@ -6,8 +6,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.address_settings import AddressSettings
-from mqbroker.messaging.memory import AddressMemory, GlobalMemory
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.messaging.message.memory import AddressMemory, GlobalMemory
 from tests.forms import pure_only
 
 

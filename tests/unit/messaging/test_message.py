@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.message import MEMORY_PER_MESSAGE, Message
+from mqbroker.messaging.message.message import MEMORY_PER_MESSAGE, Message
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.properties import BOOLEAN, STRING
 

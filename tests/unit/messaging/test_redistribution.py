@@ -7,12 +7,12 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging import redistribution
-from mqbroker.messaging.definitions import ANYCAST, MULTICAST
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.redistribution import MOVED_MAX, PATIENCE_SECONDS, REPORT_SECONDS, serves
-from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
+from mqbroker.messaging.delivery import redistribution
+from mqbroker.messaging.delivery.redistribution import MOVED_MAX, PATIENCE_SECONDS, REPORT_SECONDS, serves
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.message import CoreMessage, encode_headers
 from mqclient.wire.properties import LONG, STRING
 from tests.unit.messaging.cluster_support import Link, Node, texts

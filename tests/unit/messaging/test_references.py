@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging import references
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Cursor, Reference, ReferenceList
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues import references
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Cursor, Reference, ReferenceList
 from tests.unit.messaging.support import Bench
 
 

@@ -8,8 +8,8 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.references import Reference, ReferenceList
-from mqbroker.messaging.transaction import Transaction
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.queues.references import Reference, ReferenceList
 from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError
 from mqclient.wire.message import KEY_DUPLICATE_ID
 from mqclient.wire.properties import LONG, STRING, TypedValue

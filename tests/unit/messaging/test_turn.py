@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.turn import Turn
+from mqbroker.messaging.turns.turn import Turn
 from tests.unit.messaging.support import Bench, FakeClock
 
 

@@ -1,4 +1,4 @@
-"""A cluster with readers, in memory: what the sources need of :mod:`mqspark.broker`, with the rules of the page on readers."""
+"""A cluster with readers, in memory: what the sources need of :mod:`mqspark.broker.broker`, with the rules of the page on readers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from mqclient.core.api import QueueQueryResult
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.packets import START_NEWEST, START_OLDEST, ReaderRange, ReaderState
+from mqspark.broker.nodes import Node
 from mqspark.errors import (
     BadOptionError,
     BrokerUnreachableError,
@@ -22,7 +23,6 @@ from mqspark.errors import (
     PermissionDeniedError,
     ReaderRefusedError,
 )
-from mqspark.nodes import Node
 from mqspark.options import Options
 from tests.unit.mqspark.blocks import block_of
 
@@ -69,7 +69,7 @@ class FakeNode:
 
 
 class FakeCluster:
-    """Nodes by id; ``connect`` takes the place of :func:`mqspark.broker.connect`."""
+    """Nodes by id; ``connect`` takes the place of :func:`mqspark.broker.broker.connect`."""
 
     def __init__(self, *node_ids: str) -> None:
         self.nodes = {node_id: FakeNode(node_id) for node_id in node_ids}

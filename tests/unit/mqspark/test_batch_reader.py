@@ -15,11 +15,11 @@ if importlib.util.find_spec("pyspark") is None:
 from pyspark.sql.datasource import DataSourceReader, EqualTo, GreaterThan, LessThan
 from pyspark.sql.types import LongType, StringType, StructType
 
-from mqspark import queues, reading
-from mqspark.batch_reader import BatchReader
 from mqspark.errors import BadOptionError, BrokerUnreachableError, DataLossError, MissingQueueError, SchemaError
 from mqspark.options import Options, Use
-from mqspark.reading import RangePartition
+from mqspark.reading import queues, reading
+from mqspark.reading.batch_reader import BatchReader
+from mqspark.reading.reading import RangePartition
 from tests.unit.mqspark.fakes import FakeCluster, FakeQueue
 
 SCHEMA = StructType().add("message_id", LongType()).add("node_id", StringType()).add("queue", StringType())

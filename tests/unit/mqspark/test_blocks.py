@@ -37,9 +37,9 @@ from mqclient.wire import message as wire
 from mqclient.wire import properties as types
 from mqclient.wire.message import CoreMessage, decode_message, encode_headers, encode_message, user_id_text
 from mqclient.wire.properties import TypedValue
-from mqspark.blocks import TIME_MAX_MS, TIME_MIN_MS, BlockConverter
 from mqspark.columns import COLUMNS, TYPE_NAMES
 from mqspark.errors import MessageFormatError, SchemaError
+from mqspark.messages.blocks import TIME_MAX_MS, TIME_MIN_MS, BlockConverter
 from tests.unit.mqspark import blocks
 from tests.unit.mqspark.blocks import block_of
 

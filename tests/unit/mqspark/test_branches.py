@@ -15,10 +15,10 @@ from mqclient.xa import Xid
 try:
     import pyspark
 
-    from mqspark.branches import finish, undo
-    from mqspark.decisions import Batch, Branch, decode_decision, encode_decision, new_xid, parts_of, sixteen
     from mqspark.errors import BrokerUnreachableError, MqsparkError
-    from mqspark.healing import heal, heal_others
+    from mqspark.transactions.branches import finish, undo
+    from mqspark.transactions.decisions import Batch, Branch, decode_decision, encode_decision, new_xid, parts_of, sixteen
+    from mqspark.transactions.healing import heal, heal_others
 except ImportError:
     pyspark = None
 
@@ -31,7 +31,10 @@ class Crash(Exception):
 
 
 class FakeNode:
-    """What :class:`mqspark.branches.NodeBranches` does, on a broker in memory; ``step`` is called before and after each change."""
+    """What :class:`mqspark.transactions.branches.NodeBranches` does, on a broker in memory.
+
+    ``step`` is called before and after each change.
+    """
 
     def __init__(self, step: Callable[[], None] = lambda: None) -> None:
         self.prepared: set[Xid] = set()

@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import LocatorSettings
 from mqclient.errors import NotConnectedError
-from mqspark import connection
-from mqspark.broker import connect
+from mqspark.broker import connection
+from mqspark.broker.broker import connect
 from mqspark.errors import BrokerUnreachableError
 from mqspark.options import Options, Use
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient import errors as core
-from mqclient.core.configuration import NETTY_CONNECTOR
+from mqclient.core.connection.configuration import NETTY_CONNECTOR
 from mqclient.wire.primitives import TransportConfiguration
 from mqspark import errors
-from mqspark.failures import failure
-from mqspark.management import id_cache_size
-from mqspark.nodes import Node, distinct, with_tls_of
+from mqspark.broker.failures import failure
+from mqspark.broker.management import id_cache_size
+from mqspark.broker.nodes import Node, distinct, with_tls_of
 
 
 def connector(name: str = "c", **parameters: object) -> TransportConfiguration:

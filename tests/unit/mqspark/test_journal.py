@@ -30,17 +30,17 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from mqbroker.localfs import LocalFileSystem
-from mqbroker.storage.recover import read_folder, salvage
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.storage.files.recover import read_folder, salvage
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import decode_segment_header, read_frames
 from mqclient.storageformat.surviving import index_of
-from mqspark import journal_folder
 from mqspark.errors import BadOptionError, JournalError, SchemaError
-from mqspark.journal import JournalReader
-from mqspark.journal_folder import LocalFiles, Patience, find_folders
-from mqspark.journal_reading import FolderReader, PackedShare
+from mqspark.journal import journal_folder
+from mqspark.journal.journal import JournalReader
+from mqspark.journal.journal_folder import LocalFiles, Patience, find_folders
+from mqspark.journal.journal_reading import FolderReader, PackedShare
 from mqspark.journal_tables import TABLES, check_table_schema, table_ddl
 from mqspark.options import Options, Use
 from tests.unit.storage.support import LARGE, Rig
@@ -311,7 +311,7 @@ class DamageTests(JournalTest):
             self.assertIn(f"{path} is damaged at offset {offset}", str(caught.exception))
             self.assertIn("onDamage=skip", str(caught.exception))
         saved = salvage(LocalFileSystem(), self.settings())
-        with self.assertLogs("mqspark.journal_reading", "WARNING"):
+        with self.assertLogs("mqspark.journal.journal_reading", "WARNING"):
             found = {row["message_id"] for row in self.rows(onDamage="skip")}
         self.assertEqual(found, {message.message_id for message, _ in saved.recovered.messages})
         damage = {(row["file"], row["offset"]): row for row in self.rows("damage")}
@@ -361,7 +361,7 @@ class DamageTests(JournalTest):
         body.unlink()
         with self.assertRaisesRegex(JournalError, "the body of large message"):
             self.rows()
-        with self.assertLogs("mqspark.journal_reading", "WARNING"):
+        with self.assertLogs("mqspark.journal.journal_reading", "WARNING"):
             self.assertEqual(len(self.rows(onDamage="skip")), whole - 1)
         (loss,) = self.rows("damage")
         self.assertEqual((loss["file"], loss["size"]), (str(body), len(content)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqspark.errors import BadOptionError, MqsparkError
-from mqspark.offsets import PART_MESSAGES, PARTS_MAX, Offset, parts_of, share, split
+from mqspark.reading.offsets import PART_MESSAGES, PARTS_MAX, Offset, parts_of, share, split
 
 positions = st.dictionaries(
     st.text(min_size=1, max_size=3), st.dictionaries(st.text(min_size=1, max_size=3), st.integers(-1, 2**63 - 1), max_size=3), max_size=3

@@ -12,7 +12,7 @@ if importlib.util.find_spec("pyspark") is None:
     raise unittest.SkipTest("pyspark is not installed")
 
 from mqspark.options import Options, Use
-from mqspark.plain_source import PlainBlock, PlainBroker
+from mqspark.reading.plain_source import PlainBlock, PlainBroker
 from tests.unit.mqspark.fakes import FakeCluster
 
 OPTIONS = Options.parse({"url": "tcp://127.0.0.1:1", "queue": "q"}, Use.READ_STREAM)
@@ -35,7 +35,7 @@ class Browsed(PlainBroker):
 
 class PlainBrokerTests(SynchronousTestCase):
     def setUp(self) -> None:
-        with self.assertLogs("mqspark.plain_source", "WARNING"):
+        with self.assertLogs("mqspark.reading.plain_source", "WARNING"):
             self.broker = Browsed()
 
     def reserve(self, after: int, **limits: int) -> tuple[int, frozenset[int]]:

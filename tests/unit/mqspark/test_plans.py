@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from mqclient.core.configuration import NETTY_CONNECTOR
+from mqclient.core.connection.configuration import NETTY_CONNECTOR
 from mqclient.wire.primitives import TransportConfiguration
 
 try:
     import pyspark
 
-    from mqspark import plans
+    from mqspark.broker.nodes import Node
     from mqspark.errors import BadOptionError, BrokerUnreachableError, MqsparkError
-    from mqspark.nodes import Node
     from mqspark.options import Options, Use
-    from mqspark.plans import Record, agree, check_all_there, decode_plan, encode_plan
+    from mqspark.writing import plans
+    from mqspark.writing.plans import Record, agree, check_all_there, decode_plan, encode_plan
 except ImportError:
     pyspark = None
 
@@ -30,7 +30,7 @@ class Crash(Exception):
 
 
 class FakeRecords:
-    """What :class:`mqspark.plans.NodePlans` does; ``step`` is called before and after each change."""
+    """What :class:`mqspark.writing.plans.NodePlans` does; ``step`` is called before and after each change."""
 
     def __init__(self, step: Callable[[], None]) -> None:
         self.proposed: tuple[str, ...] | None = None

@@ -32,12 +32,12 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.message.message import Message
 from mqclient.wire import properties as types
 from mqclient.wire.message import CoreMessage, encode_message, user_id_text
 from mqclient.wire.properties import TypedValue
-from mqspark.pushdown import Pushed
+from mqspark.reading.pushdown import Pushed
 from tests.unit.mqspark.blocks import block_of
 from tests.unit.mqspark.test_blocks import converter
 

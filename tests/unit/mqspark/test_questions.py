@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqspark import questions
 from mqspark.errors import BrokerUnreachableError, FencedError
-from mqspark.questions import Questions
+from mqspark.reading import questions
+from mqspark.reading.questions import Questions
 
 UNREACHABLE = BrokerUnreachableError("no broker")
 

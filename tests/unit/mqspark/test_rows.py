@@ -18,7 +18,7 @@ try:
     import pyarrow as pa
 
     from mqspark.errors import SchemaError
-    from mqspark.rows import SLICE_ROWS_MAX, RowEncoder, RowSettings
+    from mqspark.messages.rows import SLICE_ROWS_MAX, RowEncoder, RowSettings
 except ImportError:
     pa = None
 

@@ -17,7 +17,7 @@ try:
     import pyspark
 
     from mqspark.errors import BrokerUnreachableError, MqsparkError
-    from mqspark.sending import CHUNK_BYTES_MAX, RESTORED_MAX, SILENCE_SECONDS_MAX, UNCONFIRMED_BYTES_MAX, Sender
+    from mqspark.writing.sending import CHUNK_BYTES_MAX, RESTORED_MAX, SILENCE_SECONDS_MAX, UNCONFIRMED_BYTES_MAX, Sender
 except ImportError:
     pyspark = None
 

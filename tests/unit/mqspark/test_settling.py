@@ -14,10 +14,11 @@ from twisted.trial.unittest import SynchronousTestCase
 if importlib.util.find_spec("pyspark") is None:
     raise unittest.SkipTest("pyspark is not installed")
 
-from mqspark import queues, settling
+from mqspark import settling
 from mqspark.errors import BadOptionError, MqsparkError
-from mqspark.offsets import Offset
 from mqspark.options import Options, Use
+from mqspark.reading import queues
+from mqspark.reading.offsets import Offset
 from mqspark.settling import Settled, settle_checkpoint
 from tests.unit.mqspark.fakes import FakeCluster, FakeReader
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StringType, StructType
 
-from mqspark import sink
+from mqspark.broker.nodes import Node
 from mqspark.errors import BrokerUnreachableError
-from mqspark.nodes import Node
-from mqspark.plans import Record
 from mqspark.source import MqbrokerDataSource
+from mqspark.writing import sink
+from mqspark.writing.plans import Record
 
 SCHEMA = StructType().add("text", StringType())
 

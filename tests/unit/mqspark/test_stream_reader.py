@@ -24,7 +24,7 @@ from pyspark.sql.types import LongType, StructType
 
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.packets import ReaderRange
-from mqspark import questions, queues, reading
+from mqspark.broker.nodes import Node
 from mqspark.errors import (
     BadOptionError,
     BrokerUnreachableError,
@@ -35,9 +35,9 @@ from mqspark.errors import (
     ReaderRefusedError,
     SchemaError,
 )
-from mqspark.nodes import Node
 from mqspark.options import Options, Use
-from mqspark.stream_reader import StreamReader
+from mqspark.reading import questions, queues, reading
+from mqspark.reading.stream_reader import StreamReader
 from tests.unit.mqspark.fakes import FakeBroker, FakeCluster, FakeQueue
 
 SCHEMA = StructType().add("message_id", LongType())
@@ -503,7 +503,7 @@ class FailureTests(StreamTestCase):
     def test_a_broker_without_readers_is_said_once_and_has_no_positions_to_begin_at(self) -> None:
         self.send(1)
         self.cluster.has_readers = False
-        with self.assertLogs("mqspark.plain_source", "WARNING") as said:
+        with self.assertLogs("mqspark.reading.plain_source", "WARNING") as said:
             self.reader().prepareForTriggerAvailableNow()
         self.assertEqual(len(said.output), 1)
         self.assertIn("messages are read at least once, not exactly once", said.output[0])
@@ -648,7 +648,7 @@ class SilentNodeTests(StreamTestCase):
     def test_the_log_says_once_that_a_node_is_away(self) -> None:
         engine, _ = self.begun()
         self.silence()
-        with self.assertLogs("mqspark.stream_reader", "WARNING") as logged:
+        with self.assertLogs("mqspark.reading.stream_reader", "WARNING") as logged:
             for _ in range(4):
                 engine.trigger()
         self.assertEqual(len([line for line in logged.output if "node b keeps its position and its messages" in line]), 1)

@@ -12,10 +12,10 @@ from unittest import TestCase
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Reference
-from mqbroker.messaging.transaction import Transaction
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Reference
 from mqclient.wire.message import CoreMessage
 from tests.simulation.disk import SimulatedCrash
 from tests.unit.paging.support import PagingBroker, Taker, body_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase
 
-from mqbroker.config.address_settings import AddressSettings
-from mqbroker.config.matching import AddressSettingsRepository, Wildcards
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
+from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
 from mqclient.errors import AddressFullError
 from tests.unit.messaging.support import Bench

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest import TestCase
 
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.recover import read_folder, refill, salvage
+from mqbroker.storage.files.recover import read_folder, refill, salvage
 from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import HEADER_SIZE
 from tests.unit.paging.support import PagingBroker, Taker, body_of, numbered

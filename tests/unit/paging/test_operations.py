@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import TestCase, mock
 
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.references import Reference
-from mqbroker.messaging.steps import run_to_end
-from mqbroker.messaging.transaction import Transaction
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues.references import Reference
+from mqbroker.messaging.turns.steps import run_to_end
 from mqbroker.server.management.queue_control import QueueControl
 from mqbroker.server.management.views import address_row
 from mqclient.errors import AddressFullError
@@ -478,7 +478,7 @@ class BranchTests(TestCase):
     def test_a_commit_that_needs_more_ids_than_a_block_has(self) -> None:
         """A local transaction and a branch: all of their messages come, once, and a crash afterwards loses none."""
         for prepared in (True, False):
-            with mock.patch("mqbroker.storage.filestore.ID_BLOCK", 32):
+            with mock.patch("mqbroker.storage.files.filestore.ID_BLOCK", 32):
                 broker = PagingBroker()
                 queue = broker.make_queue("q")
                 transaction = Transaction()

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.recover import read_folder, salvage, salvage_state
+from mqbroker.storage.files.recover import read_folder, salvage, salvage_state
 from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, encode_frame, read_frames
 from mqclient.storageformat.page_messages import claimed_ids

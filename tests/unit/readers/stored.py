@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mqbroker.messaging.branches import Branches
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.ranges import Range
-from mqbroker.messaging.readers import Reader
-from mqbroker.messaging.rows import Rows
+from mqbroker.messaging.delivery.branches import Branches
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.readers.ranges import Range
+from mqbroker.messaging.readers.readers import Reader
+from mqbroker.messaging.readers.rows import Rows
 from mqclient.errors import MQError
 from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import Xid

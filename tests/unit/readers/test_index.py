@@ -8,10 +8,12 @@ from unittest import TestCase, mock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqbroker.messaging import indexed_references, places, reading, steps
-from mqbroker.messaging.indexed_references import IndexedReferences
-from mqbroker.messaging.places import KeptPlaces, Place
-from mqbroker.messaging.references import Reference, ReferenceList
+from mqbroker.messaging.queues import indexed_references
+from mqbroker.messaging.queues.indexed_references import IndexedReferences
+from mqbroker.messaging.queues.references import Reference, ReferenceList
+from mqbroker.messaging.readers import places, reading
+from mqbroker.messaging.readers.places import KeptPlaces, Place
+from mqbroker.messaging.turns import steps
 from tests.unit.messaging.test_references import _reference
 from tests.unit.paging.support import ALWAYS, numbered
 from tests.unit.readers.stored import StoredBroker

@@ -6,11 +6,11 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration, QueueConfiguration
-from mqbroker.messaging.redistribution import Redistribution
-from mqbroker.server.figures import BrokerFigures
+from mqbroker.config.model.configuration import Configuration, QueueConfiguration
+from mqbroker.messaging.delivery.redistribution import Redistribution
 from mqbroker.server.management.registry import ManagementError
-from mqbroker.server.metrics import render
+from mqbroker.server.observation.figures import BrokerFigures
+from mqbroker.server.observation.metrics import render
 from mqclient.errors import MQError
 from mqclient.wire import packets as wire
 from tests.unit.readers.support import Client

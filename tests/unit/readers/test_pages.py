@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase, mock
 
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.transaction import Transaction
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.message.message import Message
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, CoreMessage
 from mqclient.wire.properties import INT, LONG
 from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, numbered

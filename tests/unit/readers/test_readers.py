@@ -53,7 +53,10 @@ class RangeTests(ReaderCase):
             self.setUp()
             self.publish(*(b"%d" % number for number in range(40)))
             opened: list[Any] = []
-            with mock.patch("mqbroker.messaging.steps.SCANNED_MAX", 2), mock.patch("mqbroker.messaging.readers.SETTLED_TOGETHER", 1):
+            with (
+                mock.patch("mqbroker.messaging.turns.steps.SCANNED_MAX", 2),
+                mock.patch("mqbroker.messaging.readers.readers.SETTLED_TOGETHER", 1),
+            ):
                 for _ in range(2):
                     self.world.messaging.readers.open(
                         self.world.queue("q"), "r", start, lambda *told, opened=opened: opened.append(told), self.fail
@@ -68,7 +71,7 @@ class RangeTests(ReaderCase):
     def test_a_scan_for_expired_messages_that_has_begun_leaves_alone_what_a_reader_finds(self) -> None:
         self.publish(*(b"%d" % number for number in range(20)), expiration=self.world.clock.wall_ms() + 1000)
         self.world.clock.advance(2)
-        with mock.patch("mqbroker.messaging.reapers.REFERENCES_PER_STEP", 5):
+        with mock.patch("mqbroker.messaging.administration.reapers.REFERENCES_PER_STEP", 5):
             self.world.messaging.expiry_reaper.scan()
             left = self.world.queue("q").message_count
             self.client.open()
@@ -86,9 +89,9 @@ class RangeTests(ReaderCase):
             yield 1
 
         for patched, packet in (
-            ("readers.measure", self.client.reserving(0)),
-            ("readers.Readers._removal", self.client.settling(found.until)),
-            ("readers.Readers._without_schedules", wire.ReaderOpen("q", "new", -1)),
+            ("readers.readers.measure", self.client.reserving(0)),
+            ("readers.readers.Readers._removal", self.client.settling(found.until)),
+            ("readers.readers.Readers._without_schedules", wire.ReaderOpen("q", "new", -1)),
         ):
             with mock.patch(f"mqbroker.messaging.{patched}", fails):
                 self.client.session.send(packet)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mqbroker.server.naming import Naming
+from mqbroker.server.transport.naming import Naming
 from mqclient.wire import packets as wire
 from mqclient.wire.bodies import decode_text
 from mqclient.wire.frames import PREAMBLE

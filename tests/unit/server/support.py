@@ -7,14 +7,11 @@ from typing import Any, TypeVar, cast
 
 from twisted.internet.defer import Deferred, succeed
 
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Recovered, Store
-from mqbroker.messaging.queue import Queue
-from mqbroker.server.audit import AuditLog
-from mqbroker.server.connection import ServerConnection
-from mqbroker.server.login import Credentials, Identity, LoginFailedError, LoginStep
+from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.management.address_control import AddressControl
 from mqbroker.server.management.bridge_control import find_bridge
 from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
@@ -22,9 +19,12 @@ from mqbroker.server.management.divert_control import DivertControl
 from mqbroker.server.management.queue_control import QueueControl
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.management.service import ManagementService
-from mqbroker.server.naming import Naming
-from mqbroker.server.security import SecurityManager
+from mqbroker.server.security.audit import AuditLog
+from mqbroker.server.security.login import Credentials, Identity, LoginFailedError, LoginStep
+from mqbroker.server.security.security import SecurityManager
 from mqbroker.server.server import Server
+from mqbroker.server.transport.connection import ServerConnection
+from mqbroker.server.transport.naming import Naming
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, PREAMBLE, SESSION_CHANNEL, FrameSplitter, frame
 from mqclient.wire.message import KEY_ROUTING_TYPE, TYPE_BYTES, CoreMessage, decode_message, encode_headers, encode_message

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.cluster import DivertConfiguration
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.definitions import ANYCAST, MULTICAST
-from mqbroker.messaging.message import Message
+from mqbroker.config.model.cluster import DivertConfiguration
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered
+from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.message import (

@@ -8,10 +8,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.awaited import PATIENCE_SECONDS
-from mqbroker.messaging.definitions import ANYCAST, QueueDefinition
 from mqbroker.messaging.ports import Recovered
-from mqbroker.messaging.remote import REMOTE_ID_BASE, LoadBalancing, RemoteBinding
+from mqbroker.messaging.queues.definitions import ANYCAST, QueueDefinition
+from mqbroker.messaging.routing.awaited import PATIENCE_SECONDS
+from mqbroker.messaging.routing.remote import REMOTE_ID_BASE, LoadBalancing, RemoteBinding
 from mqclient.wire import packets as wire
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import decode_message

@@ -10,9 +10,9 @@ from twisted.internet.defer import Deferred
 from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.server.login import Identity
-from mqbroker.server.reasons import ReasonLog
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.server.security.login import Identity
+from mqbroker.server.transport.reasons import ReasonLog
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, PING_CHANNEL, PREAMBLE, SESSION_CHANNEL, frame
 from tests.unit.server.support import Peer, World, of_kind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.references import Reference
-from mqbroker.messaging.turn import SCAN_SECONDS
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.queues.references import Reference
+from mqbroker.messaging.turns.turn import SCAN_SECONDS
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_FORCED_DELIVERY, KEY_ROUTING_TYPE, decode_headers, decode_message
 from mqclient.wire.properties import BYTE, INT, LONG

@@ -8,9 +8,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
-from mqbroker.messaging.definitions import ANYCAST, MULTICAST
-from mqbroker.server.naming import Naming
+from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
+from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
+from mqbroker.server.transport.naming import Naming
 from tests.unit.server.replay import RecordedClock, Replay
 from tests.unit.server.support import World
 from tests.unit.storage.support import Rig

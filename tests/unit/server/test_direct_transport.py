@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.server.acceptor import DirectTransport
+from mqbroker.server.transport.acceptor import DirectTransport
 
 
 class Socket:

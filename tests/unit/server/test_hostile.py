@@ -8,11 +8,12 @@ from typing import Any
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging import turn
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.core import STRAY_CACHES_MAX
-from mqbroker.server import overdrafts, partial_frames
-from mqbroker.server.limits import (
+from mqbroker.messaging.turns import turn
+from mqbroker.server.session import overdrafts
+from mqbroker.server.transport import partial_frames
+from mqbroker.server.transport.limits import (
     CONTROL_FRAME_SIZE_MAX,
     FILTER_PAUSE_SECONDS,
     REFUSALS_MAX,
@@ -20,8 +21,8 @@ from mqbroker.server.limits import (
     REQUESTS_SECONDS,
     ConnectionLimits,
 )
-from mqbroker.server.naming import NAME_LENGTH_MAX
-from mqbroker.server.reasons import KINDS_MAX, KINDS_NAMED, KINDS_WRITTEN_MAX, REASONS_MAX, REPEATED_REASON_SECONDS, ReasonLog
+from mqbroker.server.transport.naming import NAME_LENGTH_MAX
+from mqbroker.server.transport.reasons import KINDS_MAX, KINDS_NAMED, KINDS_WRITTEN_MAX, REASONS_MAX, REPEATED_REASON_SECONDS, ReasonLog
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER, PING_CHANNEL, PREAMBLE, frame
 from mqclient.wire.message import KEY_DUPLICATE_ID, encode_headers, encode_message, scan_headers

@@ -10,8 +10,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.server.acceptor import Acceptor, BrokerFactory
-from mqbroker.server.http_tunnel import UNSAID_BYTES_MAX, WAITING_REQUESTS_MAX, looks_like_http
+from mqbroker.server.transport.acceptor import Acceptor, BrokerFactory
+from mqbroker.server.transport.http_tunnel import UNSAID_BYTES_MAX, WAITING_REQUESTS_MAX, looks_like_http
 from mqclient.protocol.http import Head, HttpSplitter
 from mqclient.urls import TransportUri
 from mqclient.wire import packets as wire

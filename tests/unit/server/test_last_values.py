@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.references import MEMORY_PER_REFERENCE
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.queues.references import MEMORY_PER_REFERENCE
 from mqclient.errors import IllegalStateError
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame

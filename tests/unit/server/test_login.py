@@ -10,12 +10,12 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mqbroker.config.jaas import LoginModule as ModuleConfiguration
-from mqbroker.config.jaas import parse_login_config
-from mqbroker.config.masking import hash_password
+from mqbroker.config.instance.jaas import LoginModule as ModuleConfiguration
+from mqbroker.config.instance.jaas import parse_login_config
+from mqbroker.config.instance.masking import hash_password
 from mqbroker.config.problems import ConfigurationError
-from mqbroker.server.certificates import NamePattern, subject_name
-from mqbroker.server.login import (
+from mqbroker.server.security.certificates import NamePattern, subject_name
+from mqbroker.server.security.login import (
     Credentials,
     GuestLoginModule,
     Identity,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging import references
-from mqbroker.messaging.selection import waiting
+from mqbroker.messaging.administration.selection import waiting
+from mqbroker.messaging.queues import references
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.message import decode_message

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.server.management.broker_control import BrokerControl
 from mqbroker.server.management.queue_control import QueueControl
 from mqclient.urls import TransportUri

@@ -13,10 +13,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.server import NOT_DONE_YET, Site
 from twisted.web.test.requesthelper import DummyRequest
 
-from mqbroker.server.figures import BrokerFigures
-from mqbroker.server.gauges import Gauge, Gauges
-from mqbroker.server.health import MetricsResource, health_root
-from mqbroker.server.metrics import ADDRESS_METRICS, BROKER_METRICS, QUEUE_METRICS, Figures, render
+from mqbroker.server.observation.figures import BrokerFigures
+from mqbroker.server.observation.gauges import Gauge, Gauges
+from mqbroker.server.observation.health import MetricsResource, health_root
+from mqbroker.server.observation.metrics import ADDRESS_METRICS, BROKER_METRICS, QUEUE_METRICS, Figures, render
 from tests.unit.server.support import World
 
 Labels = tuple[tuple[str, str], ...]

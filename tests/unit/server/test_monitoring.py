@@ -6,11 +6,11 @@ from twisted.internet.testing import StringTransportWithDisconnection
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.server import Site
 
-from mqbroker.config.configuration import Configuration, MetricsConfiguration
+from mqbroker.config.model.configuration import Configuration, MetricsConfiguration
 from mqbroker.monitoring import Binding, bindings
-from mqbroker.server.figures import BrokerFigures
-from mqbroker.server.health import CONNECTIONS_MAX, few_connections, health_root
-from mqbroker.server.metrics import render
+from mqbroker.server.observation.figures import BrokerFigures
+from mqbroker.server.observation.health import CONNECTIONS_MAX, few_connections, health_root
+from mqbroker.server.observation.metrics import render
 from tests.unit.server.support import World
 
 PLUGIN = "org.apache.activemq.artemis.core.server.metrics.plugins.ArtemisPrometheusMetricsPlugin"

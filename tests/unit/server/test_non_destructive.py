@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.steps import Steps
-from mqbroker.messaging.turn import SCANNED_MAX
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.turns.steps import Steps
+from mqbroker.messaging.turns.turn import SCANNED_MAX
 from mqclient.errors import IllegalStateError
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID, KEY_SCHEDULED_DELIVERY, decode_message

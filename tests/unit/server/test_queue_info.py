@@ -8,13 +8,13 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.cluster import DivertConfiguration
-from mqbroker.config.configuration import Configuration, QueueConfiguration
-from mqbroker.messaging import steps
-from mqbroker.messaging.diverts import Divert
-from mqbroker.messaging.duplicates import remembered
-from mqbroker.messaging.filter import Filter
-from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
+from mqbroker.config.model.cluster import DivertConfiguration
+from mqbroker.config.model.configuration import Configuration, QueueConfiguration
+from mqbroker.messaging.filters.filter import Filter
+from mqbroker.messaging.message.duplicates import remembered
+from mqbroker.messaging.routing.diverts import Divert
+from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
+from mqbroker.messaging.turns import steps
 from mqbroker.server.management.registry import ManagementError
 from mqclient.errors import IllegalStateError, QueueDoesNotExistError, SecurityError
 from mqclient.wire import packets as wire

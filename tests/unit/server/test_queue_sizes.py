@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.server.figures import BrokerFigures
+from mqbroker.server.observation.figures import BrokerFigures
 from mqclient.wire import packets as wire
 from mqclient.wire.properties import LONG
 from tests.unit.server.support import World, message_id

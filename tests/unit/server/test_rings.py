@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mqbroker.config.configuration import AddressConfiguration, Configuration, QueueConfiguration
-from mqbroker.messaging import ring
+from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
+from mqbroker.messaging.queues import ring
 from mqclient.errors import IllegalStateError
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration, ResourceLimit
+from mqbroker.config.model.configuration import Configuration, ResourceLimit
 from mqclient.wire import packets as wire
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.frames import SESSION_CHANNEL

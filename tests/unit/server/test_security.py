@@ -12,11 +12,11 @@ from twisted.internet.defer import Deferred, fail
 from twisted.logger import ILogObserver, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
-from mqbroker.config.jaas import LoginModule as ModuleConfiguration
-from mqbroker.server.login import Credentials, Identity, LoginBrokenError, LoginFailedError, LoginStep
-from mqbroker.server.security import REPORT_INTERVAL_SECONDS, REPORTED_LINES_MAX, REPORTED_MAX, SecurityManager, Subject
-from mqbroker.server.users import KeptUsers, KeptUsersLoginModule, PropertiesUsers
+from mqbroker.config.instance.jaas import LoginModule as ModuleConfiguration
+from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
+from mqbroker.server.security.login import Credentials, Identity, LoginBrokenError, LoginFailedError, LoginStep
+from mqbroker.server.security.security import REPORT_INTERVAL_SECONDS, REPORTED_LINES_MAX, REPORTED_MAX, SecurityManager, Subject
+from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule, PropertiesUsers
 from mqclient.errors import ClusterSecurityError, MQError, SecurityError
 
 VECTORS = Path(__file__).parents[3] / "protocol-spec" / "vectors"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.remote import LoadBalancing, RemoteBinding
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.errors import MalformedPacketError
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame

@@ -10,10 +10,10 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration, ResourceLimit
-from mqbroker.server import session as server_session
-from mqbroker.server.login import GuestLoginModule, Identity, LoginStep
-from mqbroker.server.naming import Naming
+from mqbroker.config.model.configuration import Configuration, ResourceLimit
+from mqbroker.server.security.login import GuestLoginModule, Identity, LoginStep
+from mqbroker.server.session import session as server_session
+from mqbroker.server.transport.naming import Naming
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import decode_message, encode_message
@@ -615,7 +615,7 @@ class QueueLifeTests(SynchronousTestCase):
         self.assertFalse(self.exists("t"))
         self.assertNotIn("t", self.world.messaging.core.addresses)
 
-    @mock.patch("mqbroker.config.matching.CACHED_NAMES_MAX", 20)
+    @mock.patch("mqbroker.config.model.matching.CACHED_NAMES_MAX", 20)
     def test_names_of_clients_that_are_gone_are_forgotten(self) -> None:
         core = self.world.messaging.core
         sizes = []
@@ -635,7 +635,7 @@ class QueueLifeTests(SynchronousTestCase):
         self.session.peer.lose()
         self.assertEqual(other.take(), [wire.DisconnectConsumer(7)])
 
-    @mock.patch("mqbroker.server.departing.DELETED_TOGETHER", 2)
+    @mock.patch("mqbroker.server.session.departing.DELETED_TOGETHER", 2)
     def test_many_temporary_queues_go_a_few_at_a_time(self) -> None:
         names = [f"t{number}" for number in range(7)]
         for name in names:
@@ -653,7 +653,7 @@ class QueueLifeTests(SynchronousTestCase):
         other.peer.lose()
         self.assertFalse(self.exists("t6"))
 
-    @mock.patch("mqbroker.server.departing.DELETED_TOGETHER", 2)
+    @mock.patch("mqbroker.server.session.departing.DELETED_TOGETHER", 2)
     def test_one_that_cannot_be_deleted_does_not_keep_the_others(self) -> None:
         for number in range(5):
             self.session.ok(wire.CreateQueueV2(f"t{number}", f"t{number}", durable=False, temporary=True))
@@ -665,7 +665,7 @@ class QueueLifeTests(SynchronousTestCase):
             self.world.clock.advance(0)
         self.assertEqual([number for number in range(5) if self.exists(f"t{number}")], [2])
 
-    @mock.patch("mqbroker.server.departing.DELETED_TOGETHER", 1)
+    @mock.patch("mqbroker.server.session.departing.DELETED_TOGETHER", 1)
     def test_departing_queues_get_nothing_more(self) -> None:
         """It would be lost with them, although another queue of the address could take it."""
         other = self.world.session()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from mqbroker.config.matching import AddressSettingsRepository, SecurityRepository
-from mqbroker.server.kept_settings import restore_address_settings, restore_security_settings
+from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository
+from mqbroker.server.security.kept_settings import restore_address_settings, restore_security_settings
 from mqclient.wire.bodies import encode_text
 from tests.unit.server.test_management import ManagementCase
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging import removal, steps
-from mqbroker.messaging.steps import Steps, StepwiseWork
-from mqbroker.messaging.turn import Turn
+from mqbroker.messaging.administration import removal
+from mqbroker.messaging.turns import steps
+from mqbroker.messaging.turns.steps import Steps, StepwiseWork
+from mqbroker.messaging.turns.turn import Turn
 from mqclient.wire import packets as wire
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.frames import PING_CHANNEL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from OpenSSL.SSL import TLS_METHOD, Connection, Context
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.server.tls_policy import TlsPolicyError, openssl_cipher, restrict
+from mqbroker.server.transport.tls_policy import TlsPolicyError, openssl_cipher, restrict
 
 
 class CipherNameTests(SynchronousTestCase):

@@ -6,8 +6,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.grouping import Undecided
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.routing.grouping import Undecided
 from mqclient.wire import packets as wire
 from mqclient.wire.properties import STRING
 from tests.unit.server.support import Session, World

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mqbroker.messaging.branches import XACode, xid_base64
+from mqbroker.messaging.delivery.branches import XACode, xid_base64
 from mqclient.wire import packets as wire
 from mqclient.wire.primitives import Xid
 from tests.unit.server.xa import DUPID, NOTA, StateCase, xid

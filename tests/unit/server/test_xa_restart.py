@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from mqbroker.messaging.branches import XACode, xid_base64
+from mqbroker.messaging.delivery.branches import XACode, xid_base64
 from mqclient.wire import packets as wire
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import CoreMessage, decode_message, encode_message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mqbroker.messaging import branches as messaging_branches
-from mqbroker.messaging.branches import BRANCHES_MAX, XID_PART_LENGTH_MAX, XACode
+from mqbroker.messaging.delivery import branches as messaging_branches
+from mqbroker.messaging.delivery.branches import BRANCHES_MAX, XID_PART_LENGTH_MAX, XACode
 from mqclient.wire import packets as wire
 from mqclient.wire.primitives import Xid
 from tests.unit.server.xa import DUPID, NOTA, PROTO, StateCase, XASession, xid

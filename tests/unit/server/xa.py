@@ -6,8 +6,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.configuration import Configuration
-from mqbroker.messaging.branches import XACode
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.delivery.branches import XACode
 from mqclient.wire import packets as wire
 from mqclient.wire.primitives import Xid
 from tests.unit.server.support import Peer, Session, World, message_id

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pathlib
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, BranchState, QueueRecord
 from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import FORMAT_VERSION

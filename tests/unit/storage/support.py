@@ -8,10 +8,10 @@ from typing import Any
 
 from twisted.internet.task import Clock as TwistedClock
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import QueueRecord, Recovered, Store
-from mqbroker.storage.filestore import FileStore
-from mqbroker.storage.journal import LATE_WRITE_SECONDS
+from mqbroker.storage.files.filestore import FileStore
+from mqbroker.storage.files.journal.journal import LATE_WRITE_SECONDS
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.files import TEMPORARY
 from mqclient.wire.message import CoreMessage, encode_message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unittest import TestCase
 
-from mqbroker.messaging.turn import Turn
-from mqbroker.storage.batch import FileBatch
+from mqbroker.messaging.turns.turn import Turn
+from mqbroker.storage.files.batch import FileBatch
 from tests.unit.storage.support import Rig, ids, make_message
 
 

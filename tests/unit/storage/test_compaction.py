@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase, mock
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import BranchRecord, BranchState, QueueRecord, RecoveredReference
-from mqbroker.storage.compaction import STEP_BYTES, STEP_RECORDS
-from mqbroker.storage.segments import SPARES_MAX
+from mqbroker.storage.files.journal.compaction import STEP_BYTES, STEP_RECORDS
+from mqbroker.storage.files.journal.segments import SPARES_MAX
 from mqclient.storageformat.files import TEMPORARY
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.primitives import Xid

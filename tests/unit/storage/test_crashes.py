@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import (
     AddressRecord,
     BranchRecord,

@@ -8,12 +8,12 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase as TestCase
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, RecoveredDuplicateId, RecoveredReference
+from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_PAUSED
 from mqbroker.storage.errors import ForeignJournalError, JournalDamagedError, StorageError, StoreLockedError
-from mqbroker.storage.filestore import ID_BLOCK
-from mqbroker.storage.journal import LATE_WRITE_SECONDS, Journal
-from mqbroker.storage.nodelock import STATE_ACTIVE, STATE_PAUSED
+from mqbroker.storage.files.filestore import ID_BLOCK
+from mqbroker.storage.files.journal.journal import LATE_WRITE_SECONDS, Journal
 from mqclient.storageformat.files import TEMPORARY
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
 from mqclient.wire.message import CoreMessage, encode_message
@@ -172,7 +172,7 @@ class IdTests(TestCase):
 
     def test_one_turn_may_use_several_blocks(self) -> None:
         """What is stored under such an id is never on the disk without the block that the id is from."""
-        with mock.patch("mqbroker.storage.filestore.ID_BLOCK", 16):
+        with mock.patch("mqbroker.storage.files.filestore.ID_BLOCK", 16):
             for seed in range(20):
                 rig = Rig(seed)
                 rig.start()
@@ -190,7 +190,7 @@ class IdTests(TestCase):
                     self.assertGreater(rig.store.next_id(), last)
 
     def test_ids_can_be_had_before_a_group_is_filled(self) -> None:
-        with mock.patch("mqbroker.storage.filestore.ID_BLOCK", 16):
+        with mock.patch("mqbroker.storage.files.filestore.ID_BLOCK", 16):
             rig = Rig()
             rig.start()
             rig.store.ensure_ids(200)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 from unittest import TestCase
 
-from mqbroker.messaging.message import Message
-from mqbroker.storage.largebodies import IN_FLIGHT_MAX, OPEN_FILES_MAX, FileLargeBody
+from mqbroker.messaging.message.message import Message
+from mqbroker.storage.files.largebodies import IN_FLIGHT_MAX, OPEN_FILES_MAX, FileLargeBody
 from mqclient.wire.message import CoreMessage
 from tests.unit.storage.support import LARGE, Rig, ids
 

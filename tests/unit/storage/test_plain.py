@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.plain import PlainMessages, place_of
+from mqbroker.storage.files.plain import PlainMessages, place_of
 from mqclient.storageformat.frames import (
     HEADER_SIZE,
     KIND_BINDINGS,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from unittest import TestCase
 
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import AddressRecord, RecoveredReference
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.recover import read_folder, refill, salvage, salvage_state
+from mqbroker.storage.files.recover import read_folder, refill, salvage, salvage_state
 from mqclient.storageformat.errors import Loss
 from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, decode_segment_header, read_frames
 from mqclient.storageformat.records import AcknowledgeRecord, BindingGoneRecord, BindingRecord, MessageRecord, decode_records

@@ -12,7 +12,7 @@ from hypothesis.stateful import rule
 
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.recover import read_folder, salvage
+from mqbroker.storage.files.recover import read_folder, salvage
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.errors import Loss
 from mqclient.storageformat.files import Files, folder_name, join

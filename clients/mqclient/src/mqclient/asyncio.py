@@ -34,19 +34,19 @@ from typing import Any, TypeVar, cast
 
 import txaio.aio
 
-from mqclient.asyncio_network import AsyncioNetwork
 from mqclient.core.api import LocatorSettings
-from mqclient.core.broadcasting import Broadcasts
-from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
-from mqclient.core.connection import describe
-from mqclient.core.locator import Locator
-from mqclient.core.network import Received
+from mqclient.core.connection.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
+from mqclient.core.connection.connection import describe
+from mqclient.core.connection.locator import Locator
+from mqclient.core.discovery.broadcasting import Broadcasts
+from mqclient.core.discovery.network import Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
-from mqclient.tls import flag, handshake_hint, tls_settings
-from mqclient.tls_context import ssl_context
+from mqclient.shells.asyncio_network import AsyncioNetwork
+from mqclient.tls.context import ssl_context
+from mqclient.tls.tls import flag, handshake_hint, tls_settings
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")

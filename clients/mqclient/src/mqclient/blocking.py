@@ -24,15 +24,15 @@ from twisted.python import threadable
 from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
-from mqclient.blocking_consumers import Consumer
-from mqclient.blocking_sends import Sender
 from mqclient.core.api import ClientSession, LocatorSettings
-from mqclient.core.locator import Locator
+from mqclient.core.connection.locator import Locator
 from mqclient.core.message import ClientMessage
-from mqclient.core.session import Session
+from mqclient.core.session.session import Session
 from mqclient.errors import IllegalStateError, MQError, NotConnectedError, OperationTimeoutError
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
-from mqclient.threads import Dispatcher, SharedBuffer
+from mqclient.shells.blocking_consumers import Consumer
+from mqclient.shells.blocking_sends import Sender
+from mqclient.shells.threads import Dispatcher, SharedBuffer
 from mqclient.twisted import TwistedRuntime
 from mqclient.wire.primitives import TransportConfiguration
 

@@ -30,18 +30,18 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from mqclient.core.api import LocatorSettings
-from mqclient.core.broadcasting import Broadcasts
-from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url
-from mqclient.core.locator import Locator
-from mqclient.core.network import Received
+from mqclient.core.connection.configuration import IN_VM_CONNECTOR, configuration_from_url
+from mqclient.core.connection.locator import Locator
+from mqclient.core.discovery.broadcasting import Broadcasts
+from mqclient.core.discovery.network import Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import IllegalStateError, NotConnectedError, OperationTimeoutError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
-from mqclient.sockets_links import SocketLink, open_link
-from mqclient.sockets_loop import Loop, Timer
-from mqclient.sockets_network import SocketNetwork
-from mqclient.sockets_tasks import Future, Task
+from mqclient.shells.sockets_links import SocketLink, open_link
+from mqclient.shells.sockets_loop import Loop, Timer
+from mqclient.shells.sockets_network import SocketNetwork
+from mqclient.shells.sockets_tasks import Future, Task
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")

@@ -55,18 +55,18 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mqclient.core.api import LocatorSettings
-from mqclient.core.broadcasting import Broadcasts
-from mqclient.core.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
-from mqclient.core.connection import describe
-from mqclient.core.locator import Locator
-from mqclient.core.network import Received
+from mqclient.core.connection.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
+from mqclient.core.connection.connection import describe
+from mqclient.core.connection.locator import Locator
+from mqclient.core.discovery.broadcasting import Broadcasts
+from mqclient.core.discovery.network import Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, wait_at_most
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
-from mqclient.tls import TlsSettings, flag, handshake_hint, tls_settings
-from mqclient.twisted_losses import loss_reason
-from mqclient.twisted_network import TwistedNetwork
+from mqclient.shells.twisted_losses import loss_reason
+from mqclient.shells.twisted_network import TwistedNetwork
+from mqclient.tls.tls import TlsSettings, flag, handshake_hint, tls_settings
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")

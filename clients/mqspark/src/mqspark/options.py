@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from mqclient.core.configuration import IN_VM_CONNECTOR, Configuration, configuration_from_url
+from mqclient.core.connection.configuration import IN_VM_CONNECTOR, Configuration, configuration_from_url
 from mqclient.text import nearest_name
 from mqspark.errors import BadOptionError
 

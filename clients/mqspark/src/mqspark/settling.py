@@ -25,12 +25,12 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from mqspark.checkpoints import Checkpoint
 from mqspark.errors import BrokerUnreachableError, MqsparkError, PermissionDeniedError, ReaderMissingError
-from mqspark.offsets import OLDEST, Offset
 from mqspark.options import Options, Use
-from mqspark.plain_source import PlainBroker
-from mqspark.queues import Cluster, Reading
+from mqspark.reading.checkpoints import Checkpoint
+from mqspark.reading.offsets import OLDEST, Offset
+from mqspark.reading.plain_source import PlainBroker
+from mqspark.reading.queues import Cluster, Reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,8 +17,8 @@ from mqspark.columns import schema_ddl
 from mqspark.options import Options, Use
 
 if TYPE_CHECKING:
-    from mqspark.batch_reader import BatchReader
-    from mqspark.stream_reader import StreamReader
+    from mqspark.reading.batch_reader import BatchReader
+    from mqspark.reading.stream_reader import StreamReader
 
 
 class MqbrokerDataSource(DataSource):
@@ -39,24 +39,24 @@ class MqbrokerDataSource(DataSource):
         return schema_ddl(options.columns, options.body_format, options.body_schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from mqspark.batch_reader import BatchReader
+        from mqspark.reading.batch_reader import BatchReader
 
         found: BatchReader = BatchReader(Options.parse(self.options, Use.READ), schema)
         return found
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from mqspark.stream_reader import StreamReader
+        from mqspark.reading.stream_reader import StreamReader
 
         found: StreamReader = StreamReader(Options.parse(self.options, Use.READ_STREAM), schema)
         return found
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from mqspark.sink import BatchWriter
+        from mqspark.writing.sink import BatchWriter
 
         return BatchWriter(Options.parse(self.options, Use.WRITE), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from mqspark.sink import StreamWriter
+        from mqspark.writing.sink import StreamWriter
 
         options, checkpoint = Options.parse(self.options, Use.WRITE_STREAM), self.options.get("checkpointLocation")
         return StreamWriter(options, schema, overwrite, committing=self._copied, checkpoint=checkpoint)

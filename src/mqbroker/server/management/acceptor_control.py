@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mqbroker.server.management.registry import Operation, Resource
 
 if TYPE_CHECKING:
-    from mqbroker.server.acceptor import Acceptor
+    from mqbroker.server.transport.acceptor import Acceptor
 
 
 class AcceptorControl(Resource):

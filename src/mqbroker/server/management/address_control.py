@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.messaging.address import Address
-from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.steps import Steps
+from mqbroker.messaging.queues.address import Address
+from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.turns.steps import Steps
 from mqbroker.server.management.readers import check_free
 from mqbroker.server.management.registry import Operation, Resource, as_bool
 from mqbroker.server.management.sent_messages import send_message

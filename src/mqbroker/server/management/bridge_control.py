@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.config.cluster import BridgeConfiguration, TransformerConfiguration
+from mqbroker.config.model.cluster import BridgeConfiguration, TransformerConfiguration
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int, as_text
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from mqbroker.server.management import views
 from mqbroker.server.management.registry import Resource, as_int, as_text
 
 if TYPE_CHECKING:
-    from mqbroker.server.connection import ServerConnection
-    from mqbroker.server.consumers import ServerConsumer
     from mqbroker.server.server import Server
-    from mqbroker.server.session import ServerSession
+    from mqbroker.server.session.consumers import ServerConsumer
+    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.transport.connection import ServerConnection
 
 
 class BrokerConnections(Resource):

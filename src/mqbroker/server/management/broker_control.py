@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.messaging.duplicates import DuplicateIdCache, remembered
+from mqbroker.messaging.message.duplicates import DuplicateIdCache, remembered
 from mqbroker.messaging.ports import Store
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.steps import Steps
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.turns.steps import Steps
 from mqbroker.server.management import definitions, queue_requests, views
 from mqbroker.server.management.address_control import roles_as_json
 from mqbroker.server.management.bridge_control import BRIDGE_OPERATIONS, bridge_names
@@ -21,12 +21,12 @@ from mqbroker.server.management.readers import READER_OPERATIONS
 from mqbroker.server.management.registry import ManagementError, Operation, as_bool, as_text
 from mqbroker.server.management.settings_control import SETTINGS_OPERATIONS
 from mqbroker.server.management.transactions import TRANSACTION_OPERATIONS
-from mqbroker.server.naming import check_length
+from mqbroker.server.transport.naming import check_length
 from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError
 
 if TYPE_CHECKING:
+    from mqbroker.server.security.users import UserAdministration
     from mqbroker.server.server import Server
-    from mqbroker.server.users import UserAdministration
     from mqclient.protocol.topology import TopologyMember
 
 

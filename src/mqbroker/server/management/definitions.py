@@ -6,12 +6,12 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from mqbroker.config.configuration import QueueConfiguration
-from mqbroker.messaging.address import Address
-from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
-from mqbroker.messaging.queue import Queue
+from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.messaging.queues.address import Address
+from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES
+from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.management.registry import ManagementError, as_bool, as_int, as_text
-from mqbroker.server.naming import split_qualified
+from mqbroker.server.transport.naming import split_qualified
 
 _TYPES = {name: number for number, name in ROUTING_TYPE_NAMES.items()}
 

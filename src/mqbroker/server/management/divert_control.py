@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.config.cluster import DivertConfiguration, TransformerConfiguration
-from mqbroker.messaging.diverts import ROUTING_TYPE_CHOICES, Divert, Diverts
+from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
+from mqbroker.messaging.routing.diverts import ROUTING_TYPE_CHOICES, Divert, Diverts
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_text
 
 if TYPE_CHECKING:

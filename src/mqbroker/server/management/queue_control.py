@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.references import Reference
-from mqbroker.messaging.selection import paged, scheduled, waiting
-from mqbroker.messaging.steps import Steps
+from mqbroker.messaging.administration.selection import paged, scheduled, waiting
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Reference
+from mqbroker.messaging.turns.steps import Steps
 from mqbroker.server.management.queue_messages import DELIVERY_ATTRIBUTES, MESSAGE_OPERATIONS, count_by
 from mqbroker.server.management.readers import check_free, list_readers
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int

@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.messaging.context import OperationContext
-from mqbroker.messaging.copies import make_copy
+from mqbroker.messaging.administration.selection import scheduled
 from mqbroker.messaging.core import is_stored
-from mqbroker.messaging.filter import parse_filter
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.references import Reference
-from mqbroker.messaging.selection import scheduled
-from mqbroker.messaging.steps import Steps
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.message.copies import make_copy
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues.references import Reference
+from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.messaging.turns.steps import Steps
 from mqbroker.server.management.registry import ManagementError, Operation
 from mqbroker.server.management.sent_messages import send_message
 from mqbroker.server.management.views import Row

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from mqbroker.server.management import definitions
 from mqbroker.server.management.registry import ManagementError, as_bool, as_text
-from mqbroker.server.naming import split_qualified
+from mqbroker.server.transport.naming import split_qualified
 from mqclient.errors import IllegalStateError, QueueDoesNotExistError
 
 if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
-    from mqbroker.messaging.queue import Queue
+    from mqbroker.messaging.queues.queue import Queue
 
 CREATE_PARAMETERS = 21
 """Of the longest form of ``createQueue``."""

@@ -6,10 +6,10 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.messaging.queue import Queue
-from mqbroker.messaging.readers import Reader
-from mqbroker.server.gauges import Gauge
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.readers.readers import Reader
 from mqbroker.server.management.registry import ManagementError, Operation, as_text
+from mqbroker.server.observation.gauges import Gauge
 from mqclient.errors import QueueDoesNotExistError
 
 if TYPE_CHECKING:

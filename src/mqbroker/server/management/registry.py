@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from mqbroker.messaging.steps import run_to_end
+from mqbroker.messaging.turns.steps import run_to_end
 from mqclient.errors import MQError
 
 

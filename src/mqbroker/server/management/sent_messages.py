@@ -7,8 +7,8 @@ import binascii
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_OID, uuid5
 
-from mqbroker.messaging.context import OperationContext
-from mqbroker.messaging.message import Message
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.turns.context import OperationContext
 from mqbroker.server.management.registry import ManagementError, as_bool, as_int
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import TYPE_BYTES, TYPE_TEXT, CoreMessage

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mqbroker.messaging.context import OperationContext
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.steps import Steps
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.messaging.turns.steps import Steps
 from mqbroker.server.management.registry import ManagementError, Registry
-from mqbroker.server.naming import split_qualified
+from mqbroker.server.transport.naming import split_qualified
 from mqclient.errors import MalformedPacketError, MQError
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import TYPE_TEXT, CoreMessage, user_id_text
 from mqclient.wire.properties import BOOLEAN, STRING, TypedValue
 
 if TYPE_CHECKING:
-    from mqbroker.server.audit import AuditLog
+    from mqbroker.server.security.audit import AuditLog
     from mqbroker.server.server import Server
-    from mqbroker.server.session import ServerSession
+    from mqbroker.server.session.session import ServerSession
 
 RESOURCE_KEY = "_AMQ_ResourceName"
 ATTRIBUTE_KEY = "_AMQ_Attribute"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.server.kept_settings import (
+from mqbroker.server.management.address_control import PERMISSIONS, roles_as_lists
+from mqbroker.server.management.registry import ManagementError, Operation, as_text
+from mqbroker.server.security.kept_settings import (
     KEPT_ADDRESS_SETTING_KIND,
     KEPT_SECURITY_SETTING_KIND,
     address_setting_as_json,
     parse_address_setting,
 )
-from mqbroker.server.management.address_control import PERMISSIONS, roles_as_lists
-from mqbroker.server.management.registry import ManagementError, Operation, as_text
-from mqbroker.server.naming import check_length
+from mqbroker.server.transport.naming import check_length
 
 if TYPE_CHECKING:
     from mqbroker.server.management.broker_control import BrokerControl

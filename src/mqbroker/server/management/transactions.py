@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.messaging.branches import Branch, Branches, xid_base64, xid_text
+from mqbroker.messaging.delivery.branches import Branch, Branches, xid_base64, xid_text
 from mqbroker.messaging.ports import BranchState
 from mqbroker.server.management.registry import Operation, as_text
 from mqbroker.server.management.views import message_map

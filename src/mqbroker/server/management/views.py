@@ -9,17 +9,17 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.messaging.address import Address
-from mqbroker.messaging.definitions import ROUTING_TYPE_NAMES
-from mqbroker.messaging.message import Message
-from mqbroker.messaging.queue import Queue
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues.address import Address
+from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES
+from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.management.registry import ManagementError, as_int
 from mqclient.wire.message import user_id_text
 
 if TYPE_CHECKING:
-    from mqbroker.server.connection import ServerConnection
-    from mqbroker.server.consumers import ServerConsumer
-    from mqbroker.server.session import ServerSession
+    from mqbroker.server.session.consumers import ServerConsumer
+    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.transport.connection import ServerConnection
 
 Row = dict[str, Any]
 

@@ -7,9 +7,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.unit.mqspark.jobs.test_command import UNREACHABLE, invoked
 
 try:
-    from mqspark.decisions import Batch, new_xid
-    from mqspark.healing import Doubt
     from mqspark.jobs.transactions import doubts_report
+    from mqspark.transactions.decisions import Batch, new_xid
+    from mqspark.transactions.healing import Doubt
 except ImportError:
     Doubt = None  # type: ignore[assignment, misc]
 

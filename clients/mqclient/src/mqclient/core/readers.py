@@ -21,7 +21,7 @@ from array import array
 from collections.abc import AsyncIterator, Awaitable
 from typing import TYPE_CHECKING, Any
 
-from mqclient.core.queues import BINDING_QUERY_ANSWERS
+from mqclient.core.session.queues import BINDING_QUERY_ANSWERS
 from mqclient.errors import MalformedPacketError, MQError, UnblockedError
 from mqclient.wire.packets import (
     READ_BYTES_MAX,
@@ -45,7 +45,7 @@ from mqclient.wire.packets import (
 )
 
 if TYPE_CHECKING:
-    from mqclient.core.session import Session
+    from mqclient.core.session.session import Session
 
 KIND_MESSAGE = 0
 """A message as in SESS_RECEIVE_MSG: i32 that says where the body ends, body, headers and properties."""

@@ -13,7 +13,6 @@ closed is a context manager, timeouts are ms with None for "for ever" and 0 for 
 """
 
 from mqclient.core.api import FailoverEvent
-from mqclient.jms.bytes_message import BytesMessage
 from mqclient.jms.connection import Connection, ConnectionMetaData
 from mqclient.jms.consumer import MessageConsumer, QueueBrowser
 from mqclient.jms.context import JMSConsumer, JMSContext, JMSProducer
@@ -34,15 +33,16 @@ from mqclient.jms.exceptions import (
     TransactionRolledBackException,
 )
 from mqclient.jms.factory import ConnectionFactory
-from mqclient.jms.map_message import MapMessage
-from mqclient.jms.message import DeliveryMode, Message
+from mqclient.jms.messages.bytes_message import BytesMessage
+from mqclient.jms.messages.map_message import MapMessage
+from mqclient.jms.messages.message import DeliveryMode, Message
+from mqclient.jms.messages.simple_messages import JavaSerialized, ObjectMessage, TextMessage
+from mqclient.jms.messages.stream_message import StreamMessage
+from mqclient.jms.messages.values import Byte, Char, Float, Long, Short
 from mqclient.jms.modes import AcknowledgeMode
 from mqclient.jms.producer import CompletionListener, MessageProducer
 from mqclient.jms.session import Session
 from mqclient.jms.settings import FactorySettings
-from mqclient.jms.simple_messages import JavaSerialized, ObjectMessage, TextMessage
-from mqclient.jms.stream_message import StreamMessage
-from mqclient.jms.values import Byte, Char, Float, Long, Short
 from mqclient.jms.xa import XAConnection, XAConnectionFactory, XAJMSContext, XAResource, XASession
 
 __all__ = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 from mqclient.core.api import BlockingConsumer, ClientMessage
 from mqclient.errors import LargeMessageInterruptedError
-from mqclient.jms.conversion import LargeBodies, from_core
 from mqclient.jms.destinations import Destination
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalArgumentException, IllegalStateException, JMSException
-from mqclient.jms.message import Message
+from mqclient.jms.messages.conversion import LargeBodies, from_core
+from mqclient.jms.messages.message import Message
 from mqclient.jms.modes import AcknowledgeMode
 
 if TYPE_CHECKING:

@@ -7,19 +7,19 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from mqclient.jms.bytes_message import BytesMessage
 from mqclient.jms.connection import Connection, ConnectionMetaData, ExceptionListener
 from mqclient.jms.consumer import MessageConsumer, MessageListener, QueueBrowser
-from mqclient.jms.conversion import as_message
 from mqclient.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, looks_like_destination
 from mqclient.jms.exceptions import IllegalStateException, InvalidDestinationException
-from mqclient.jms.map_message import MapMessage
-from mqclient.jms.message import DeliveryMode, Message
+from mqclient.jms.messages.bytes_message import BytesMessage
+from mqclient.jms.messages.conversion import as_message
+from mqclient.jms.messages.map_message import MapMessage
+from mqclient.jms.messages.message import DeliveryMode, Message
+from mqclient.jms.messages.simple_messages import ObjectMessage, TextMessage
+from mqclient.jms.messages.stream_message import StreamMessage
 from mqclient.jms.modes import AcknowledgeMode
 from mqclient.jms.producer import DEFAULT_PRIORITY, CompletionListener, MessageProducer
 from mqclient.jms.session import Session
-from mqclient.jms.simple_messages import ObjectMessage, TextMessage
-from mqclient.jms.stream_message import StreamMessage
 
 
 class JMSConsumer:

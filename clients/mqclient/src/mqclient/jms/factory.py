@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from mqclient import blocking
 from mqclient.core.api import BlockingRunner, ServerLocator, TransportConfiguration
-from mqclient.core.configuration import one_kind
+from mqclient.core.connection.configuration import one_kind
 from mqclient.core.runtime import HasRuntime
 from mqclient.jms.connection import Connection
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalArgumentException, IllegalStateException

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from mqclient.core.api import BlockingProducer, ClientMessage
 from mqclient.errors import MQError
-from mqclient.jms.conversion import as_message, to_core
 from mqclient.jms.destinations import Destination, as_destination
 from mqclient.jms.exceptions import (
     JMS_ERRORS,
@@ -18,7 +17,8 @@ from mqclient.jms.exceptions import (
     JMSException,
     jms_exception,
 )
-from mqclient.jms.message import DeliveryMode, Message
+from mqclient.jms.messages.conversion import as_message, to_core
+from mqclient.jms.messages.message import DeliveryMode, Message
 from mqclient.wire import message as wire
 from mqclient.wire import properties as types
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 from mqclient.core.api import BlockingConsumer, ClientSession, SessionDispatcher
 from mqclient.errors import MQError
 from mqclient.jms import selectors
-from mqclient.jms.bytes_message import BytesMessage
 from mqclient.jms.consumer import MessageConsumer, QueueBrowser
 from mqclient.jms.destinations import (
     PREFIX_1X,
@@ -25,12 +24,13 @@ from mqclient.jms.destinations import (
 )
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, InvalidDestinationException, JMSException
 from mqclient.jms.lookup import Lookup
-from mqclient.jms.map_message import MapMessage
-from mqclient.jms.message import DeliveryMode, Message
+from mqclient.jms.messages.bytes_message import BytesMessage
+from mqclient.jms.messages.map_message import MapMessage
+from mqclient.jms.messages.message import DeliveryMode, Message
+from mqclient.jms.messages.simple_messages import ObjectMessage, TextMessage
+from mqclient.jms.messages.stream_message import StreamMessage
 from mqclient.jms.modes import AcknowledgeMode, SessionFlags
 from mqclient.jms.producer import DEFAULT_PRIORITY, CompletionListener, MessageProducer
-from mqclient.jms.simple_messages import ObjectMessage, TextMessage
-from mqclient.jms.stream_message import StreamMessage
 from mqclient.jms.subscriptions import subscription_queue
 from mqclient.jms.temporary import Temporaries
 

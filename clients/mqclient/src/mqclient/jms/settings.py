@@ -12,7 +12,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Final
 
 from mqclient.core.api import LocatorSettings, TransportConfiguration
-from mqclient.core.configuration import configuration_from_url
+from mqclient.core.connection.configuration import configuration_from_url
 from mqclient.core.setting_checks import check_setting
 from mqclient.jms.exceptions import IllegalArgumentException, IllegalStateException
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration

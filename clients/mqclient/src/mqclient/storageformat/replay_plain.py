@@ -1,7 +1,7 @@
 """Replay of long journals: as ``replay``, with the usual records in a tight loop that the caller brings.
 
 A million plain messages (for one queue, with all in their buffer) and their acknowledgements are common.  The broker makes of each the
-object that it works with (``mqbroker.storage.plain``); who only reads a folder keeps where they are (``surviving``).
+object that it works with (``mqbroker.storage.files.plain``); who only reads a folder keeps where they are (``surviving``).
 """
 
 from __future__ import annotations

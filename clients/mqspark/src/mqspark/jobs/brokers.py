@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from mqspark.options import Options, Use
 
 if TYPE_CHECKING:
-    from mqspark.broker import Broker
+    from mqspark.broker.broker import Broker
 
 _log = logging.getLogger(__name__)
 
@@ -39,13 +39,13 @@ class Brokers:
 
     def check(self) -> None:
         """Is there a broker that lets us in?  Asked before Spark starts, so that a wrong address is noticed at once."""
-        from mqspark.broker import connect
+        from mqspark.broker.broker import connect
 
         connect(self.options).close()
 
     def each(self) -> Iterator[Broker]:
         """A connection to every member, one after the other, in the order of their node ids."""
-        from mqspark.broker import connect, nodes
+        from mqspark.broker.broker import connect, nodes
 
         for node in nodes(self.options):
             with connect(self.options, node, patient=False) as broker:
@@ -70,7 +70,7 @@ class Brokers:
 
     def node_ids(self) -> tuple[str, ...]:
         """The members that a sink with these options sends to."""
-        from mqspark.broker import nodes
+        from mqspark.broker.broker import nodes
 
         return self.options.nodes or tuple(node.node_id for node in nodes(self.options))
 

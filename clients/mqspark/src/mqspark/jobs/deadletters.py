@@ -27,7 +27,7 @@ from mqspark.options import Use
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-    from mqspark.broker import Broker
+    from mqspark.broker.broker import Broker
 
 DEFAULT_QUEUE: Final = "DLQ"
 EXPIRED: Final = "expired"

@@ -8,13 +8,13 @@ from contextlib import ExitStack
 
 import click
 
-from mqspark.branches import NodeBranches
-from mqspark.broker import connect, nodes
-from mqspark.healing import UNDECIDED, Doubt, heal
+from mqspark.broker.broker import connect, nodes
 from mqspark.jobs import status
 from mqspark.jobs.command import Run, job_command
 from mqspark.jobs.report import Report
 from mqspark.options import Options, Use
+from mqspark.transactions.branches import NodeBranches
+from mqspark.transactions.healing import UNDECIDED, Doubt, heal
 
 
 @job_command("transactions", epilog="Example: python -m mqspark transactions --url tcp://host:61616 --dry-run")

@@ -1,0 +1,1 @@
+"""The connection of a session factory: creating, watching, reconnecting, closing."""

@@ -1,0 +1,65 @@
+"""The cluster channel of a connection: what brokers say to each other beside sessions.
+
+Source: ``protocol-spec/``, chapter "Cluster packets".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mqclient.core.connection.channel import Channel
+from mqclient.protocol.channel import SessionChannel
+from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER_SIZE
+from mqclient.wire.packets import VERSION_MAX, Packet, decode_packet
+
+if TYPE_CHECKING:
+    from mqclient.core.connection.connection import Connection
+
+P = TypeVar("P", bound=Packet)
+
+
+class ClusterChannel:
+    """Channel 3 of one connection.  What arrives and answers no call is left out."""
+
+    def __init__(self, connection: Connection) -> None:
+        settings = connection.settings
+        self._channel = Channel(
+            connection.runtime,
+            SessionChannel(CLUSTER_CHANNEL, -1, VERSION_MAX),
+            settings.call_timeout,
+            settings.call_failover_timeout,
+            connection.fail,
+        )
+        self._channel.attach(connection.write_frame)
+        self._channel.unlock()
+
+    def send(self, packet: Packet) -> None:
+        """Send without waiting for an answer."""
+        self._channel.send(packet)
+
+    async def call(self, packet: Packet, answer: type[P]) -> P:
+        """The answer to ``packet``.
+
+        Raises ``ConnectionTimedOutError`` after ``call_timeout``, with which the connection is given up.
+        """
+        future: Any = self._channel.call(packet, answer)
+        received: P = await future
+        return received
+
+    def close(self, error: Any) -> None:
+        """The connection is over."""
+        self._channel.close(error, error)
+
+    # --- what the connection tells
+
+    def frame_received(self, packet_type: int, frame: bytes) -> None:
+        self._channel.answered(decode_packet(packet_type, frame[HEADER_SIZE:], VERSION_MAX))
+
+    def flush_confirmations(self) -> None:
+        """There are none on this channel."""
+
+    def link_paused(self) -> None:
+        self._channel.pause()
+
+    def link_resumed(self) -> None:
+        self._channel.resume()

@@ -1,0 +1,74 @@
+"""Creating sessions: one at a time on a connection, again on the next one when it fails, and with nothing left behind when cancelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.runtime import Mutex
+from mqclient.core.session.session import Session
+from mqclient.errors import MQError, NotConnectedError
+from mqclient.wire.packets import CreateSession
+
+if TYPE_CHECKING:
+    from mqclient.core.connection.factory import SessionFactory
+
+REDIRECTS_MAX = 16
+"""Redirects that one create_session follows before it gives up: routers that send a client in circles."""
+
+
+class SessionCreation:
+    def __init__(self, factory: SessionFactory) -> None:
+        self._factory = factory
+        self._turn = Mutex(factory.runtime)
+
+    async def create(self, request: CreateSession, batch: int) -> Session:
+        factory = self._factory
+        # Outside of the turn too, so that each of several callers waits for a reconnect once only.
+        await factory.usable_connection()
+        wanted = factory.runtime.create_future()
+        made: list[Session] = []
+        # On its own, for who cancels the call must not leave a session on the broker whose answer is under way.
+        factory.runtime.spawn(self._create(request, batch, wanted, made))
+        taken = False
+        try:
+            session: Session = await wanted
+            taken = True
+        finally:
+            if made and not taken:
+                made[0].close()
+        return session
+
+    async def _create(self, request: CreateSession, batch: int, wanted: Any, made: list[Session]) -> None:
+        runtime = self._factory.runtime
+        async with self._turn:
+            if runtime.is_done(wanted):
+                return
+            try:
+                session = await self._open(request, batch)
+            except Exception as error:  # whatever it is, it belongs to the caller
+                runtime.reject(wanted, error)
+                return
+        if runtime.is_done(wanted):
+            await session.close()
+        else:
+            made.append(session)
+            runtime.resolve(wanted, session)
+
+    async def _open(self, request: CreateSession, batch: int) -> Session:
+        factory = self._factory
+        for _ in range(REDIRECTS_MAX):
+            connection = await factory.usable_connection()
+            session = Session(factory, request, batch)
+            try:
+                version = await connection.create_session(request, session, recreate=False)
+            except MQError:
+                if connection.error is None or factory.closed:
+                    raise
+                # The connection failed, or the broker sends us elsewhere: once there is a new one, the call can be made again.
+                continue
+            if connection is not factory.connection or connection.error is not None:
+                continue
+            session.opened(connection, version)
+            factory.session_opened(session)
+            return session
+        raise NotConnectedError(f"no session after {REDIRECTS_MAX} connections that failed or sent the client elsewhere")

@@ -1,0 +1,1 @@
+"""Consumers: buffers, credits, acknowledgements, browsing."""

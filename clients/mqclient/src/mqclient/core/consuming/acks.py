@@ -1,0 +1,148 @@
+"""Acknowledgements: batches of one consumer, cumulative and individual ones; and when what was noted is sent.
+
+Source: ``protocol-spec/``, chapters "Consumers" and "JMS mapping" (what a broker observes).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.message import ClientMessage
+from mqclient.wire.packets import Acknowledge, IndividualAcknowledge, NullResponse
+
+if TYPE_CHECKING:
+    from mqclient.core.consuming.consumers import Consumer
+    from mqclient.core.session.session import Session
+
+DEFAULT_PRIORITY = 4
+
+
+class TurnEnd:
+    """Sends what the consumers of a session have noted before the loop does anything else than what is due already."""
+
+    __slots__ = ("_scheduled", "_session")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._scheduled = False
+
+    def noted(self) -> None:
+        """A consumer has an acknowledgement to send."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._session.runtime.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        for answer in self._session.flush_batches():
+            self._session.forget_answer(answer)
+
+
+class Acknowledger:
+    """``batch_size`` is the number of message bytes that one cumulative acknowledgement covers at most; 0: each message has its own.
+
+    What is noted in a transaction is sent with its end at the latest, for it has no effect before; everything else with the end of the turn
+    of the loop, and with ``block_on_acknowledge`` at once.
+
+    The broker counts "up to" in its own order of delivery, but messages of differing priorities are taken in another one.  From the first
+    message with a priority other than 4 on, each message is therefore acknowledged by itself.
+    """
+
+    __slots__ = ("_batch_bytes", "_batch_last", "_batch_size", "_blocks", "_consumer", "_individually", "_session", "_taken", "_transacted")
+
+    def __init__(self, session: Session, consumer: Consumer, batch_size: int) -> None:
+        self._session = session
+        self._consumer = consumer
+        self._batch_size = batch_size
+        self._blocks = session.settings.block_on_acknowledge
+        self._transacted = not session.auto_commit_acks
+        self._batch_bytes = 0
+        self._batch_last: ClientMessage | None = None
+        self._individually = False
+        # Sizes only: messages that the application keeps unacknowledged must not be kept here as well.
+        self._taken: OrderedDict[int, int] = OrderedDict()
+
+    @property
+    def needed(self) -> bool:
+        return not (self._consumer.browse_only or self._session.pre_acknowledge)
+
+    def arrived(self, message: ClientMessage) -> None:
+        """A message is about to be buffered."""
+        if message.priority != DEFAULT_PRIORITY and not self._individually:
+            for answer in self.flush():
+                self._session.forget_answer(answer)
+            self._individually = True
+
+    def taken(self, message: ClientMessage) -> None:
+        """A message goes to the application."""
+        if self.needed:
+            self._taken[message.message_id] = message.encode_size
+
+    def settled(self, message: ClientMessage) -> None:
+        """The message is done with otherwise (it has expired)."""
+        self._taken.pop(message.message_id, None)
+
+    def cumulative(self, message: ClientMessage) -> list[Any]:
+        """Acknowledge everything taken up to ``message``; the futures of the answers, where answers are asked for."""
+        if self._stale(message):
+            return []
+        self._session.transaction.acknowledged()
+        if self._individually:
+            packets = [IndividualAcknowledge(self._consumer.id, message_id) for message_id, _ in self._upto(message)]
+            return [answer for packet in packets for answer in self._send(packet)]
+        for _, size in self._upto(message):
+            self._batch_bytes += size
+        self._batch_last = message
+        if self._batch_bytes < self._batch_size:
+            if self._transacted and self._session.transaction.takes_acknowledgements:
+                return []
+            if not self._blocks:
+                self._session.turn_end.noted()
+                return []
+        return self.flush()
+
+    def individual(self, message: ClientMessage) -> list[Any]:
+        """Acknowledge ``message`` alone, at once; the futures of the answers, as above."""
+        if self._stale(message):
+            return []
+        self._session.transaction.acknowledged()
+        answers = self.flush()
+        self._taken.pop(message.message_id, None)
+        return answers + self._send(IndividualAcknowledge(self._consumer.id, message.message_id))
+
+    def flush(self) -> list[Any]:
+        """Send what waits for its batch; the futures of the answers, as above."""
+        message, self._batch_last = self._batch_last, None
+        self._batch_bytes = 0
+        if message is None or self._stale(message, batched=True):
+            return []
+        return self._send(Acknowledge(self._consumer.id, message.message_id))
+
+    def forget(self) -> None:
+        """The broker has taken everything back: rolled back, or lost with the connection."""
+        self._taken.clear()
+        self._batch_last = None
+        self._batch_bytes = 0
+
+    def _stale(self, message: ClientMessage, batched: bool = False) -> bool:
+        if not self.needed or message.incarnation != self._consumer.incarnation:
+            return True
+        return not batched and message.message_id not in self._taken
+
+    def _upto(self, message: ClientMessage) -> list[tuple[int, int]]:
+        """(message id, size) of what was taken, up to ``message``."""
+        found = []
+        while self._taken:
+            entry = self._taken.popitem(last=False)
+            found.append(entry)
+            if entry[0] == message.message_id:
+                break
+        return found
+
+    def _send(self, packet: Acknowledge | IndividualAcknowledge) -> list[Any]:
+        if self._blocks:
+            packet.requires_response = True
+            return [self._session.channel.call(packet, NullResponse, bound=True)]
+        self._session.channel.send(packet)
+        return []

@@ -1,0 +1,188 @@
+"""What arrives for one consumer: regular messages, large ones in chunks, markers; and the credits that go back for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.consuming.browsing import Browsed
+from mqclient.core.consuming.forced import ForcedDelivery
+from mqclient.core.message import ClientMessage, LargeBody
+from mqclient.errors import MQError
+from mqclient.protocol.credits import ConsumerCredits
+from mqclient.wire.message import KEY_FORCED_DELIVERY, CoreMessage, decode_headers, decode_message
+from mqclient.wire.packets import FlowToken, SessionReceiveLarge
+
+if TYPE_CHECKING:
+    from mqclient.core.consuming.consumers import Consumer
+
+
+class Arrivals:
+    def __init__(self, consumer: Consumer, window: int) -> None:
+        self.credits = ConsumerCredits(window)
+        self.forced = ForcedDelivery(consumer, self.credits)
+        self._consumer = consumer
+        self._large: ClientMessage | None = None
+        """The large message whose chunks come just now."""
+        self._body: LargeBody | None = None
+        """The body of the large message that was taken last."""
+        self._browsed = Browsed(consumer.session) if consumer.browse_only else None
+        self._passing_over = False
+        """Is a large message coming that a browser has shown already?"""
+
+    # --- from the session ---
+
+    def opened(self) -> None:
+        """The broker has the consumer: let messages come."""
+        initial = self.credits.initial()
+        if initial:
+            self._grant(initial)
+
+    def message_received(self, buffer: bytes, delivery_count: int, frame_size: int) -> None:
+        found = decode_message(buffer)
+        if delivery_count == 0 and KEY_FORCED_DELIVERY in found.properties:
+            self.forced.marker(found.get(KEY_FORCED_DELIVERY))
+            return
+        message = self._message(found, delivery_count, frame_size, len(buffer))
+        self.forced.regular_arrived()
+        self.credits.arrived()
+        if self._browsed is not None and self._browsed.repeats(message.message_id):
+            self.forced.passed_over()
+            self.return_credits(frame_size, True)
+            self.ask_for_credits()
+        else:
+            self._consumer.offer(message)
+
+    def large_received(self, packet: SessionReceiveLarge, frame_size: int) -> None:
+        consumer = self._consumer
+        message = self._message(decode_headers(packet.headers), packet.delivery_count, frame_size, len(packet.headers))
+        incarnation = consumer.incarnation
+        message.large = LargeBody(
+            consumer.runtime,
+            message,
+            packet.large_message_size,
+            lambda size, last: self._chunk_returned(incarnation, size, last),
+            self._await_chunk,
+        )
+        self._large = message
+        self.forced.large_began()
+        # Its chunks have credits of their own: whoever wants the message after it asks for that one, even while they still come.
+        self.credits.arrived()
+        if self._browsed is not None and self._browsed.repeats(message.message_id):
+            self._passing_over = True
+            self.forced.passed_over()
+            message.large.discard()
+            self.return_credits(frame_size, False)
+            return
+        consumer.offer(message)
+        # Whoever asked whether there is a message has the answer.  The marker comes after the last chunk only, and without a window no
+        # chunk comes before the message was taken.
+        self.forced.message_came()
+
+    def chunk_received(self, chunk: bytes, frame_size: int, continues: bool) -> None:
+        message = self._large
+        if message is None or message.large is None:
+            # The rest of a message that was given up: the broker has counted it all the same.
+            self.return_credits(frame_size, not continues)
+            return
+        if not continues:
+            self._large = None
+        message.large.feed(chunk, frame_size, not continues)
+        if not continues:
+            self.forced.large_complete()
+            if self._passing_over:
+                self._passing_over = False
+                self.ask_for_credits()
+
+    # --- from the consumer ---
+
+    def taken(self, message: ClientMessage) -> None:
+        """A message goes from the buffer to the application, unless it has expired."""
+        self.give_up_body(message)
+        if self._browsed is not None:
+            self._browsed.shown(message.message_id)
+        if message.incarnation == self._consumer.incarnation:
+            self.return_credits(message.frame_size, message.large is None)
+
+    def give_out_body(self, message: ClientMessage) -> None:
+        """The application has the message: its body may be read until the next one is asked for."""
+        self._body = message.large
+
+    def give_up_body(self, message: ClientMessage | None = None) -> None:
+        """The application goes on: a body that it has not begun to read is passed over, unless it is ``message``'s."""
+        body, self._body = self._body, None
+        if body is not None and not body.claimed and (message is None or body is not message.large):
+            body.discard()
+
+    def ask_for_credits(self) -> None:
+        """A message is waited for: without a window, each is asked for."""
+        asked = self.credits.ask()
+        if asked and not self._consumer.closed:
+            self._grant(asked)
+
+    def return_credits(self, frame_size: int, discount: bool) -> None:
+        credits = self.credits.taken(frame_size, discount)
+        if credits and not self._consumer.closed:
+            self._grant(credits)
+
+    def taken_back(self, messages: list[ClientMessage], error: MQError, return_credits: bool) -> None:
+        """The broker has taken back what was delivered, ``messages`` of it not taken yet.  ``return_credits``: it still counts them."""
+        for message in messages:
+            if return_credits:
+                self.return_credits(message.frame_size, message.large is None)
+            if message.large is not None:
+                message.large.discard(error)
+        if return_credits and self._body is not None:
+            # Chunks that were not read yet hold credits.
+            self._body.discard(error)
+        self.interrupt(error)
+
+    def recreated(self) -> int:
+        """The consumer exists anew after a failure: credits to grant."""
+        if self._browsed is not None:
+            self._browsed.begin_anew()
+        return self.credits.after_recreation()
+
+    def interrupt(self, error: MQError) -> None:
+        """No more chunks of a message that is under way are waited for."""
+        large, self._large = self._large, None
+        if large is not None and large.large is not None:
+            large.large.discard(error)
+        self._body = None
+        self._passing_over = False
+        self.forced.large_complete(interrupted=True)
+
+    # --- inside ---
+
+    def _message(self, found: CoreMessage, delivery_count: int, frame_size: int, encode_size: int) -> ClientMessage:
+        return ClientMessage(
+            found.message_id,
+            found.address,
+            found.user_id,
+            found.type,
+            found.durable,
+            found.expiration,
+            found.timestamp,
+            found.priority,
+            found.properties,
+            found.body,
+            delivery_count=delivery_count,
+            consumer=self._consumer,
+            incarnation=self._consumer.incarnation,
+            frame_size=frame_size,
+            encode_size=encode_size,
+        )
+
+    def _chunk_returned(self, incarnation: int, frame_size: int, last: bool) -> None:
+        if incarnation == self._consumer.incarnation and not self._consumer.closed:
+            self.return_credits(frame_size, last)
+
+    async def _await_chunk(self, wait: Callable[[], Any], what: str) -> None:
+        # Messages in the buffer hold credits until they are taken, which will not be before the body has been read.
+        credits = self.credits.gathered() if self._consumer.buffered else 0
+        if credits:
+            self._grant(credits)
+        await self.forced.await_answer(wait, what)
+
+    def _grant(self, credits: int) -> None:
+        self._consumer.session.channel.send_at_once(FlowToken(self._consumer.id, credits))

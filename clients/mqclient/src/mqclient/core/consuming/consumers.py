@@ -1,0 +1,366 @@
+"""A consumer: receiving, closing, and what becomes of its messages when the broker takes them back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.api import MessageBuffer, MessageHandler, QueueQueryResult
+from mqclient.core.closing import Closing
+from mqclient.core.connection.channel import closed_error
+from mqclient.core.consuming.acks import Acknowledger
+from mqclient.core.consuming.arrivals import Arrivals
+from mqclient.core.consuming.handlers import HandlerPump
+from mqclient.core.message import ClientMessage
+from mqclient.core.runtime import Runtime, sleep, starts, wait_at_most
+from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, MQError, ObjectClosedError
+from mqclient.protocol.retry import RateLimiter
+from mqclient.wire.packets import ConsumerClose, CreateConsumer, Expired, NullResponse
+
+if TYPE_CHECKING:
+    from mqclient.core.session.session import Session
+
+
+class Consumer(Closing):
+    """Implements :class:`mqclient.core.api.ClientConsumer`."""
+
+    def __init__(
+        self, session: Session, request: CreateConsumer, window: int, max_rate: int, buffer: MessageBuffer, batch_size: int
+    ) -> None:
+        self.runtime: Runtime = session.runtime
+        self.session = session
+        self.request = request
+        self.id = request.consumer_id
+        self.acknowledgements = Acknowledger(session, self, batch_size)
+        self.incarnation = 0
+        """How often delivery started anew: the broker took back what was delivered before."""
+        self._buffer = buffer
+        self._limiter = RateLimiter(max_rate) if max_rate > 0 else None
+        self._info: QueueQueryResult | None = None
+        self._arrival: list[Any] = []
+        self._pump: HandlerPump | None = None
+        self._dropped = 0
+        """How many messages had expired when they were taken."""
+        self._paused = False
+        self._closed = False
+        self._closing = False
+        self._failure: MQError | None = None
+        """Why the broker has ended the consumer; None while it has not."""
+        self.arrivals = Arrivals(self, window)
+        self.on_disconnected: Callable[[], object] = _nothing
+        """Called when the broker has ended the consumer, and not the application (for links between brokers)."""
+
+    # --- API ---
+
+    @property
+    def queue_name(self) -> str:
+        return self.request.queue_name
+
+    @property
+    def filter_string(self) -> str | None:
+        return self.request.filter_string
+
+    @property
+    def browse_only(self) -> bool:
+        return self.request.browse_only
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def queue_info(self) -> QueueQueryResult:
+        assert self._info is not None
+        return self._info
+
+    @starts
+    async def receive(self, timeout: int | None = None) -> ClientMessage | None:
+        return await self._receive(timeout)
+
+    @starts
+    async def receive_immediate(self) -> ClientMessage | None:
+        return await self._receive(0)
+
+    def set_message_handler(self, handler: MessageHandler | None) -> None:
+        self.check_open()
+        pump, self._pump = self._pump, None
+        if pump is not None:
+            pump.stop()
+        if handler is not None:
+            self._pump = HandlerPump(self, handler)
+            self._pump.wake()
+
+    def acknowledge(self, message: ClientMessage) -> Awaitable[None]:
+        return self._acknowledge(self.acknowledgements.cumulative, message)
+
+    def individual_acknowledge(self, message: ClientMessage) -> Awaitable[None]:
+        return self._acknowledge(self.acknowledgements.individual, message)
+
+    @starts
+    async def close(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        pump, self._pump = self._pump, None
+        if pump is not None:
+            pump.stop()
+            await pump.finished(self.session.settings.on_message_close_timeout)
+        session = self.session
+        for answer in self.acknowledgements.flush():
+            session.forget_answer(answer)
+        self._shut()
+        channel = session.channel
+        session.consumer_closed(self)
+        if channel.error is not None:
+            return
+        # While the connection is away nobody waits, but a session that is reattached has the consumer still.
+        answer = channel.call(ConsumerClose(self.id), NullResponse, bound=True)
+        if channel.locked:
+            session.forget_answer(answer)
+            return
+        try:
+            await answer
+        except MQError as error:
+            self.runtime.log_warning(f"closing the consumer of {self.queue_name}: {error}")
+
+    async def __aiter__(self) -> AsyncIterator[ClientMessage]:
+        while not self._closed:
+            message: ClientMessage | None = await self.runtime.spawn(self._next(None))
+            if message is not None:
+                yield message
+        self._raise_failure()
+
+    # --- for shells ---
+
+    def consumed(self, message: ClientMessage, expired: bool | None = None) -> bool:
+        self.arrivals.taken(message)
+        if expired if expired is not None else self._expired(message):
+            self._dropped += 1
+            if message.large is not None:
+                message.large.discard()
+            if not self.browse_only and message.incarnation == self.incarnation:
+                self.acknowledgements.settled(message)
+                self.session.channel.send(Expired(self.id, message.message_id))
+            return False
+        if message.incarnation == self.incarnation:
+            self.acknowledgements.taken(message)
+        self.arrivals.give_out_body(message)
+        return True
+
+    def _expired(self, message: ClientMessage) -> bool:
+        return message.expiration != 0 and self.runtime.wall_clock_ms() >= message.expiration
+
+    def prepare_receive(self) -> None:
+        # An unread body would keep the credits that the next message needs.
+        self.arrivals.give_up_body()
+        self.arrivals.ask_for_credits()
+
+    @starts
+    async def force_delivery(self, patient: bool = True) -> None:
+        if patient or not self.session.channel.locked:
+            await self.arrivals.forced.ask()
+
+    # --- from the session ---
+
+    def opened(self, info: QueueQueryResult) -> None:
+        """The broker has the consumer: let messages come."""
+        self._info = info
+        self.arrivals.opened()
+
+    def pause(self) -> None:
+        """The session was stopped."""
+        self._paused = True
+        self._buffer.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        self._buffer.resume()
+        self._wake()
+
+    async def wait_for_handler(self) -> None:
+        """Until the message handler does not run, within ``on_message_close_timeout``."""
+        if self._pump is not None:
+            await self._pump.finished(self.session.settings.on_message_close_timeout)
+
+    def clear(self, return_credits: bool) -> None:
+        """What was delivered is taken back by the broker: forget it.  ``return_credits``: the broker still counts them."""
+        if not return_credits:
+            self.incarnation += 1
+        error = LargeMessageInterruptedError("the broker took the message back before its body was read; it will come again")
+        self.arrivals.taken_back(self._buffer.clear(), error, return_credits)
+        self.acknowledgements.forget()
+        if return_credits:
+            self.incarnation += 1
+
+    def recreated(self) -> int:
+        """The consumer exists anew after a failure: credits to grant."""
+        self.clear(return_credits=False)
+        return self.arrivals.recreated()
+
+    @property
+    def pending_sequence(self) -> int | None:
+        """The forced delivery that somebody waits for."""
+        return self.arrivals.forced.pending_sequence
+
+    @property
+    def buffered(self) -> int:
+        """How many messages were not taken yet."""
+        return len(self._buffer)
+
+    @property
+    def has_message(self) -> bool:
+        """Could a message be taken at once?"""
+        return len(self._buffer) > 0 and not self._paused
+
+    def offer(self, message: ClientMessage) -> None:
+        """A message has arrived (from :class:`Arrivals`)."""
+        if self._closed:
+            return
+        self.acknowledgements.arrived(message)
+        self._buffer.put(message)
+        if not self._paused:
+            self.arrivals.forced.message_came()
+        self._wake()
+
+    def disconnected(self) -> None:
+        """The broker has destroyed the queue."""
+        reason = f"the broker has ended the consumer of {self.queue_name}: its queue was deleted"
+        self.runtime.log_warning(reason)
+        self._failure = ObjectClosedError(reason)
+        self.close()
+        self.on_disconnected()
+
+    def abandon(self, error: MQError) -> None:
+        """The session is over."""
+        self._closing = True
+        if self._pump is not None:
+            self._pump.stop()
+        self._shut()
+
+    # --- inside ---
+
+    async def _receive(self, timeout: int | None) -> ClientMessage | None:
+        self.check_open()
+        return await self._next(timeout)
+
+    async def _next(self, timeout: int | None) -> ClientMessage | None:
+        if self._pump is not None:
+            raise IllegalStateError("a consumer with a message handler cannot be asked to receive")
+        deadline = None if timeout is None else self.runtime.now() + timeout / 1000
+        while True:
+            message = await self.take_paced()
+            if message is not None:
+                return message
+            if self._closed:
+                self._raise_failure()
+                return None
+            self.prepare_receive()
+            left = None if deadline is None else deadline - self.runtime.now()
+            if (left is not None and left <= 0) or not await self._arrived_within(left):
+                break
+        if self._paused or not (self.session.started or self.browse_only):
+            return None
+        if timeout and self.session.channel.locked:
+            return None  # it has waited for as long as it was asked to
+        while True:
+            dropped = self._dropped
+            try:
+                await self.arrivals.forced.ask()
+            except ObjectClosedError:
+                self._raise_failure()
+                return None
+            message = await self.take_paced()
+            if message is None:
+                self._raise_failure()
+            if message is not None or self._dropped == dropped or self._closed:
+                return message
+            # Only what had expired has come: there may be more.
+            self.prepare_receive()
+
+    def _raise_failure(self) -> None:
+        """Raise why the consumer has ended, unless it lives or the application has closed it."""
+        failure = self._failure or self.session.failure
+        if failure is not None:
+            raise failure
+
+    def take(self) -> ClientMessage | None:
+        """The next message that has not expired."""
+        while True:
+            message = self._buffer.pop()
+            if message is None or self.consumed(message):
+                return message
+
+    async def take_paced(self) -> ClientMessage | None:
+        """:meth:`take`, slowed down to the maximum rate."""
+        if self._limiter is not None and len(self._buffer) and not self._paused:
+            while delay := self._limiter.delay(self.runtime.now()):
+                await sleep(self.runtime, delay)
+        return self.take()
+
+    @property
+    def paced(self) -> bool:
+        return self._limiter is not None
+
+    async def _arrived_within(self, seconds: float | None) -> bool:
+        future = self.runtime.create_future()
+        self._arrival.append(future)
+        late = TimeoutError()
+        try:
+            await wait_at_most(self.runtime, future, seconds, late)
+        except TimeoutError:
+            return False
+        finally:
+            if future in self._arrival:
+                self._arrival.remove(future)
+        return True
+
+    def _wake(self) -> None:
+        if self._pump is not None:
+            self._pump.wake()
+            return
+        arrivals, self._arrival = self._arrival, []
+        for future in arrivals:
+            self.runtime.resolve(future, None)
+
+    def _acknowledge(self, note: Callable[[ClientMessage], list[Any]], message: ClientMessage) -> Awaitable[None]:
+        session = self.session
+        if session.work.order.held and session.transaction.takes_acknowledgements:
+            return self.runtime.spawn(self._acknowledge_in_order(note, message))
+        return self.runtime.spawn(_all_of(note(message)))
+
+    async def _acknowledge_in_order(self, note: Callable[[ClientMessage], list[Any]], message: ClientMessage) -> None:
+        """A commit that waits is not to take along what is acknowledged after it."""
+        async with self.session.work.order:
+            answers = note(message)
+        await _all_of(answers)
+
+    def check_open(self) -> None:
+        if self._closed:
+            self._raise_failure()
+            raise closed_error(f"consumer of {self.queue_name}")
+
+    def _shut(self) -> None:
+        self._closed = True
+        # What was not acknowledged goes back to the queue: too late to acknowledge it now.
+        self.acknowledgements.forget()
+        self._buffer.close()
+        self.arrivals.interrupt(LargeMessageInterruptedError("the consumer was closed before the body had arrived"))
+        arrivals, self._arrival = self._arrival, []
+        for future in arrivals:
+            self.runtime.resolve(future, None)
+        self.arrivals.forced.close()
+
+
+def _nothing() -> None: ...
+
+
+async def _all_of(futures: list[Any]) -> None:
+    """Wait for every one of them, and raise the first failure."""
+    failure: MQError | None = None
+    for future in futures:
+        try:
+            await future
+        except MQError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure

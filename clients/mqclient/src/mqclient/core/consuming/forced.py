@@ -1,0 +1,148 @@
+"""Forced delivery: how a consumer finds out that the broker has no message for it just now.
+
+The broker answers a request with a marker, once it has delivered all that it can.  A large message may overtake the marker, or keep it
+away.
+
+Source: ``protocol-spec/``, chapter "Consumers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.runtime import wait_at_most
+from mqclient.errors import ConnectionTimedOutError
+from mqclient.protocol.credits import ConsumerCredits
+from mqclient.wire.packets import FlowToken, ForceConsumerDelivery
+
+if TYPE_CHECKING:
+    from mqclient.core.consuming.consumers import Consumer
+
+
+class ForcedDelivery:
+    def __init__(self, consumer: Consumer, credits: ConsumerCredits) -> None:
+        self._consumer = consumer
+        self._credits = credits
+        self._sequence = 0
+        self._asked: dict[int, Any] = {}
+        self._completions: list[Any] = []
+        self._large_under_way = False
+        self._just_after_large = False
+        """Was a large message the last that came?"""
+        self._passed_over = False
+        """Has a message come, since the last request, that was not for the application?"""
+
+    @property
+    def pending_sequence(self) -> int | None:
+        """The request that somebody waits for."""
+        return max(self._asked, default=None)
+
+    async def ask(self) -> None:
+        """Return when a message has come, or the broker has delivered all that it can deliver now.  Withdraws a single credit."""
+        consumer = self._consumer
+        while True:
+            consumer.check_open()
+            # What follows a large message may come after a marker that was asked for before it was through, or just after: then ask again.
+            doubtful = self._large_under_way or self._just_after_large
+            self._just_after_large = self._passed_over = False
+            await self._ask_for_marker()
+            if not (doubtful or self._passed_over) or consumer.has_message or consumer.closed:
+                break
+            if self._large_under_way:
+                await self.await_answer(self._next_completion, "a large message")
+        if self._credits.withdraw():
+            consumer.session.channel.send_at_once(FlowToken(consumer.id, 0))
+
+    async def await_answer(self, wait: Callable[[], Any], what: str, first: Any = None) -> None:
+        """Await the future that ``wait`` makes, ``call_timeout`` at most; while the connection is away, ``call_failover_timeout``.
+
+        A connection that has come back has the whole time again.  Raises ``ConnectionTimedOutError``.
+        """
+        consumer = self._consumer
+        runtime = consumer.runtime
+        channel = consumer.session.channel
+        left = seconds = consumer.session.settings.call_timeout / 1000
+        future = wait() if first is None else first
+        while True:
+            late = ConnectionTimedOutError(f"{what} did not come within {seconds:g} s (callTimeout sets the limit)")
+            try:
+                await wait_at_most(runtime, future, left, late)
+                return
+            except ConnectionTimedOutError as error:
+                left = channel.usable_since + seconds - runtime.now()
+                if error is not late or not (channel.locked or left > 0):
+                    raise
+            future = wait()
+            if channel.locked:
+                await channel.ready()
+                left = seconds
+
+    # --- from the consumer ---
+
+    def marker(self, sequence: object) -> None:
+        """The broker has answered."""
+        if isinstance(sequence, int):
+            # After a failure only the last one was asked for again.
+            for number in [number for number in self._asked if number <= sequence]:
+                self._consumer.runtime.resolve(self._asked[number], None)
+
+    def message_came(self) -> None:
+        """Nobody needs a marker any more.  A large message that nobody takes may even keep it away, for want of credits."""
+        for future in list(self._asked.values()):
+            self._consumer.runtime.resolve(future, None)
+
+    def regular_arrived(self) -> None:
+        self._just_after_large = False
+
+    def passed_over(self) -> None:
+        """A message has come that is not for the application: its credits may be what the next one waits for."""
+        self._passed_over = True
+
+    def large_began(self) -> None:
+        self._large_under_way = True
+
+    def large_complete(self, interrupted: bool = False) -> None:
+        """No large message is under way any more: its last chunk has come, or it was given up."""
+        self._large_under_way = False
+        self._just_after_large = self._just_after_large or not interrupted
+        completions, self._completions = self._completions, []
+        for future in completions:
+            self._consumer.runtime.resolve(future, None)
+
+    def close(self) -> None:
+        """Nobody has to wait any more."""
+        asked, self._asked = list(self._asked.values()), {}
+        for future in asked:
+            self._consumer.runtime.resolve(future, None)
+
+    # --- inside ---
+
+    async def _ask_for_marker(self) -> None:
+        consumer = self._consumer
+        session = consumer.session
+        await session.channel.ready()
+        consumer.check_open()
+        if consumer.has_message:
+            return
+        sequence = self._sequence
+        self._sequence += 1
+
+        def wait() -> Any:
+            future = self._asked[sequence] = consumer.runtime.create_future()
+            return future
+
+        first = wait()
+        session.channel.send_at_once(ForceConsumerDelivery(consumer.id, sequence))
+        try:
+            await self.await_answer(wait, ForceConsumerDelivery.NAME, first)
+        except ConnectionTimedOutError as error:
+            session.connection_failed(error)
+            raise
+        finally:
+            self._asked.pop(sequence, None)
+
+    def _next_completion(self) -> Any:
+        future = self._consumer.runtime.create_future()
+        self._completions.append(future)
+        return future

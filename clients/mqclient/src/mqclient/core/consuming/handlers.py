@@ -1,0 +1,102 @@
+"""Hands a consumer's messages to its message handler, one after the other."""
+
+from __future__ import annotations
+
+import inspect
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.api import MessageHandler
+from mqclient.core.runtime import wait_at_most
+
+if TYPE_CHECKING:
+    from mqclient.core.consuming.consumers import Consumer
+
+_handling: ContextVar[tuple[HandlerPump, ...]] = ContextVar("_handling", default=())
+"""The pumps whose handler the running code belongs to: what a handler awaits must not wait for that handler to end."""
+
+_BURST = 100
+"""Messages handled before the loop gets a turn for other work."""
+
+
+class HandlerPump:
+    """Runs while there are messages; :meth:`wake` starts it again."""
+
+    __slots__ = ("_again", "_calling", "_consumer", "_handler", "_idle", "_running", "_stopped")
+
+    def __init__(self, consumer: Consumer, handler: MessageHandler) -> None:
+        self._consumer = consumer
+        self._handler = handler
+        self._running = False
+        self._calling = False
+        self._again = False
+        self._stopped = False
+        self._idle: list[Any] = []
+
+    def wake(self) -> None:
+        """There may be messages."""
+        if self._running:
+            self._again = True
+        elif not self._stopped:
+            self._running = True
+            self._consumer.runtime.spawn(self._run())
+
+    def stop(self) -> None:
+        """Call the handler no more; a call that runs goes on."""
+        self._stopped = True
+
+    async def finished(self, timeout_ms: int) -> None:
+        """Wait for a handler that runs, at most ``timeout_ms``; not at all when called by the handler itself."""
+        if not self._running or self._calling:
+            return
+        if self in _handling.get():
+            return
+        runtime = self._consumer.runtime
+        future = runtime.create_future()
+        self._idle.append(future)
+        try:
+            await wait_at_most(runtime, future, timeout_ms / 1000, TimeoutError())
+        except TimeoutError:
+            runtime.log_warning(f"a message handler still runs after {timeout_ms} ms (onMessageCloseTimeout); closing goes on")
+
+    async def _run(self) -> None:
+        consumer = self._consumer
+        runtime = consumer.runtime
+        handled = 0
+        try:
+            while not self._stopped:
+                self._again = False
+                message = await consumer.take_paced() if consumer.paced else consumer.take()
+                if message is None:
+                    consumer.prepare_receive()
+                    if self._again:
+                        continue
+                    return
+                try:
+                    await self._call(message)
+                except Exception as error:  # delivery goes on, whatever the application does
+                    runtime.log_failure(f"the message handler of {consumer.queue_name} failed", error)
+                handled += 1
+                if handled % _BURST == 0:
+                    turn = runtime.create_future()
+                    runtime.call_soon(runtime.resolve, turn, None)
+                    await turn
+        finally:
+            self._running = False
+            idle, self._idle = self._idle, []
+            for future in idle:
+                runtime.resolve(future, None)
+
+    async def _call(self, message: Any) -> None:
+        self._calling = True
+        outer = _handling.get()
+        _handling.set((*outer, self))
+        try:
+            try:
+                result = self._handler(message)
+            finally:
+                self._calling = False
+            if result is not None and inspect.isawaitable(result):
+                await result
+        finally:
+            _handling.set(outer)

@@ -1,0 +1,1 @@
+"""Finding brokers: broadcasts, JGroups channels, their members."""

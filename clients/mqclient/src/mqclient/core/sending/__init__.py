@@ -1,0 +1,1 @@
+"""Producers: flow control, asynchronous sends, encoded sends, uploads of large messages."""

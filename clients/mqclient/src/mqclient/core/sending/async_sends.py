@@ -1,0 +1,112 @@
+"""Sends whose answer is not waited for: which message each answer is about.
+
+Source: ``protocol-spec/``, chapter "Responses, correlation, confirmations" (asynchronous acknowledgements).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.api import SendAcknowledgementHandler
+from mqclient.core.message import ClientMessage
+from mqclient.errors import MQError
+from mqclient.wire.hot import VERSION_CORRELATION
+
+if TYPE_CHECKING:
+    from mqclient.core.session.session import Session
+
+
+UNANSWERED_MAX = 16 * 1024 * 1024
+"""Bytes of one session's messages that may wait for the broker's answer before senders wait."""
+
+
+class AsyncSends:
+    """An answer with the send's correlation settles it.
+
+    Where answers have none (older versions), the confirmation that covers its packet does.  Elsewhere that one proves nothing: a broker
+    confirms also what it refuses, and says so in the answer that follows.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._pending: dict[int, tuple[ClientMessage, SendAcknowledgementHandler | None, int]] = {}
+        self._bytes = 0
+        self._waiters: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    @property
+    def full(self) -> bool:
+        """Is so much unanswered that senders have to wait?"""
+        return self._bytes >= UNANSWERED_MAX
+
+    async def room(self) -> None:
+        """Wait until the broker has answered enough of what was sent.  Raises nothing: who waits has to look whether the session lives."""
+        while self.full:
+            future = self._session.runtime.create_future()
+            self._waiters.append(future)
+            await future
+
+    def register(self, message: ClientMessage, handler: SendAcknowledgementHandler | None, size: int) -> int:
+        """A message or a part of one is about to be sent in ``size`` bytes; returns the correlation to send with it."""
+        correlation = self._session.channel.protocol.next_async_correlation()
+        self._pending[correlation] = (message, handler, size)
+        self._bytes += size
+        return correlation
+
+    def written(self, message: ClientMessage, handler: SendAcknowledgementHandler) -> None:
+        """A message was sent without a window: more will not be known of it."""
+        self._tell(handler.send_acknowledged, message)
+
+    def confirmed(self, correlations: Iterable[int]) -> None:
+        """The broker has processed the packets of these sends, one way or the other."""
+        if self._session.version < VERSION_CORRELATION:
+            self.acknowledged(correlations)
+
+    def acknowledged(self, correlations: Iterable[int]) -> None:
+        for correlation in correlations:
+            entry = self._take(correlation)
+            if entry is not None and entry[1] is not None:
+                self._tell(entry[1].send_acknowledged, entry[0])
+
+    def refused(self, correlation: int, error: MQError) -> bool:
+        """False when no send has that correlation."""
+        entry = self._take(correlation)
+        if entry is None:
+            return False
+        if entry[1] is not None:
+            self._tell(entry[1].send_failed, entry[0], error)
+        else:
+            self._session.runtime.log_warning(f"the broker refused a message to {entry[0].address}: {error}")
+        return True
+
+    def fail(self, error: MQError) -> None:
+        """No answers will come any more."""
+        pending, self._pending = self._pending, {}
+        self._bytes = 0
+        self._wake()
+        for message, handler, _ in pending.values():
+            if handler is not None:
+                self._tell(handler.send_failed, message, error)
+
+    def _take(self, correlation: int) -> tuple[ClientMessage, SendAcknowledgementHandler | None, int] | None:
+        entry = self._pending.pop(correlation, None)
+        if entry is not None:
+            self._bytes -= entry[2]
+            if self._waiters and not self.full:
+                self._wake()
+        return entry
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            self._session.runtime.resolve(waiter, None)
+
+    def _tell(self, function: object, *args: object) -> None:
+        assert callable(function)
+        try:
+            function(*args)
+        except Exception as error:  # the application's failure must not stop the session
+            self._session.runtime.log_failure("a send acknowledgement handler failed", error)

@@ -1,0 +1,209 @@
+"""A producer: which way a message is sent, and whether the sender waits for the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.api import SendAcknowledgementHandler
+from mqclient.core.closing import Closing
+from mqclient.core.connection.channel import closed_error
+from mqclient.core.message import ClientMessage
+from mqclient.core.runtime import Runtime, new_uuid, sleep, starts
+from mqclient.core.sending.sendable import check_message, check_size, encoded
+from mqclient.core.session.work import Underway
+from mqclient.errors import MQError
+from mqclient.protocol.retry import RateLimiter
+from mqclient.wire.hot import VERSION_SENDER
+from mqclient.wire.message import KEY_GROUP_ID, encode_message
+from mqclient.wire.packets import CreateProducer, NullResponse, RemoveProducer, SessionSend
+from mqclient.wire.properties import STRING
+
+if TYPE_CHECKING:
+    from mqclient.core.session.session import Session
+
+
+class Producer(Closing):
+    """Implements :class:`mqclient.core.api.ClientProducer`."""
+
+    def __init__(self, session: Session, producer_id: int, address: str | None, max_rate: int) -> None:
+        self.runtime: Runtime = session.runtime
+        self.session = session
+        self.id = producer_id
+        self._address = address
+        self._limiter = RateLimiter(max_rate) if max_rate > 0 else None
+        self._closed = False
+        self._sends = Underway(session.runtime)
+        settings = session.settings
+        self._group_id = settings.group_id or (new_uuid(self.runtime) if settings.auto_group else None)
+        if address is not None:
+            session.flow.open(address)
+        if session.version >= VERSION_SENDER:
+            session.channel.send(CreateProducer(producer_id, address))
+
+    @property
+    def address(self) -> str | None:
+        return self._address
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def send(
+        self, message: ClientMessage, address: str | None = None, *, acknowledgement_handler: SendAcknowledgementHandler | None = None
+    ) -> Awaitable[None]:
+        check_message(message)
+        return self.runtime.spawn(self._send(message, self._target(address), acknowledgement_handler))
+
+    @starts
+    async def close(self) -> None:
+        if not (self._closed or self.session.channel.locked):
+            try:
+                await self._sends.settled(self.session.settings.call_timeout / 1000)
+            except TimeoutError:
+                self.runtime.log_warning(f"{self._sends.count} messages cannot be sent before their producer is closed")
+        self.end()
+
+    def end(self) -> None:
+        """Close without waiting."""
+        if self._closed:
+            return
+        self.abandon(closed_error("producer"))
+        self.session.producer_closed(self)
+        if self.session.version >= VERSION_SENDER:
+            self.session.channel.send(RemoveProducer(self.id))
+
+    def abandon(self, error: MQError) -> None:
+        """The session is over, or the producer is closed."""
+        if not self._closed:
+            self._closed = True
+            self.session.flow.release(self._address, self, error)
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise closed_error("producer")
+
+    def check_send(self, era: int) -> None:
+        """Raise why a send that began in that era must not be written."""
+        self.check_open()
+        self.session.work.check(era)
+
+    def _target(self, address: str | None) -> str:
+        if self._address is None:
+            if address is None:
+                raise ValueError("an anonymous producer needs the address of each message")
+            if not isinstance(address, str):
+                raise TypeError(f"the address of a message is a str, not {type(address).__name__}")
+            return address
+        if address is not None and address != self._address:
+            raise ValueError(f"this producer sends to {self._address}; a producer without an address can send to {address}")
+        return self._address
+
+    async def _send(self, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None) -> None:
+        session = self.session
+        self.check_open()
+        if session.closing:
+            raise closed_error("session")
+        message.address = address
+        if self._group_id is not None:
+            message.properties[KEY_GROUP_ID] = (STRING, self._group_id)
+        handler = handler or session.send_acknowledgement_handler
+        block = self.waits_for_answer(message, handler)
+        large = self.is_large(message)
+        buffer = b"" if large else encoded(encode_message, message)
+        work = session.work
+        era = work.era
+        self._sends.count += 1
+        if work.order.held:
+            await self._begin_in_order(era)
+        else:
+            work.count += 1
+        entry = session.flow.enter(address)
+        try:
+            async with entry.order:
+                if self._limiter is not None:
+                    while delay := self._limiter.delay(self.runtime.now()):
+                        await sleep(self.runtime, delay)
+                if large:
+                    answer = await session.uploads.send(self, message, address, block, handler, era)
+                else:
+                    answer = await self.send_regular(message, address, buffer, block, handler, era)
+        except BaseException as error:
+            self._end(entry, era, error)
+            raise
+        self._end(entry, era, None)
+        if answer is not None:
+            await answer
+
+    async def _begin_in_order(self, era: int) -> None:
+        """The send comes after the end of a transaction, which was begun before and waits itself."""
+        try:
+            await self.session.work.begin_in_order(era)
+        except BaseException:
+            self._sends.ended()
+            raise
+
+    def _end(self, entry: Any, era: int, failure: BaseException | None) -> None:
+        """A send was written, or has failed."""
+        self.session.flow.leave(entry)
+        self._sends.ended(failure)
+        self.session.work.send_ended(era, failure)
+
+    @property
+    def paced(self) -> bool:
+        """Is there a limit on the messages per second?"""
+        return self._limiter is not None
+
+    def spare(self, address: str) -> int:
+        """Bytes of messages that can be sent to ``address`` now without waiting for anything."""
+        session = self.session
+        if self._closed or not session.channel.writable or session.async_sends.full:
+            return 0
+        return session.flow.spare(address)
+
+    def is_large(self, message: ClientMessage) -> bool:
+        """Is the message sent in chunks?"""
+        # Four bytes of the buffer's leading length count as body here.
+        return message.body_source is not None or 4 + len(message.body) > self.session.settings.min_large_message_size
+
+    def waits_for_answer(self, message: ClientMessage, handler: SendAcknowledgementHandler | None) -> bool:
+        """Does a send last until the broker has the message?"""
+        session = self.session
+        if handler is not None or session.send_acknowledgement_handler is not None or not session.auto_commit_sends:
+            return False
+        settings = session.settings
+        return settings.block_on_durable_send if message.durable else settings.block_on_non_durable_send
+
+    async def send_regular(
+        self, message: ClientMessage, address: str, buffer: bytes, block: bool, handler: SendAcknowledgementHandler | None, era: int
+    ) -> Any:
+        """Send a message in one packet (also for large ones that compression has made small).
+
+        Returns the future of the broker's answer if one is to be waited for, else None.
+        """
+        session = self.session
+        channel = session.channel
+        check_size(len(buffer), session.version)
+        message.encode_size = len(buffer)
+        if not channel.writable:
+            await channel.ready(writable=True)
+        self.check_send(era)
+        await session.flow.acquire(self, address, len(buffer))
+        if session.async_sends.full:
+            await session.async_sends.room()
+        await channel.ready()
+        self.check_send(era)
+        session.transaction.sent()
+        packet = SessionSend(buffer, sender_id=self.id)
+        if block:
+            packet.requires_response = True
+            return channel.call(packet, NullResponse)
+        if channel.protocol.window is not None:
+            packet.requires_response = True
+            packet.correlation_id = session.async_sends.register(message, handler, len(buffer))
+            channel.send(packet, tag=packet.correlation_id)
+        else:
+            channel.send(packet)
+            if handler is not None:
+                session.async_sends.written(message, handler)
+        return None

@@ -1,0 +1,1 @@
+"""A session: transactions, branches, queues, incoming packets, restoring after a failure."""

@@ -1,0 +1,123 @@
+"""What arrives on a session's channel, and who it is for."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, cast
+
+from mqclient.errors import error_for_code
+from mqclient.protocol.channel import counted
+from mqclient.protocol.connection import PACKETS_AS_VIEWS
+from mqclient.wire import hot
+from mqclient.wire.frames import HEADER_SIZE
+from mqclient.wire.packets import (
+    DisconnectConsumer,
+    ExceptionResponse,
+    NullResponse,
+    Packet,
+    PacketsConfirmed,
+    ProducerCredits,
+    ProducerFailCredits,
+    SessionReceive,
+    SessionReceiveContinuation,
+    SessionReceiveLarge,
+    decode_packet,
+)
+
+if TYPE_CHECKING:
+    from mqclient.core.session.session import Session
+
+
+_NULL_RESPONSE = NullResponse.TYPE
+_CORRELATED_SIZE = HEADER_SIZE + 8
+_unpack_correlation = struct.Struct(">q").unpack_from
+
+
+class Incoming:
+    """Deals with frames in their order, and confirms them if the session has a confirmation window."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def frame_received(self, packet_type: int, frame: bytes) -> None:
+        """Raises ``MalformedPacketError``."""
+        session = self._session
+        protocol = session.channel.protocol
+        size = len(frame)
+        is_counted = True
+        if packet_type == SessionReceive.TYPE:
+            message, consumer_id, delivery_count = hot.decode_receive(frame[HEADER_SIZE:], protocol.version)
+            consumer = session.consumer(consumer_id)
+            if consumer is not None:
+                consumer.arrivals.message_received(message, delivery_count, size)
+        elif packet_type == SessionReceiveContinuation.TYPE:
+            chunk, continues, consumer_id = hot.decode_receive_continuation(frame[HEADER_SIZE:])
+            consumer = session.consumer(consumer_id)
+            if consumer is not None:
+                consumer.arrivals.chunk_received(chunk, size, continues)
+        elif packet_type == _NULL_RESPONSE and size == _CORRELATED_SIZE and session.encoded_sends is not None:
+            self._confirm(protocol.processed(True, size))
+            correlation: int = _unpack_correlation(frame, HEADER_SIZE)[0]
+            if correlation <= 0 or not session.encoded_sends.answered(correlation):
+                self._answered(NullResponse(correlation))
+            return
+        else:
+            # A view stands in for the bytes of what is too large to be copied.
+            body = cast(bytes, memoryview(frame)[HEADER_SIZE:]) if packet_type in PACKETS_AS_VIEWS else frame[HEADER_SIZE:]
+            packet = decode_packet(packet_type, body, protocol.version)
+            is_counted = counted(packet)
+            if packet.RESPONSE:
+                # Answers count when they arrive, before whoever waits for them goes on.
+                self._confirm(protocol.processed(is_counted, size))
+                self._answered(packet)
+                return
+            self._dispatch(packet, size)
+        self._confirm(protocol.processed(is_counted, size))
+
+    def flush_confirmations(self) -> None:
+        """Confirm what was received although the window is not full."""
+        self._confirm(self._session.channel.protocol.flush())
+
+    def _dispatch(self, packet: Packet, size: int) -> None:
+        session = self._session
+        if isinstance(packet, PacketsConfirmed):
+            confirmed = session.channel.protocol.confirmed(packet.command_id)
+            session.async_sends.confirmed(confirmed)
+            if session.encoded_sends is not None:
+                session.encoded_sends.confirmed(confirmed)
+        elif isinstance(packet, ProducerCredits):
+            session.flow.granted(packet.address, packet.credits)
+            if session.encoded_sends is not None:
+                session.encoded_sends.granted(packet.address, packet.credits)
+        elif isinstance(packet, ProducerFailCredits):
+            session.flow.refused(packet.address, packet.credits)
+            if session.encoded_sends is not None:
+                session.encoded_sends.refused_credits(packet.address)
+        elif isinstance(packet, SessionReceiveLarge):
+            consumer = session.consumer(packet.consumer_id)
+            if consumer is not None:
+                consumer.arrivals.large_received(packet, size)
+        elif isinstance(packet, DisconnectConsumer):
+            consumer = session.consumer(packet.consumer_id)
+            if consumer is not None:
+                consumer.disconnected()
+
+    def _answered(self, packet: Packet) -> None:
+        session = self._session
+        if isinstance(packet, NullResponse) and packet.correlation_id is not None and packet.correlation_id > 0:
+            session.async_sends.acknowledged((packet.correlation_id,))
+            return
+        if isinstance(packet, ExceptionResponse) and packet.correlation_id is not None:
+            error = error_for_code(packet.error_code, packet.message)
+            if session.encoded_sends is not None and session.encoded_sends.refused(packet.correlation_id, error):
+                return
+            if session.async_sends.refused(packet.correlation_id, error):
+                return
+        if not session.channel.answered(packet) and isinstance(packet, ExceptionResponse):
+            session.runtime.log_warning(f"the broker refused a request that nobody waits for: {packet.error_code} {packet.message}")
+
+    def _confirm(self, frame: bytes | None) -> None:
+        if frame is not None:
+            self._session.channel.write_raw(frame)

@@ -1,0 +1,159 @@
+"""Addresses and queues of a session: create, delete, ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.api import AddressQueryResult, QueueConfiguration, QueueQueryResult
+from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError, QueueExistsError
+from mqclient.wire.packets import (
+    BindingQuery,
+    BindingQueryResponse,
+    BindingQueryResponseV2,
+    BindingQueryResponseV3,
+    BindingQueryResponseV4,
+    BindingQueryResponseV5,
+    CreateAddress,
+    CreateQueueV2,
+    CreateSharedQueueV2,
+    DeleteQueue,
+    NullResponse,
+    QueueQuery,
+    QueueQueryResponse,
+    QueueQueryResponseV2,
+    QueueQueryResponseV3,
+)
+
+if TYPE_CHECKING:
+    from mqclient.core.session.session import Session
+
+QUEUE_QUERY_ANSWERS = (QueueQueryResponseV3, QueueQueryResponseV2, QueueQueryResponse)
+BINDING_QUERY_ANSWERS = (
+    BindingQueryResponseV5,
+    BindingQueryResponseV4,
+    BindingQueryResponseV3,
+    BindingQueryResponseV2,
+    BindingQueryResponse,
+)
+
+_OPTIONAL = (
+    "exclusive",
+    "last_value",
+    "last_value_key",
+    "non_destructive",
+    "consumers_before_dispatch",
+    "delay_before_dispatch",
+    "group_rebalance",
+    "group_buckets",
+    "auto_delete",
+    "auto_delete_delay",
+    "auto_delete_message_count",
+    "group_first_key",
+    "ring_size",
+    "enabled",
+    "group_rebalance_pause_dispatch",
+)
+"""Attributes that have the same name in QueueConfiguration, the packets and the query's answer."""
+
+
+class QueueAdministration:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def query_address(self, address: str) -> AddressQueryResult:
+        answer: AddressQueryResult = await self._call(BindingQuery(address), *BINDING_QUERY_ANSWERS)
+        return answer
+
+    async def query_queue(self, queue_name: str) -> QueueQueryResult:
+        answer: QueueQueryResult = await self._call(QueueQuery(queue_name), *QUEUE_QUERY_ANSWERS)
+        return answer
+
+    async def require_queue(self, address: str | None) -> None:
+        """Raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError`` when what is sent to ``address`` would be in no queue."""
+        if address is None:
+            raise ValueError("a producer without an address cannot require a queue")
+        name, _, queue = address.partition("::")
+        found = await self.query_address(name)
+        if queue in found.queue_names or (not queue and found.queue_names):
+            return
+        if not found.exists:
+            raise AddressDoesNotExistError(f"the address {name} does not exist: what is sent to it would be lost")
+        what = f"no queue {queue}" if queue else "no queue"
+        raise QueueDoesNotExistError(f"the address {name} has {what}: what is sent to it would be lost")
+
+    async def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool) -> None:
+        await self._call(CreateAddress(address, tuple(routing_types), True, auto_created), NullResponse)
+
+    async def create_queue(self, configuration: QueueConfiguration) -> None:
+        address, name = _names(configuration)
+        packet = CreateQueueV2(
+            address,
+            name,
+            configuration.filter_string,
+            configuration.durable,
+            configuration.temporary,
+            True,
+            configuration.auto_created,
+            -1 if configuration.routing_type is None else configuration.routing_type,
+            -1 if configuration.max_consumers is None else configuration.max_consumers,
+            bool(configuration.purge_on_no_consumers),
+            **{key: getattr(configuration, key) for key in _OPTIONAL},
+        )
+        await self._call(packet, NullResponse)
+
+    async def create_missing_queue(self, configuration: QueueConfiguration) -> None:
+        if not (await self.query_queue(_names(configuration)[1])).exists:
+            try:
+                await self.create_queue(configuration)
+            except QueueExistsError:
+                pass  # somebody else was quicker
+
+    async def create_shared_queue(self, configuration: QueueConfiguration) -> None:
+        address, name = _names(configuration)
+        packet = CreateSharedQueueV2(
+            address,
+            name,
+            configuration.filter_string,
+            configuration.durable,
+            -1 if configuration.routing_type is None else configuration.routing_type,
+            True,
+            configuration.max_consumers,
+            configuration.purge_on_no_consumers,
+            **{key: getattr(configuration, key) for key in _OPTIONAL},
+        )
+        await self._call(packet, NullResponse)
+
+    async def delete_queue(self, queue_name: str) -> None:
+        await self._call(DeleteQueue(queue_name), NullResponse)
+
+    async def _call(self, packet: Any, *expects: Any) -> Any:
+        await self._session.channel.ready()
+        return await self._session.channel.call(packet, *expects)
+
+
+def recreation_of(info: Any) -> CreateQueueV2 | None:
+    """The packet that brings back a queue after a failover; None when the broker keeps it by itself (durable, not auto-created)."""
+    if info.durable and not info.auto_created:
+        return None
+    return CreateQueueV2(
+        info.address,
+        info.name,
+        info.filter_string,
+        info.durable,
+        info.temporary,
+        False,
+        info.auto_created,
+        info.routing_type,
+        info.max_consumers,
+        info.purge_on_no_consumers,
+        **{key: getattr(info, key) for key in _OPTIONAL},
+    )
+
+
+def _names(configuration: QueueConfiguration) -> tuple[str, str]:
+    """(address, queue name); a fully qualified name is split."""
+    if "::" in configuration.name:
+        address, name = configuration.name.split("::", 1)
+        return address, name
+    return configuration.address if configuration.address is not None else configuration.name, configuration.name

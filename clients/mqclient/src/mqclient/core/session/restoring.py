@@ -1,0 +1,78 @@
+"""How a session goes on over a new connection: reattached if the broker still has it, else created anew.
+
+Source: ``protocol-spec/``, chapters "Responses, correlation, confirmations, reattachment" and "Client failover".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mqclient.core.connection.channel import closed_error, unblocked
+from mqclient.core.connection.connection import Connection
+from mqclient.core.runtime import new_uuid
+from mqclient.core.session.queues import recreation_of
+from mqclient.wire.packets import AddMetadataV2, FlowToken, ForceConsumerDelivery, Packet, SessionStart
+
+if TYPE_CHECKING:
+    from mqclient.core.session.session import Session
+
+
+class Restoration:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._recreated = False
+
+    async def restore(self, connection: Connection) -> None:
+        session = self._session
+        if session.closed:
+            session.abandon(closed_error("session"))
+            return
+        # An attempt before may have got as far as attaching the channel.
+        session.channel.lock()
+        protocol = session.channel.protocol
+        answer = await connection.reattach_session(session.name, session.channel_id, protocol.last_confirmed, session)
+        session.channel.attach(connection.write_frame, connection.paused)
+        if answer.reattached:
+            session.async_sends.confirmed(protocol.confirmed(answer.last_confirmed_command_id))
+            session.channel.replay()
+        else:
+            await self._recreate(connection)
+
+    def finish(self) -> None:
+        """All sessions live on the new connection."""
+        session = self._session
+        for key, data in session.metadata.items():
+            session.channel.write_raw(session.channel.protocol.frame(AddMetadataV2(key, data, False)))
+        session.channel.unlock()
+        if self._recreated:
+            self._recreated = False
+            session.flow.session_recreated()
+
+    async def _recreate(self, connection: Connection) -> None:
+        session = self._session
+        request = replace(session.request, name=new_uuid(session.runtime), session_channel_id=session.channel_id)
+        version = await connection.create_session(request, session, recreate=True)
+        # Not before: if the answer is lost, the broker has a session of that name which knows nothing, and must not be reattached to.
+        session.request = request
+        channel = session.channel
+        session.transaction.session_recreated()
+        about_branch = session.branches.session_recreated()
+        channel.restart(version)
+        session.async_sends.fail(unblocked("the message", None))
+        self._recreated = True
+        frames: list[Packet] = []
+        for consumer in session.consumers:
+            queue = recreation_of(consumer.queue_info)
+            if queue is not None:
+                frames.append(queue)
+            frames.append(replace(consumer.request, requires_response=False))
+            frames.append(FlowToken(consumer.id, consumer.recreated()))
+            if consumer.pending_sequence is not None and (session.started or consumer.browse_only):
+                frames.append(ForceConsumerDelivery(consumer.id, consumer.pending_sequence))
+        frames += about_branch
+        if session.started:
+            frames.append(SessionStart())
+        for packet in frames:
+            # The broker counts these packets too: they must be counted here, or confirmations would be taken for those of later ones.
+            channel.write_raw(channel.protocol.frame(packet))

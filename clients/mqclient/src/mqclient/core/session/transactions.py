@@ -1,0 +1,160 @@
+"""The open transaction of a session: commit, rollback, and what a failover does to it.
+
+Source: the Artemis manual, chapter "Client Failover" (transactions), and ``protocol-spec/``, chapter "Client failover".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, TypeVar
+
+from mqclient.errors import (
+    ConnectionTimedOutError,
+    MQError,
+    TransactionOutcomeUnknownError,
+    TransactionRolledBackError,
+    UnblockedError,
+)
+from mqclient.wire.hot import VERSION_COMMIT_CORRELATION
+from mqclient.wire.packets import Commit, NullResponse, Packet, Rollback, SessionStart, SessionStop
+
+if TYPE_CHECKING:
+    from mqclient.core.session.session import Session
+
+A = TypeVar("A", bound=Packet)
+
+
+class Transaction:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._has_work = False
+        self.rollback_only = False
+
+    @property
+    def takes_sends(self) -> bool:
+        """Does what is sent now wait for a commit, or for the outcome of a branch?"""
+        session = self._session
+        return not session.auto_commit_sends and (not session.request.xa or session.branches.current is not None)
+
+    @property
+    def takes_acknowledgements(self) -> bool:
+        """Does what is acknowledged now wait for a commit, or for the outcome of a branch?"""
+        session = self._session
+        return not session.auto_commit_acks and (not session.request.xa or session.branches.current is not None)
+
+    def sent(self) -> None:
+        """A message was sent in the session."""
+        if not self._session.auto_commit_sends:
+            self._has_work = True
+
+    def acknowledged(self) -> None:
+        """A message was acknowledged in the session."""
+        if not self._session.auto_commit_acks:
+            self._has_work = True
+
+    def session_recreated(self) -> None:
+        """The session was created anew after a failure: what the broker had of the transaction is gone."""
+        if self._has_work:
+            self.rollback_only = True
+
+    async def commit(self, block: bool) -> None:
+        """Commit what was begun before, once it is written; a send that fails meanwhile has the transaction rolled back."""
+        channel = self._session.channel
+        async with self._session.work.order:
+            await self._finish_work()
+            worked, self._has_work = self._has_work, False
+            if not block and channel.protocol.version >= VERSION_COMMIT_CORRELATION:
+                channel.send(Commit(channel.protocol.next_async_correlation()))
+                return
+            incarnation = channel.incarnation
+            call = channel.submit(Commit(), NullResponse, bound=worked)
+        try:
+            await call.future
+        except (UnblockedError, ConnectionTimedOutError) as error:
+            if not call.sent:
+                raise
+            if channel.incarnation != incarnation:
+                await self._clean_up()
+            # Else the connection is still away: if the session can be reattached, the commit is sent again with it.
+            raise TransactionOutcomeUnknownError(f"the connection failed while the transaction was committed: {error}") from error
+        except TransactionRolledBackError:
+            if channel.incarnation != incarnation:
+                await self._clean_up()
+            raise
+        finally:
+            if not call.sent and channel.incarnation == incarnation:
+                self._has_work = worked or self._has_work
+
+    async def _finish_work(self) -> None:
+        """Acknowledgements and sends of the transaction are written, or it is rolled back and ``TransactionRolledBackError`` raised."""
+        session = self._session
+        await session.channel.ready()
+        for answer in session.flush_batches():
+            await answer
+        reason = "the connection failed during the transaction: it was rolled back and can be made again"
+        cause = None
+        if self.takes_sends:
+            cause = await session.work.settled()
+            if cause is not None:
+                self.rollback_only = True
+                reason = f"a message of the transaction was not sent, so it was rolled back: {cause}"
+            await session.channel.ready()
+        if not self.rollback_only:
+            return
+        try:
+            await self.undo(Rollback(False), NullResponse, self.forget_work, in_order=True)
+        except MQError:
+            self.rollback_only = True
+            raise
+        raise TransactionRolledBackError(reason) from cause
+
+    def forget_work(self) -> None:
+        """What was sent and acknowledged so far does not count any more."""
+        self._has_work = False
+        self.rollback_only = False
+
+    async def rollback(self, consider_last_message_as_delivered: bool) -> None:
+        """Undo what was begun before; sends that are not written yet fail."""
+        self.drop_sends()
+        await self.undo(Rollback(consider_last_message_as_delivered), NullResponse, self.forget_work)
+
+    async def undo(self, request: Packet, expects: type[A], before: Callable[[], None], *, in_order: bool = False) -> A:
+        """Stop delivery, give back what is buffered, send ``request``, deliver again.  ``before`` is called just before the request.
+
+        What the application begins from now on comes after the request.  ``in_order``: the caller holds the session's ``work.order``.
+        """
+        session = self._session
+        await session.channel.ready()
+        was_started = session.started
+        try:
+            if was_started:
+                session.pause_consumers()
+                await session.wait_for_handlers()
+            async with nullcontext() if in_order else session.work.order:
+                if was_started:
+                    await session.channel.call(SessionStop(), NullResponse)
+                for answer in session.flush_batches():
+                    session.forget_answer(answer)
+                for consumer in list(session.consumers):
+                    consumer.clear(return_credits=True)
+                before()
+                answered = session.channel.call(request, expects)
+            found: A = await answered
+            return found
+        finally:
+            if was_started:
+                session.resume_consumers()
+                if session.started:
+                    session.channel.send(SessionStart())
+
+    def drop_sends(self) -> None:
+        """Sends of the transaction that are not written yet shall not be written any more."""
+        if self.takes_sends:
+            self._session.work.drop(TransactionRolledBackError("the transaction was rolled back before the message was sent"))
+
+    async def _clean_up(self) -> None:
+        try:
+            await self.undo(Rollback(False), NullResponse, self.forget_work)
+        except MQError as error:
+            self._session.runtime.log_warning(f"rolling back after a commit that was cut off: {error}")

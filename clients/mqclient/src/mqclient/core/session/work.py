@@ -1,0 +1,112 @@
+"""What a session has begun and not handed to the connection yet, and the calls that must not overtake it.
+
+A send may wait for credits, for a peer that reads, or for its body, while the application goes on.  A commit, the end of a branch or a
+close that is called then comes after it; and what is begun after a commit comes after that, although the commit itself still waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.connection.channel import closed_error
+from mqclient.core.runtime import Mutex, Runtime, wait_at_most
+from mqclient.errors import MQError
+
+if TYPE_CHECKING:
+    from mqclient.core.session.session import Session
+
+
+class Underway:
+    """Counts sends from their beginning until they are written, and lets others wait until there are none."""
+
+    __slots__ = ("_failure", "_runtime", "_waiters", "count")
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.count = 0
+        self._failure: BaseException | None = None
+        self._waiters: list[Any] = []
+
+    def ended(self, failure: BaseException | None = None) -> None:
+        """One of them is written, or was given up because of ``failure``."""
+        self.count -= 1
+        if self._waiters:
+            self._failure = self._failure or failure
+            if not self.count:
+                self._wake()
+
+    async def settled(self, seconds: float | None = None) -> BaseException | None:
+        """Wait until none is left; gives what the first of them failed with meanwhile.
+
+        Raises ``TimeoutError`` after ``seconds``; None: waits as long as it takes.
+        """
+        if not self.count:
+            return None
+        future = self._runtime.create_future()
+        self._waiters.append(future)
+        try:
+            failure: BaseException | None = await wait_at_most(self._runtime, future, seconds, TimeoutError())
+        finally:
+            if future in self._waiters:
+                self._waiters.remove(future)
+        return failure
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        failure, self._failure = self._failure, None
+        for future in waiters:
+            self._runtime.resolve(future, failure)
+
+
+class Work(Underway):
+    """The sends of a session.
+
+    ``order`` is held from the beginning of a call that ends a transaction until that is handed to the connection: sends and
+    acknowledgements that begin meanwhile enter it first, and so come after the call.
+    """
+
+    __slots__ = ("_dropped", "_session", "era", "order")
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session.runtime)
+        self._session = session
+        self.order = Mutex(session.runtime)
+        self.era = 0
+        """How often sends were dropped; a send that began in an earlier era must not be written."""
+        self._dropped: MQError | None = None
+
+    async def begin_in_order(self, era: int) -> None:
+        """A send of that era begins after the call that holds ``order``."""
+        async with self.order:
+            self.check(era)
+            self.count += 1
+
+    def check(self, era: int) -> None:
+        """Raise why a send that began in that era must not be written."""
+        if era != self.era and self._dropped is not None:
+            raise self._dropped
+
+    def send_ended(self, era: int, failure: BaseException | None = None) -> None:
+        """As :meth:`ended`, for a send that may have been dropped."""
+        if era == self.era:
+            self.ended(failure)
+
+    def drop(self, error: MQError) -> None:
+        """What was begun and is not written shall not be written any more: it fails with ``error``, at the latest when it goes on."""
+        self.era += 1
+        self._dropped = error
+        self.count = 0
+        self._failure = error
+        self._wake()
+        self._session.flow.drop(error)
+
+    async def finish(self) -> None:
+        """Before closing: what was begun is written, as far as the connection lets it within ``call_timeout``."""
+        session = self._session
+        if session.transaction.takes_sends and not session.request.xa:
+            self.drop(closed_error("session"))  # the transaction is rolled back
+            return
+        try:
+            await self.settled(session.settings.call_timeout / 1000)
+        except TimeoutError:
+            session.runtime.log_warning(f"{self.count} messages cannot be sent before their session is closed")

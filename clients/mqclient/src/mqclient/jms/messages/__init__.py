@@ -1,0 +1,1 @@
+"""JMS messages of all types, and the conversion of their values."""

@@ -1,0 +1,126 @@
+"""Text and object messages."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from mqclient.errors import MalformedPacketError
+from mqclient.jms.exceptions import MessageFormatException
+from mqclient.jms.messages.message import Message
+from mqclient.wire import bodies
+from mqclient.wire import message as wire
+
+JAVA_STREAM_MAGIC: Final = b"\xac\xed"
+"""How every Java serialisation stream begins."""
+
+
+class TextMessage(Message):
+    """A text, or None."""
+
+    core_type = wire.TYPE_TEXT
+
+    def __init__(self, text: str | None = None) -> None:
+        super().__init__()
+        self._text = _checked(text)
+
+    @property
+    def text(self) -> str | None:
+        pending = self._take_pending()
+        if pending is not None:
+            try:
+                self._text = bodies.decode_text(pending)
+            except MalformedPacketError as error:
+                self._pending = pending
+                raise MessageFormatException(str(error)) from error
+        return self._text
+
+    @text.setter
+    def text(self, text: str | None) -> None:
+        self._writable()
+        self._text = _checked(text)
+
+    @property
+    def body(self) -> str | None:
+        return self.text
+
+    def clear_body(self) -> None:
+        super().clear_body()
+        self._text = None
+
+    def _encode(self) -> bytes:
+        return bodies.encode_text(self._text)
+
+
+def _checked(text: str | None) -> str | None:
+    if not isinstance(text, str | None):
+        raise MessageFormatException(f"the text of a message is a str or None, not {type(text).__name__}")
+    return text
+
+
+class JavaSerialized(bytes):
+    """A Java serialisation stream.  It is passed on as it is and never looked into."""
+
+
+class ObjectMessage(Message):
+    """A Python object as JSON, or an object that Java has serialised.
+
+    JSON is this client's own use of the type: a Java receiver cannot read it.  Send JSON in a :class:`TextMessage` to Java.
+    """
+
+    core_type = wire.TYPE_OBJECT
+
+    def __init__(self, value: object = None) -> None:
+        """``value``: what ``json.dumps`` takes, :class:`JavaSerialized`, or None."""
+        super().__init__()
+        self._serialized: bytes | None = None
+        if value is not None:
+            self.value = value
+
+    @property
+    def serialized(self) -> bytes | None:
+        """The object as it travels; None for the null object."""
+        pending = self._take_pending()
+        if pending is not None:
+            try:
+                self._serialized = bodies.decode_object(pending)
+            except MalformedPacketError as error:
+                self._pending = pending
+                raise MessageFormatException(str(error)) from error
+        return self._serialized
+
+    @property
+    def value(self) -> object:
+        """The object: of JSON, :class:`JavaSerialized`, or None.  Raises MessageFormatException when it is neither."""
+        data = self.serialized
+        if data is None:
+            return None
+        if data.startswith(JAVA_STREAM_MAGIC):
+            return JavaSerialized(data)
+        try:
+            value: object = json.loads(data)
+        except ValueError as error:
+            raise MessageFormatException("the object is neither JSON nor a Java serialisation stream; see .serialized") from error
+        return value
+
+    @value.setter
+    def value(self, value: object) -> None:
+        self._writable()
+        if value is None or isinstance(value, JavaSerialized):
+            self._serialized = value
+            return
+        try:
+            self._serialized = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        except (TypeError, ValueError) as error:
+            raise MessageFormatException(f"a {type(value).__name__} cannot be written as JSON: {error}") from error
+
+    @property
+    def body(self) -> object:
+        return self.value
+
+    def clear_body(self) -> None:
+        super().clear_body()
+        self._serialized = None
+
+    def _encode(self) -> bytes:
+        return bodies.encode_object(self._serialized)

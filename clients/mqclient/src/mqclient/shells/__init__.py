@@ -1,0 +1,1 @@
+"""The event loops under the client: Twisted, asyncio, plain sockets, threads."""

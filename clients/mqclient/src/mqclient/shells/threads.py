@@ -1,0 +1,131 @@
+"""What the blocking shell shares between threads: consumers' buffers and the threads that run listeners.
+
+Source: the Artemis manual, chapter "Using JMS" (one thread per session runs its listeners).
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from mqclient.core.consuming.buffers import PriorityBuffer
+from mqclient.core.message import ClientMessage
+
+_log = logging.getLogger(__name__)
+
+
+class SharedBuffer:
+    """A consumer's buffer that the reactor's thread fills and application threads empty."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._buffer = PriorityBuffer()
+        self._paused = False
+        self.closed = False
+        self.arrived: Callable[[], None] | None = None
+        """Called for each message that comes in, and as often as there are messages when delivery resumes."""
+
+    def __len__(self) -> int:
+        return len(self._buffer)
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    def put(self, message: ClientMessage) -> None:
+        with self._condition:
+            self._buffer.put(message)
+            self._condition.notify()
+        if self.arrived is not None:
+            self.arrived()
+
+    def pop(self) -> ClientMessage | None:
+        with self._condition:
+            return self._buffer.pop()
+
+    def wait(self, timeout: float | None) -> ClientMessage | None:
+        """The next message, waiting at most ``timeout`` seconds; None when the time is over or the consumer was closed."""
+        with self._condition:
+            self._condition.wait_for(lambda: self.closed or (len(self._buffer) and not self._paused), timeout)
+            return self._buffer.pop()
+
+    def clear(self) -> list[ClientMessage]:
+        with self._condition:
+            return self._buffer.clear()
+
+    def close(self) -> None:
+        with self._condition:
+            self.closed = True
+            self._buffer.clear()
+            self._condition.notify_all()
+
+    def pause(self) -> None:
+        with self._condition:
+            self._paused = True
+            self._buffer.pause()
+
+    def resume(self) -> None:
+        with self._condition:
+            self._paused = False
+            self._buffer.resume()
+            self._condition.notify_all()
+            waiting = len(self._buffer)
+        if self.arrived is not None:
+            for _ in range(waiting):
+                self.arrived()
+
+
+class Dispatcher:
+    """Implements :class:`mqclient.core.api.SessionDispatcher`."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._running = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._jobs.put((function, args))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="mqclient-listeners", daemon=True)
+                self._thread.start()
+
+    def in_thread(self) -> bool:
+        return self._thread is threading.current_thread()
+
+    def wait_idle(self, timeout: int) -> bool:
+        if self.in_thread():
+            return True
+        if not self._running.acquire(timeout=timeout / 1000):
+            return False
+        self._running.release()
+        return True
+
+    def close(self, timeout: int) -> bool:
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        self._jobs.put(None)
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(timeout / 1000)
+        return not thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            job = self._jobs.get()
+            if job is None or self._closed:
+                return
+            function, args = job
+            with self._running:
+                try:
+                    function(*args)
+                except Exception as error:  # the next message is delivered, whatever the application does
+                    _log.error("a listener failed", exc_info=error)

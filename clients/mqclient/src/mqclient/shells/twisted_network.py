@@ -1,0 +1,149 @@
+"""Multicast groups and ports under Twisted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IPushProducer
+from twisted.internet.protocol import DatagramProtocol, Factory, Protocol, connectionDone
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from mqclient.core.discovery.network import Listener, Multicast, Received
+from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
+from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
+from mqclient.shells.shared_folder import read_files, remove_file, write_file
+from mqclient.shells.twisted_losses import loss_reason
+
+T = TypeVar("T")
+
+
+class TwistedNetwork:
+    """Implements :class:`mqclient.core.discovery.broadcasting.Network`."""
+
+    def __init__(self, runtime: Runtime, reactor: Any) -> None:
+        self._runtime = runtime
+        self._reactor = reactor
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return os.environ
+
+    def multicast(self, group: Multicast, received: Received | None) -> BroadcastLink:
+        port: Any = None
+        if received is not None:
+            found = listening_socket(group)
+            with found:  # the reactor takes a copy
+                port = self._reactor.adoptDatagramPort(found.fileno(), socket.AF_INET, _Datagrams(received), DATAGRAM_BUFFER)
+        link = MulticastLink(self._runtime, group, port.stopListening if port is not None else _nothing)
+        if received is None:
+            link.open_sending()
+        return link
+
+    def listen(self, host: str, port: int, accepted: Callable[[Link], LinkHandler]) -> Listener:
+        factory = Factory.forProtocol(lambda: _Accepted(accepted))
+        try:
+            return _Listener(self._reactor.listenTCP(port, factory, interface=host))
+        except CannotListenError as error:
+            raise OSError(f"port {port} cannot be had: {error.socketError}") from error
+
+    def local_address(self) -> str:
+        return local_address()
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def read_folder(self, path: str, suffix: str, files_max: int, size_max: int) -> Awaitable[list[bytes]]:
+        return self._in_thread(read_files, path, suffix, files_max, size_max)
+
+    def write_file(self, path: str, name: str, content: bytes) -> Awaitable[None]:
+        return self._in_thread(write_file, path, name, content)
+
+    def remove_file(self, path: str, name: str) -> None:
+        # At once: when the process ends no thread would do it any more.
+        with contextlib.suppress(OSError):
+            remove_file(path, name)
+
+    def _in_thread(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
+        result: Awaitable[T] = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), function, *args)
+        return result
+
+
+class _Listener:
+    def __init__(self, port: Any) -> None:
+        self._port = port
+
+    @property
+    def port(self) -> int:
+        number: int = self._port.getHost().port
+        return number
+
+    def close(self) -> None:
+        self._port.stopListening()
+
+
+@implementer(IPushProducer)
+class _Accepted(Protocol):
+    """An accepted connection; implements :class:`mqclient.core.runtime.Link` too."""
+
+    def __init__(self, accepted: Callable[[Link], LinkHandler]) -> None:
+        self._accepted = accepted
+        self._handler: LinkHandler | None = None
+        self.peer = ""
+
+    def connectionMade(self) -> None:
+        transport: Any = self.transport
+        self.peer = transport.getPeer().host
+        self._handler = self._accepted(self)
+        transport.registerProducer(self, True)
+
+    def pauseProducing(self) -> None:
+        if self._handler is not None:
+            self._handler.link_paused()
+
+    def resumeProducing(self) -> None:
+        if self._handler is not None:
+            self._handler.link_resumed()
+
+    def stopProducing(self) -> None:
+        pass
+
+    def dataReceived(self, data: bytes) -> None:
+        if self._handler is not None:
+            self._handler.data_received(data)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        handler, self._handler = self._handler, None
+        if handler is not None:
+            handler.link_lost(loss_reason(reason))
+
+    def write(self, data: bytes) -> None:
+        transport: Any = self.transport
+        transport.write(data)
+
+    def close(self) -> None:
+        transport: Any = self.transport
+        transport.loseConnection()
+
+    def abort(self) -> None:
+        transport: Any = self.transport
+        transport.abortConnection()
+
+
+class _Datagrams(DatagramProtocol):
+    def __init__(self, received: Received) -> None:
+        self._received = received
+
+    def datagramReceived(self, datagram: bytes, addr: Any) -> None:
+        self._received(datagram, f"{addr[0]}:{addr[1]}")
+
+
+def _nothing() -> None:
+    pass

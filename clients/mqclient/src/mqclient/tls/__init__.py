@@ -1,0 +1,1 @@
+"""TLS of the client: contexts, policy, key stores."""

@@ -1,0 +1,1 @@
+"""What jobs ask brokers: connections, management, nodes, records."""

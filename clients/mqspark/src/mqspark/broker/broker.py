@@ -1,0 +1,282 @@
+"""A connection to one broker, for the driver and the executors of Spark: calls that wait, errors of one sentence, and patience.
+
+    for node in nodes(options):
+        with connect(options, node) as broker:
+            found = broker.survey("orders", -1)
+            for block in broker.blocks("orders", found.after, found.until): ...
+
+A call whose connection is lost is made again over a new one, for ``reconnectTimeout``: every call here may be made twice without harm,
+unless it says otherwise.  The first connection of a query gets ``connectTimeout`` only, so that a wrong address is noticed at once.
+
+Between calls nothing runs: a broker hears nothing meanwhile, and ends the connection after its time to live (60 s unless the URL says
+otherwise); the next call then opens another.  A ``Broker`` belongs to one thread of one process and cannot be pickled; a :class:`Node` can.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+from mqclient.core.api import (
+    ROUTING_ANYCAST,
+    ROUTING_MULTICAST,
+    AddressQueryResult,
+    QueueConfiguration,
+    QueueQueryResult,
+)
+from mqclient.core.readers import MessageBlock
+from mqclient.core.runtime import new_uuid
+from mqclient.core.session.session import Session
+from mqclient.errors import QueueExistsError
+from mqclient.wire.packets import READ_BYTES_MAX, START_OLDEST, ReaderRange, ReaderState
+from mqspark.broker.connection import Connection
+from mqspark.broker.management import Management, ManagementError, id_cache_size
+from mqspark.broker.nodes import IdCache, Node
+from mqspark.errors import BadOptionError, MqsparkError
+from mqspark.options import Options
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+def nodes(options: Options, *, patient: bool = False) -> list[Node]:
+    """Every broker of the cluster that ``url`` leads to, in the order of their node ids; of a broker that is alone just that one.
+
+    ``patient``: wait for a broker as long as a running query may.  Raises :class:`BrokerUnreachableError`, :class:`LoginError`.
+    """
+    with connect(options, patient=patient) as broker:
+        return broker.members()
+
+
+def connect(options: Options, node: Node | None = None, *, patient: bool | None = None, **settings: Any) -> Broker:
+    """Connect and log in.
+
+    Without ``node``: to any broker that ``url`` names, within ``connectTimeout``; with it to that one, within ``reconnectTimeout``, because
+    it was there when the query began.  ``patient`` chooses the limit otherwise.  ``settings`` are fields of
+    :class:`mqclient.core.api.LocatorSettings` that win over the URL.
+
+    Raises :class:`BrokerUnreachableError` and :class:`LoginError`.
+    """
+    broker = Broker(options, node, settings)
+    try:
+        broker.open((node is not None) if patient is None else patient)
+    except BaseException:
+        broker.close()
+        raise
+    return broker
+
+
+class Broker(Connection):
+    """Made by :func:`connect`.  Every method raises errors of :mod:`mqspark.errors`, unless it says otherwise."""
+
+    def __init__(self, options: Options, node: Node | None, settings: dict[str, Any]) -> None:
+        super().__init__(options, node, settings)
+        self._has_readers: bool | None = None
+        self._management: tuple[Session, Management] | None = None
+        """With the session whose connection it runs on."""
+
+    @property
+    def has_readers(self) -> bool:
+        """Does the broker know named readers?  mqbroker does, Artemis does not."""
+        if self._has_readers is None:
+            self._has_readers = self.call("asking for readers", lambda session: session.readers.supported())
+        return self._has_readers
+
+    # --- readers
+
+    def open_reader(self, queue: str, reader: str, start: int = START_OLDEST) -> ReaderState:
+        """Take over a reader, which is made if the queue has none of that name; who had it before is fenced.
+
+        ``start``, for a new one: -1 before the oldest message, -2 behind the newest, n after message n.  Raises :class:`MissingQueueError`,
+        :class:`ReaderRefusedError`, :class:`PermissionDeniedError`.
+        """
+        return self.call(f"opening reader {reader} of queue {queue}", lambda session: session.readers.open(queue, reader, start))
+
+    def reserve(
+        self,
+        queue: str,
+        reader: str,
+        epoch: int,
+        after: int,
+        *,
+        until: int = -1,
+        max_messages: int = -1,
+        max_bytes: int = -1,
+        parts: int = 1,
+    ) -> ReaderRange:
+        """Get the range behind ``after``, and keep it for the reader; -1: no limit.  Raises :class:`FencedError`."""
+
+        def reserve(session: Session) -> Awaitable[ReaderRange]:
+            limits = {"until": until, "max_messages": max_messages, "max_bytes": max_bytes, "parts": parts}
+            return session.readers.reserve(queue, reader, epoch, after, **limits)
+
+        return self.call(f"reserving messages of queue {queue} for reader {reader}", reserve)
+
+    def survey(
+        self, queue: str, after: int, *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1
+    ) -> ReaderRange:
+        """As :meth:`reserve`, but nothing is kept for anybody."""
+
+        def survey(session: Session) -> Awaitable[ReaderRange]:
+            return session.readers.survey(queue, after, until=until, max_messages=max_messages, max_bytes=max_bytes, parts=parts)
+
+        return self.call(f"looking through queue {queue}", survey)
+
+    def read(self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, selector: str | None = None) -> MessageBlock:
+        """The next messages of a range (after, until], at most ``max_bytes`` of them, but at least one.  They stay in the queue."""
+
+        def read(session: Session) -> Awaitable[MessageBlock]:
+            return session.readers.read(queue, after, until, max_bytes=max_bytes, filter_string=selector)
+
+        return self.call(f"reading queue {queue}", read)
+
+    def check_selector(self, queue: str, selector: str) -> None:
+        """Raise BadOptionError when the broker does not understand the option ``selector``."""
+        try:
+            self.read(queue, 0, 0, selector=selector)
+        except BadOptionError as error:
+            raise BadOptionError(f"the option selector: {error}") from error
+
+    def blocks(
+        self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, selector: str | None = None
+    ) -> Iterator[MessageBlock]:
+        """A range (after, until] block by block; the next one is on its way while the caller deals with the last."""
+        position = after
+        reading: Any = None
+        over: Session | None = None
+
+        def step(session: Session) -> Awaitable[MessageBlock | None]:
+            nonlocal reading, over
+            if over is not session:
+                over = session
+                reading = session.readers.blocks(queue, position, until, max_bytes=max_bytes, filter_string=selector)
+            following: Awaitable[MessageBlock | None] = reading.next()
+            return following
+
+        while position < until:
+            block = self.call(f"reading queue {queue}", step)
+            if block is None:
+                return
+            position = block.position
+            yield block
+
+    def body(self, queue: str, message_id: int, offset: int, size: int = READ_BYTES_MAX) -> bytes:
+        """A piece of the body of a large message, at most 4 MiB; shorter than ``size`` only where the body ends."""
+        doing = f"reading the body of message {message_id} of queue {queue}"
+        return self.call(doing, lambda session: session.readers.body(queue, message_id, offset, size))
+
+    def settle(self, queue: str, reader: str, epoch: int, until: int) -> None:
+        """The reader is done with everything up to ``until``; durable when this returns.  Raises :class:`FencedError`."""
+        doing = f"settling messages of queue {queue} for reader {reader}"
+        self.call(doing, lambda session: session.readers.settle(queue, reader, epoch, until))
+
+    def remove_reader(self, queue: str, reader: str) -> None:
+        """Forget the reader; what it had not settled stays in the queue."""
+        self.call(f"removing reader {reader} of queue {queue}", lambda session: session.readers.remove(queue, reader))
+
+    # --- addresses and queues
+
+    def queue_query(self, queue: str) -> QueueQueryResult:
+        return self.call(f"asking for queue {queue}", lambda session: session.queue_query(queue))
+
+    def address_query(self, address: str) -> AddressQueryResult:
+        return self.call(f"asking for address {address}", lambda session: session.address_query(address))
+
+    def create_queue(self, name: str, address: str | None = None, *, multicast: bool = False, selector: str | None = None) -> None:
+        """Create a durable queue unless there is one of that name.  ``address`` None: the same as ``name``."""
+        routing = ROUTING_MULTICAST if multicast else ROUTING_ANYCAST
+        configuration = QueueConfiguration(name=name, address=address, routing_type=routing, filter_string=selector, auto_delete=False)
+
+        async def create(session: Session) -> None:
+            try:
+                await session.create_queue(configuration)
+            except QueueExistsError:
+                return
+
+        self.call(f"creating queue {name}", create)
+
+    def subscribe_topic(self, topic: str, subscription: str, selector: str | None = None) -> str:
+        """Create the queue of a durable subscription unless it is there, and give its name, which is that of a shared JMS subscription.
+
+        Raises :class:`BadOptionError` when it belongs to another topic, or has another selector than one that is asked for.
+        """
+        # The package of JMS imports Twisted, which takes a quarter of the time that a process of Spark needs to begin here.
+        from mqclient.jms.subscriptions import subscription_queue
+
+        name = subscription_queue(None, subscription, durable=True)
+        found = self.queue_query(name)
+        if not found.exists:
+            try:
+                self.create_queue(name, topic, multicast=True, selector=selector)
+            except BadOptionError as error:
+                raise BadOptionError(f"the option selector: {error}") from error
+            found = self.queue_query(name)
+        if found.exists and found.address != topic:
+            raise BadOptionError(
+                f"the subscription {subscription} belongs to the address {found.address}, not to {topic}: choose another name"
+            )
+        if selector is not None and (found.filter_string or None) != selector:
+            raise BadOptionError(
+                f"the subscription {subscription} has the selector {found.filter_string!r}, not {selector!r}: choose another name, "
+                "or delete the queue"
+            )
+        return name
+
+    def id_cache(self, address: str) -> IdCache | None:
+        """What the broker keeps of the duplicate ids of ``address``.
+
+        None when it does not say: an Artemis that this user may not manage.
+        """
+        if self.has_readers:
+            state = self.call(f"asking for the duplicate id cache of {address}", lambda session: session.readers.id_cache(address))
+            return IdCache(state.size, state.persisted)
+        try:
+            persisted = bool(self.attribute("broker", "PersistIDCache"))
+            size = self._managed_id_cache_size(address)
+        except MqsparkError as error:
+            _log.info("the size of the duplicate id cache of %s is not known: %s", address, error)
+            return None
+        return None if size is None else IdCache(size, persisted)
+
+    def id_cache_size(self, address: str) -> int | None:
+        """How many duplicate ids the broker keeps for ``address``; None when it does not say."""
+        found = self.id_cache(address)
+        return None if found is None else found.size
+
+    # --- management
+
+    def manage(self, resource: str, operation: str, *parameters: object, repeat: bool = False) -> Any:
+        """The result of a management operation, as JSON values; ``resource``: ``broker``, ``address.NAME``, ``queue.NAME``.
+
+        ``repeat``: it may be made again when the connection was lost before its answer; without it that is an error, and whether the
+        operation was done is not known.
+        """
+        return self._manage(f"the operation {operation} of {resource}", lambda one: one.invoke(resource, operation, *parameters), repeat)
+
+    def attribute(self, resource: str, name: str) -> Any:
+        """The value of an attribute of the management interface, as JSON values."""
+        return self._manage(f"the attribute {name} of {resource}", lambda one: one.attribute(resource, name), True)
+
+    # --- inside
+
+    def _manage(self, doing: str, function: Callable[[Management], Awaitable[T]], repeat: bool) -> T:
+        async def managed(session: Session) -> T:
+            if self._management is None or self._management[0] is not session:
+                own = await session.factory.create_session()
+                self._management = session, await Management.open(own, new_uuid(self.runtime))
+            return await function(self._management[1])
+
+        try:
+            return self.call(doing, managed, repeat=repeat)
+        except MqsparkError as error:
+            if isinstance(error.__cause__, ManagementError):
+                raise MqsparkError(f"{doing} at {self.place}: {error.__cause__}") from error.__cause__
+            raise
+
+    def _managed_id_cache_size(self, address: str) -> int | None:
+        text = self.manage("broker", "getAddressSettingsAsJSON", address, repeat=True)
+        return id_cache_size(text) or id_cache_size({"idCacheSize": self.attribute("broker", "IDCacheSize")})
+
+
+__all__ = ["Broker", "IdCache", "Node", "connect", "nodes"]

@@ -1,0 +1,240 @@
+"""One connection to one broker that is opened again when it is lost, for calls that may be made again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, NoReturn, Self, TypeVar
+
+from mqclient.core.api import LocatorSettings
+from mqclient.core.connection.connection import describe
+from mqclient.core.connection.factory import SessionFactory
+from mqclient.core.connection.locator import Locator
+from mqclient.core.session.session import Session
+from mqclient.errors import MQError, NotConnectedError
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration
+from mqclient.sockets import SocketRuntime
+from mqclient.wire.primitives import TransportConfiguration
+from mqspark.broker.failures import OF_THE_CONNECTION, failure
+from mqspark.broker.nodes import Node, distinct, places, with_tls_of
+from mqspark.errors import BrokerUnreachableError, MqsparkError
+from mqspark.options import Options
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 0.1
+"""Before the second attempt to connect; it doubles with each."""
+PAUSE_SECONDS_MAX = 0.5
+CLOSE_SECONDS = 5.0
+"""How long the goodbye may take."""
+FIRST_ELEMENT = "FirstElement"
+"""The policy that takes the connectors in their order."""
+
+
+class Connection:
+    """What :class:`mqspark.broker.broker.Broker` stands on.  ``settings`` are fields of the locator's settings that win over the URL."""
+
+    def __init__(self, options: Options, node: Node | None, settings: dict[str, Any]) -> None:
+        self._options = options
+        self._node = node
+        self._overrides = settings
+        self._runtime = SocketRuntime()
+        self._locator: Locator | None = None
+        self._factory: SessionFactory | None = None
+        self._session: Session | None = None
+        self._places = ""
+        self._seen: tuple[TransportConfiguration, ...] = ()
+        """Of the members that were there last."""
+
+    # --- who is there
+
+    @property
+    def runtime(self) -> SocketRuntime:
+        """Where the connections run: ``broker.runtime.run(session.commit())``."""
+        return self._runtime
+
+    @property
+    def place(self) -> str:
+        """Host and port, for messages."""
+        return describe(self._factory.connector) if self._factory is not None else self._places
+
+    @property
+    def node_id(self) -> str:
+        """Raises :class:`MqsparkError` when the broker does not say which member of its cluster it is."""
+        if self._node is not None and self._node.node_id:
+            return self._node.node_id
+        found = self._own_id()
+        if found is None:
+            raise MqsparkError(
+                f"the broker at {self.place} is not the address of any connector of its cluster, so it is not known which member it is: "
+                "give the address of a connector in the option url"
+            )
+        return found
+
+    @property
+    def alive(self) -> bool:
+        """Is the connection there, as far as this side can know without asking?"""
+        self._runtime.pump(0)
+        return self._session is not None and not self._session.closed
+
+    def members(self) -> list[Node]:
+        """The brokers of the cluster as this one knows them now, in the order of their node ids.
+
+        When this one is away, any other that it knew tells.
+        """
+        if not self.alive:
+            limit = self._options.reconnect_timeout
+            self._live(self._runtime.now() + limit / 1000, limit, self._seen)
+        assert self._locator is not None and self._factory is not None
+        own = self._own_id()
+        found = []
+        for member in self._locator.topology:
+            first = [self._factory.connector] if member.node_id == own else []
+            announced = [each for each in (member.primary, member.backup) if each is not None]
+            connectors = distinct([*first, *(with_tls_of(self._factory.connector, each) for each in announced)])
+            if connectors:
+                found.append(Node(member.node_id, connectors, alone=not announced))
+        if not found:
+            raise BrokerUnreachableError(f"the broker at {self.place} does not say who belongs to its cluster; is it active?")
+        self._seen = tuple(connector for node in found for connector in node.connectors)
+        return sorted(found, key=lambda node: node.node_id)
+
+    # --- calls, and sessions of one's own
+
+    def call(self, doing: str, function: Callable[[Session], Awaitable[T]], *, repeat: bool = True) -> T:
+        """The result of ``function``, over a new connection if the one there is gets lost; ``doing`` begins the sentence of an error.
+
+        With ``repeat`` false that is an error, because it is not known whether the broker has done what it was asked.
+        """
+        limit = self._options.reconnect_timeout
+        deadline = None
+        while True:
+            session = self._live(self._runtime.now() + limit / 1000 if deadline is None else deadline, limit)
+            try:
+                return self._runtime.run(function(session))
+            except OF_THE_CONNECTION as error:
+                place = self.place
+                self._drop()
+                if not repeat:
+                    text = f"{doing}: the connection to {place} was lost before the answer came, so it is not known whether it was done"
+                    raise BrokerUnreachableError(f"{text}: {error}") from error
+                deadline = self._runtime.now() + limit / 1000 if deadline is None else deadline
+                if self._runtime.now() >= deadline:
+                    raise BrokerUnreachableError(f"{doing}: {place} gives no answer within {limit} ms: {error}") from error
+                _log.warning("%s: the connection to %s was lost (%s); connecting again", doing, place, error)
+            except MQError as error:
+                raise failure(error, f"{doing} at {self.place}") from error
+
+    def session(self, **arguments: Any) -> Session:
+        """Another session on this connection, with the arguments of :meth:`mqclient.core.api.ClientSessionFactory.create_session`.
+
+        It ends with the connection: its calls, run by :attr:`runtime`, raise errors of :mod:`mqclient.errors`; after one of
+        :data:`mqspark.broker.failures.OF_THE_CONNECTION` ask for another session.
+        """
+
+        async def create(session: Session) -> Session:
+            assert self._factory is not None
+            return await self._factory.create_session(**arguments)
+
+        return self.call("opening a session", create)
+
+    def failed(self, error: MQError, doing: str) -> NoReturn:
+        """Raise what ``error`` of a session of one's own means to the user; ``doing`` begins the sentence."""
+        if isinstance(error, OF_THE_CONNECTION):
+            raise BrokerUnreachableError(f"{doing}: the connection to {self.place} was lost: {error}") from error
+        raise failure(error, doing) from error
+
+    # --- the connection
+
+    def open(self, patient: bool) -> None:
+        """Connect, for :func:`connect`."""
+        limit = self._options.reconnect_timeout if patient else self._options.connect_timeout
+        self._live(self._runtime.now() + limit / 1000, limit)
+
+    def close(self) -> None:
+        """Safe to call twice; never raises for reasons of the network."""
+        self._drop(CLOSE_SECONDS)
+        self._runtime.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a connection cannot be sent to another process: send the Options and the Node, and connect there")
+
+    # --- inside
+
+    def _live(self, deadline: float, limit: int, others: Sequence[TransportConfiguration] = ()) -> Session:
+        """The session, over a new connection if need be: to one of ``others`` where those of the URL do not answer."""
+        if self._session is not None and not self._session.closed:
+            return self._session
+        pause = PAUSE_SECONDS
+        while True:
+            self._drop()
+            try:
+                self._session = self._connect(max(deadline - self._runtime.now(), PAUSE_SECONDS), others)
+                return self._session
+            except OF_THE_CONNECTION as error:
+                if self._runtime.now() + pause >= deadline:
+                    text = f"no broker can be reached at {self._places} within {limit} ms"
+                    if self._node is not None and self._node.node_id:
+                        text = f"node {self._node.node_id} cannot be reached at {self._places} within {limit} ms"
+                    raise BrokerUnreachableError(f"{text}: {error}") from error
+            except MQError as error:
+                raise failure(error, f"logging in at {self._places}") from error
+            self._runtime.pump(pause)
+            pause = min(pause * 2, PAUSE_SECONDS_MAX)
+
+    def _connect(self, seconds: float, others: Sequence[TransportConfiguration]) -> Session:
+        configuration = self._options.configuration()
+        brokers: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration = configuration.brokers
+        settings = self._settings(configuration.settings)
+        if self._node is not None:
+            brokers = self._node.connectors
+            settings.connection_load_balancing_policy_class_name = FIRST_ELEMENT
+        elif others and not isinstance(brokers, DiscoveryGroupConfiguration):
+            brokers = distinct([*brokers, *others])
+            settings.connection_load_balancing_policy_class_name = FIRST_ELEMENT
+        self._places = places(brokers)
+        self._locator = Locator(self._runtime, brokers, settings)
+        self._factory = self._runtime.run(self._locator.create_session_factory(), timeout=seconds)
+        found = self._own_id()
+        if self._node is not None and self._node.node_id and found not in (None, self._node.node_id):
+            raise NotConnectedError(f"another node answers there: {found}")
+        return self._runtime.run(self._factory.create_session(), timeout=seconds)
+
+    def _settings(self, settings: LocatorSettings) -> LocatorSettings:
+        """Reconnecting is done here, so that a call knows whether it was made."""
+        settings.ha = True  # the topology forgets who has left only then
+        settings.initial_connect_attempts = 1
+        settings.reconnect_attempts = settings.failover_attempts = 0
+        settings.pre_acknowledge = False  # what comes along and is not wanted goes back
+        for name, value in self._overrides.items():
+            setattr(settings, name, value)
+        return settings
+
+    def _drop(self, seconds: float = 0.0) -> None:
+        """Leave the connection; with ``seconds`` for a goodbye."""
+        locator, self._locator = self._locator, None
+        self._factory = self._session = None
+        if locator is None:
+            return
+        try:
+            if seconds:
+                self._runtime.run(locator.close(), timeout=seconds)
+            else:
+                locator.leave()
+                self._runtime.pump(0)
+        except MQError as error:
+            _log.info("leaving %s: %s", self._places, error)
+
+    def _own_id(self) -> str | None:
+        if self._factory is None or self._locator is None:
+            return None
+        members = [member.node_id for member in self._locator.topology]
+        return self._factory.node_id or (members[0] if len(members) == 1 else None)

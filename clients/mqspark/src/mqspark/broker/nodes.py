@@ -1,0 +1,64 @@
+"""The members of a cluster, as the driver finds them and the executors connect to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mqclient.core.connection.configuration import TRANSPORT_PARAMETERS
+from mqclient.core.connection.connection import describe
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration
+from mqclient.protocol.topology import same_connector
+from mqclient.wire.primitives import TransportConfiguration
+
+OF_THIS_SIDE: Final = TRANSPORT_PARAMETERS - {"name", "sslEnabled", "tcpNoDelay", "connect-timeout-millis", "localAddress", "localPort"}
+"""Parameters of TLS that a broker does not announce with its connector, because every client has its own."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Node:
+    """One member of a cluster, or the only broker there is: its node id, and where it or its backup is reached, in that order."""
+
+    node_id: str
+    """Empty: whoever answers there."""
+    connectors: tuple[TransportConfiguration, ...]
+    alone: bool = False
+    """It says of itself that it belongs to no cluster."""
+
+    def __repr__(self) -> str:
+        # Parameters of TLS have passwords.
+        return f"{self.node_id} ({places(self.connectors)})"
+
+
+@dataclass(frozen=True, slots=True)
+class IdCache:
+    """The duplicate ids that a broker keeps for an address: how many, and whether a restart keeps them."""
+
+    size: int
+    persisted: bool
+
+
+def places(brokers: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration) -> str:
+    """Hosts and ports, for messages."""
+    if isinstance(brokers, DiscoveryGroupConfiguration):
+        return "the discovery group"
+    return ", ".join(describe(each) for each in brokers)
+
+
+def distinct(connectors: Sequence[TransportConfiguration]) -> tuple[TransportConfiguration, ...]:
+    """The connectors without those that lead to the same place as an earlier one."""
+    found: list[TransportConfiguration] = []
+    for connector in connectors:
+        if not any(same_connector(connector, each) for each in found):
+            found.append(connector)
+    return tuple(found)
+
+
+def with_tls_of(own: TransportConfiguration, announced: TransportConfiguration) -> TransportConfiguration:
+    """An announced connector with what only this side knows of TLS: the trust and key stores of its own connection."""
+    known = dict(announced.parameters)
+    if str(known.get("sslEnabled", "")).lower() != "true":
+        return announced
+    missing = tuple((name, value) for name, value in own.parameters if name in OF_THIS_SIDE and name not in known)
+    return TransportConfiguration(announced.name, announced.factory_class_name, (*announced.parameters, *missing))

@@ -1,0 +1,1 @@
+"""Reading the journal of a stopped broker."""

@@ -1,0 +1,1 @@
+"""Messages as rows: headers, blocks, JSON bodies, variants, schemas."""

@@ -1,0 +1,1 @@
+"""Batch and stream readers: offsets, positions, pushed filters, checkpoints."""

@@ -1,0 +1,126 @@
+"""What a task reads: a range of one queue of one node, from the executor itself, straight into batches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from mqclient.core.readers import MessageBlock
+from mqclient.wire.packets import READ_BYTES_MAX
+from mqspark.broker.broker import Broker, connect
+from mqspark.broker.nodes import Node
+from mqspark.errors import DataLossError, MessageFormatError
+from mqspark.messages.blocks import BlockConverter
+from mqspark.options import Options
+from mqspark.reading.plain_source import PlainBlock, browsed
+
+log: Final = logging.getLogger(__name__)
+
+
+class RangePartition(InputPartition):
+    """The messages of a queue of a node with ids above ``after``, up to ``until``."""
+
+    def __init__(
+        self,
+        node: Node,
+        queue: str,
+        after: int,
+        until: int,
+        selector: str | None,
+        *,
+        plain: bool = False,
+        ids: frozenset[int] | None = None,
+    ) -> None:
+        """``plain``: of a broker without readers; ``ids``: just these messages."""
+        super().__init__(None)
+        self.node = node
+        self.queue = queue
+        self.after = after
+        self.until = until
+        self.selector = selector
+        self.plain = plain
+        self.ids = ids
+
+
+class NothingPartition(InputPartition):
+    """Spark wants at least one partition."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+
+def converter_for(options: Options, schema: StructType, queue: str = "", node_id: str = "", broker: Broker | None = None) -> BlockConverter:
+    """Raises SchemaError when the schema does not fit the options; without ``broker`` it is made for that only."""
+
+    def fetch(message_id: int, size: int) -> bytes:
+        assert broker is not None
+        return read_body(broker, queue, message_id, size)
+
+    return BlockConverter(
+        schema,
+        body_format=options.body_format,
+        fail_fast=options.mode == "FAILFAST",
+        queue=queue,
+        node_id=node_id,
+        fetch=fetch,
+    )
+
+
+def read_body(broker: Broker, queue: str, message_id: int, size: int) -> bytes:
+    """The stored body of a large message, piece by piece."""
+    pieces = []
+    offset = 0
+    while offset < size:
+        piece = broker.body(queue, message_id, offset, min(READ_BYTES_MAX, size - offset))
+        if not piece:
+            raise MessageFormatError(f"the body of message {message_id} of queue {queue} ends after {offset} of {size} bytes")
+        pieces.append(piece)
+        offset += len(piece)
+    return b"".join(pieces)
+
+
+def read_range(options: Options, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The batches of one partition; while one is made and handed over, the next block is on its way."""
+    if not isinstance(partition, RangePartition):
+        return
+    with connect(options, partition.node) as broker:
+        converter = converter_for(options, schema, partition.queue, partition.node.node_id, broker)
+        if partition.plain:
+            for plain in _browsed(broker, partition):
+                yield from converter.batches(plain)
+            return
+        for block in broker.blocks(partition.queue, partition.after, partition.until, selector=partition.selector):
+            if block.lost:
+                _lost(options, partition, block)
+            if block.count:
+                yield from converter.batches(block)
+
+
+def _browsed(broker: Broker, partition: RangePartition) -> Iterator[PlainBlock]:
+    ids = partition.ids
+    if ids is not None:
+        return browsed(broker, partition.queue, partition.selector, ids.__contains__, len(ids))
+    return browsed(broker, partition.queue, partition.selector, lambda each: partition.after < each <= partition.until, None)
+
+
+def _lost(options: Options, partition: RangePartition, block: MessageBlock) -> None:
+    data_loss(
+        options,
+        f"of queue {partition.queue} on node {partition.node.node_id} messages between {partition.after} and {partition.until} were "
+        "settled or removed before they were read",
+    )
+
+
+def data_loss(options: Options, what: str) -> None:
+    """Raise DataLossError, or log it, as ``failOnDataLoss`` says."""
+    if options.fail_on_data_loss:
+        raise DataLossError(f"{what}; failOnDataLoss=false goes on without them")
+    log.warning("%s; failOnDataLoss=false: going on without them", what)
+
+
+__all__ = ["NothingPartition", "RangePartition", "converter_for", "data_loss", "read_range"]

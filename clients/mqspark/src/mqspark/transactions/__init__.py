@@ -1,0 +1,1 @@
+"""Branches of a sink, their decision, and healing after failures."""

@@ -1,0 +1,1 @@
+"""The sink: plans, targets, sending."""

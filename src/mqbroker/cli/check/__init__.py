@@ -1,0 +1,1 @@
+"""Commands that check a node, a queue or a configuration."""

@@ -1,0 +1,1 @@
+"""Commands on the data folder: print, export, import, recover."""

@@ -1,0 +1,224 @@
+"""``mqbroker data print|exp|imp|recover``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
+
+from mqbroker.cli.options import JSON, connection_options, instance_option, verbose_option, without_effect
+from mqbroker.cli.output import print_json
+from mqbroker.cli.status import CommandError, NoConnection
+
+if TYPE_CHECKING:
+    from mqbroker.cli.data.journal_folder import DataFolders
+    from mqbroker.cli.data.recover import Salvage
+    from mqbroker.cli.management import Management
+    from mqbroker.cli.options import ConnectionOptions
+
+R = TypeVar("R")
+
+
+def _folder(name: str, help: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=help)
+
+
+def _data_options(command: Callable[..., R]) -> Callable[..., R]:
+    decorated = command
+    for option in (
+        click.argument("configuration", required=False),
+        instance_option,
+        verbose_option,
+        without_effect("--reclaimed"),
+        click.option("--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml that names the folders."),
+        _folder("--data", "Folder with journal, bindings, large-messages and paging in it."),
+        _folder("--journal", "Folder of the messages. Default: as in broker.xml."),
+        _folder("--bindings", "Folder of the bindings. Default: as in broker.xml."),
+        _folder("--large-messages", "Folder of the large messages. Default: as in broker.xml."),
+        _folder("--paging", "Folder of the pages. Default: as in broker.xml."),
+        click.option("--f", "ignore_lock", is_flag=True, help="Read although a broker uses the folder. What is read may be inconsistent."),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def _folders(options: dict[str, Any]) -> DataFolders:
+    from mqbroker.cli.data.journal_folder import find_folders
+    from mqbroker.cli.start.lifecycle import instance_folder
+
+    instance = options["instance"]
+    if options["configuration"] is not None:
+        instance = instance_folder(options["configuration"], None)
+    names = ("broker", "data", "journal", "bindings", "large_messages", "paging")
+    return find_folders(instance, *(options[name] for name in names))
+
+
+def _output(stack: ExitStack, file: Path | None) -> TextIO:
+    if file is None:
+        return sys.stdout
+    try:
+        return stack.enter_context(file.open("w", encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"--output: {error}") from error
+
+
+@click.command(name="print", epilog="Example: mqbroker data print --instance /var/lib/mybroker --safe")
+@_data_options
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal.")
+@click.option("--safe", is_flag=True, help="Leave out the contents of messages.")
+@click.option("--skip-bindings", is_flag=True, help="Leave out the bindings journal.")
+@click.option("--skip-journal", is_flag=True, help="Leave out the messages journal.")
+@without_effect(values=("--max-pages",))
+def print_data(output: Path | None, safe: bool, skip_bindings: bool, skip_journal: bool, ignore_lock: bool, **options: Any) -> None:
+    """Print the records of the journals of a stopped broker, one in a line, with the segment and what is left of them at the end."""
+    from mqbroker.cli.data.journal_folder import exclusive
+    from mqbroker.cli.data.printing import print_journals
+
+    folders = _folders(options)
+    with ExitStack() as stack:
+        out = _output(stack, output)
+        with exclusive(folders, ignore_lock):
+            print_journals(folders, out, safe=safe, bindings=not skip_bindings, journal=not skip_journal)
+
+
+@click.command(epilog="Example: mqbroker data exp --instance /var/lib/mybroker --output exp.xml")
+@_data_options
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal.")
+def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
+    """Export queues and messages of a stopped broker as XML, which `artemis data imp` reads too."""
+    from mqbroker.cli.data.export import export
+    from mqbroker.cli.data.journal_folder import exclusive, load_state
+    from mqclient.storageformat.records import BRANCH_PREPARED
+
+    folders = _folders(options)
+    with ExitStack() as stack:
+        out = _output(stack, output)
+        with exclusive(folders, ignore_lock):
+            state = load_state(folders)
+            queues, messages = export(state, folders, out)
+    undecided = sum(stored.record.state == BRANCH_PREPARED for stored in state.branches.values())
+    if undecided:
+        click.echo(
+            f"{undecided} prepared XA branches are not exported: what they have sent is missing, what they have taken is there", err=True
+        )
+    if output is not None:
+        click.echo(f"exported {queues} queues and {messages} messages to {output}")
+
+
+@click.command(epilog="Example: mqbroker data imp --input exp.xml --user admin --password secret")
+@click.option(
+    "--input", "file", type=click.Path(path_type=Path, dir_okay=False), default=Path("exp.dmp"), show_default=True, help="File to read."
+)
+@click.option("--legacy-prefixes", is_flag=True, help="Keep the prefixes jms.queue. and jms.topic. of old exports.")
+@click.option("--sort", is_flag=True, help="Sort the messages by their ids, for files whose writer did not; keeps all of them in memory.")
+@connection_options
+def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: bool) -> None:
+    """Import an XML export of mqbroker or Artemis into a running broker.
+
+    Creates the addresses and queues that are missing. Messages are sent in transactions of 500, to exactly the queues that held them;
+    all of them become durable. The user needs the permission manage.
+    """
+    from mqbroker.cli.connection import broker_url, reason
+    from mqbroker.cli.data.importing import Importer
+    from mqbroker.cli.management import management
+    from mqbroker.cli.traffic.load import progress
+    from mqclient.blocking import get_runner
+    from mqclient.errors import MQError, NotConnectedError, SecurityError
+    from mqclient.jms.settings import FactorySettings, read_url
+    from mqclient.urls import masked
+
+    url = broker_url(connection)
+    click.echo(f"Connection brokerURL = {masked(url)}")
+    settings = FactorySettings()
+    try:
+        connectors = read_url(url, settings)
+    except ValueError as error:
+        raise NoConnection(f"--url: {error}") from error
+    runner = get_runner()
+    call: Callable[..., Any] = runner.call
+    locator = runner.locator(connectors, settings)
+    user, password = connection.user or settings.user, connection.password or settings.password
+    try:
+        factory = call(locator.create_session_factory)
+        admin = call(factory.create_session, user, password)
+        sender = call(factory.create_session, user, password, auto_commit_sends=False)
+        with management(replace(connection, quiet=True)) as asked, progress(0, "Importing", False) as advance:
+            ids = partial(_queue_id, asked)
+            counts = Importer(runner, admin, sender, legacy_prefixes, ids).run(file, sort, advance)
+    except (NotConnectedError, SecurityError) as error:
+        raise NoConnection(f"Connection failed::{reason(error)}") from error
+    except MQError as error:
+        raise CommandError(reason(error)) from error
+    finally:
+        call(locator.close)
+    click.echo(f"imported {counts.messages} messages; created {counts.addresses} addresses and {counts.queues} queues")
+
+
+def _queue_id(asked: Management, queue: str) -> int:
+    return int(asked.attribute(f"queue.{queue}", "ID"))
+
+
+@click.command(epilog="Example: mqbroker data recover --instance /var/lib/mybroker --target /var/lib/mybroker/recovered")
+@_data_options
+@click.option(
+    "--target",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="New folder for all that is saved.",
+)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the list to this file instead of the terminal.")
+@JSON
+def recover(target: Path, output: Path | None, as_json: bool, ignore_lock: bool, **options: Any) -> None:
+    """Salvage what a damaged journal still holds into a new one, and list what is lost.
+
+    The old folders stay as they are. Messages whose acknowledgement is lost come again.
+    """
+    from mqbroker.cli.data.journal_folder import DataFolders, exclusive
+    from mqbroker.cli.data.recover import salvage, write_journal
+
+    folders = _folders(options)
+    if target.exists() and any(target.iterdir()):
+        raise CommandError(f"--target: {target} exists and is not empty")
+    with exclusive(folders, ignore_lock):
+        found = salvage(folders)
+        saved = len(found.state.messages)
+        new = DataFolders(target / "journal", target / "bindings", target / "large-messages")
+        write_journal(found, folders, new)
+    with ExitStack() as stack:
+        _report(found, saved, target, _output(stack, output), as_json)
+
+
+def _report(found: Salvage, saved: int, target: Path, out: TextIO, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "messages": saved,
+                "losses": [
+                    {"file": loss.file, "start": loss.start, "end": loss.end, "messageIDs": list(loss.message_ids)} for loss in found.losses
+                ],
+                "withoutQueue": found.without_queue,
+                "withoutBranch": found.without_branch,
+                "withoutPage": found.without_page,
+                "missingBodies": found.missing_bodies,
+                "target": str(target),
+            },
+            out,
+        )
+        return
+    for loss in found.losses:
+        click.echo(f"LOST {loss}", out)
+    for message_id in found.without_queue:
+        click.echo(f"LOST message {message_id}: a queue that it was on is no longer known", out)
+    for message_id in found.without_branch:
+        click.echo(f"LOST message {message_id}: it was sent in an XA branch that is no longer known", out)
+    for message_id in found.without_page:
+        click.echo(f"LOST message {message_id}: it is in a page, and nothing that can be read says that it counts", out)
+    for message_id in found.missing_bodies:
+        click.echo(f"LOST message {message_id}: the file of its large body is missing", out)
+    click.echo(f"recovered {saved} messages into {target}", out)

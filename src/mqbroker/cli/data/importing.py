@@ -1,0 +1,172 @@
+"""Bringing Artemis's XML into a running broker (``mqbroker data imp``).
+
+A message goes to exactly the queues that held it, by their ids: as Artemis's own import does it, which asks for the ids by management.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mqbroker.cli.data.xml_messages import XmlMessage, attribute, read_body, read_message
+from mqbroker.cli.data.xml_reader import Node, XmlFormatError, read_nodes
+from mqbroker.cli.status import CommandError
+from mqclient.core.api import BlockingRunner, ClientProducer, ClientSession, QueueConfiguration
+from mqclient.core.message import ClientMessage
+from mqclient.wire.message import KEY_LARGE_SIZE, KEY_ROUTE_TO
+from mqclient.wire.properties import BYTES
+
+BATCH: Final = 500
+"""Messages in one transaction."""
+_ROUTING_TYPES: Final = {"MULTICAST": 0, "ANYCAST": 1}
+_LEGACY_PREFIXES: Final = {"jms.queue.": "ANYCAST", "jms.topic.": "MULTICAST", "jms.tempqueue.": "ANYCAST", "jms.temptopic.": "MULTICAST"}
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was imported."""
+
+    addresses: int = 0
+    queues: int = 0
+    messages: int = 0
+
+
+class Importer:
+    """Creates what is missing and sends the messages, over two sessions of the core client: one of them is transacted.
+
+    ``queue_id`` tells the id that a queue has in the broker.
+    """
+
+    def __init__(
+        self, runner: BlockingRunner, admin: ClientSession, sender: ClientSession, legacy_prefixes: bool, queue_id: Callable[[str], int]
+    ) -> None:
+        self._call: Callable[..., Any] = runner.call
+        self._admin = admin
+        self._sender = sender
+        self._legacy_prefixes = legacy_prefixes
+        create_producer: Callable[..., Any] = sender.create_producer
+        self._producer: ClientProducer = self._call(create_producer)
+        self._addresses: dict[str, str] = {}
+        """Address by queue name."""
+        self._ask_id = queue_id
+        self._ids: dict[str, int] = {}
+        self._uncommitted = 0
+        self.counts = Counts()
+
+    def run(self, file: Path, sort: bool, imported: Callable[[], None]) -> Counts:
+        """Import the whole file; ``imported`` is called after each message.
+
+        Raises :class:`CommandError` for a file that cannot be read, naming the line; what was committed before stays.
+        """
+        try:
+            with file.open("rb") as stream:
+                messages: Iterator[Node] = self._bindings(stream)
+                if sort:
+                    messages = iter(sorted(messages, key=lambda node: int(attribute(node, "id", "0"))))
+                for node in messages:
+                    self._message(node)
+                    imported()
+            self._commit()
+        except (OSError, XmlFormatError) as error:
+            raise CommandError(f"{file}: {error}; {self.counts.messages - self._uncommitted} messages were imported before") from error
+        return self.counts
+
+    def _bindings(self, stream: io.BufferedReader) -> Iterator[Node]:
+        """Create addresses and queues on the way; yields the messages."""
+        for node in read_nodes(stream, "activemq-journal", ("address-binding", "queue-binding", "binding", "message")):
+            if node.name == "message":
+                yield node
+            elif node.name == "address-binding":
+                self._address(node)
+            else:
+                self._queue(node)
+
+    def _plain(self, name: str) -> tuple[str, str | None]:
+        """A name without the prefix of old clients, and the routing type that the prefix meant."""
+        if not self._legacy_prefixes:
+            for prefix, routing_type in _LEGACY_PREFIXES.items():
+                if name.startswith(prefix):
+                    return name[len(prefix) :], routing_type
+        return name, None
+
+    def _address(self, node: Node) -> None:
+        name, legacy_type = self._plain(attribute(node, "name"))
+        texts = [legacy_type] if legacy_type else [text.strip() for text in attribute(node, "routing-types").split(",") if text.strip()]
+        types = [_routing_type(text, node) for text in texts]
+        found = self._call(self._admin.address_query, name)
+        if not found.exists:
+            self._call(self._admin.create_address, name, types)
+            self.counts.addresses += 1
+
+    def _queue(self, node: Node) -> None:
+        name, _ = self._plain(attribute(node, "name", attribute(node, "queue-name", "")))
+        address, legacy_type = self._plain(attribute(node, "address"))
+        self._addresses[name] = address
+        if self._call(self._admin.queue_query, name).exists:
+            return
+        routing_type = _routing_type(legacy_type or attribute(node, "routing-type", "ANYCAST"), node)
+        if not self._call(self._admin.address_query, address).exists:
+            self._call(self._admin.create_address, address, [routing_type])
+            self.counts.addresses += 1
+        filter_string = attribute(node, "filter-string", "") or None
+        self._call(
+            self._admin.create_queue,
+            QueueConfiguration(name=name, address=address, routing_type=routing_type, filter_string=filter_string, durable=True),
+        )
+        self.counts.queues += 1
+
+    def _message(self, node: Node) -> None:
+        found = read_message(node)
+        targets: dict[str, list[int]] = {}
+        for queue in found.queues:
+            name, _ = self._plain(queue)
+            address = self._addresses.get(name)
+            if address is None:
+                raise XmlFormatError(f"line {found.line}: the message names the queue {queue}, which the file does not define before")
+            targets.setdefault(address, []).append(self._id(name))
+        for address, ids in targets.items():
+            self._call(self._producer.send, _to_send(found, node, ids), address)
+        self.counts.messages += 1
+        self._uncommitted += 1
+        if self._uncommitted >= BATCH:
+            self._commit()
+
+    def _id(self, queue: str) -> int:
+        if queue not in self._ids:
+            self._ids[queue] = self._ask_id(queue)
+        return self._ids[queue]
+
+    def _commit(self) -> None:
+        if self._uncommitted:
+            self._call(self._sender.commit)
+            self._uncommitted = 0
+
+
+def _routing_type(text: str, node: Node) -> int:
+    if text not in _ROUTING_TYPES:
+        raise XmlFormatError(f"line {node.line}: '{text}' is no routing type, expected ANYCAST or MULTICAST")
+    return _ROUTING_TYPES[text]
+
+
+def _to_send(found: XmlMessage, node: Node, ids: list[int]) -> ClientMessage:
+    source = found.message
+    properties = {name: value for name, value in source.properties.items() if name != KEY_LARGE_SIZE}
+    properties[KEY_ROUTE_TO] = (BYTES, struct.pack(f">{len(ids)}q", *ids))
+    message = ClientMessage(
+        type=source.type,
+        durable=True,
+        priority=source.priority,
+        expiration=source.expiration,
+        timestamp=source.timestamp,
+        user_id=source.user_id,
+        properties=properties,
+    )
+    if found.large:
+        message.body_source = read_body(node)
+    else:
+        message.body = b"".join(read_body(node))
+    return message

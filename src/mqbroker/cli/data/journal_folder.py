@@ -1,0 +1,120 @@
+"""The journal of a stopped broker, for the ``data`` commands: where it is, that nobody uses it, and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.storage.disk.nodelock import NodeLock
+from mqbroker.storage.errors import StorageError
+from mqbroker.storage.files.folders import check_folders
+from mqbroker.storage.files.recover import read_state
+from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.images import LogImage, find_images
+from mqclient.storageformat.replay import State
+
+
+@dataclass(slots=True)
+class DataFolders:
+    """The folders of a store; ``paging`` is beside the journal unless it is given."""
+
+    journal: Path
+    bindings: Path
+    large_messages: Path
+    paging: Path | None = None
+
+    def settings(self) -> StoreSettings:
+        """As the store takes them."""
+        paging = self.paging or self.journal.parent / "paging"
+        return StoreSettings(str(self.journal), str(self.bindings), str(self.large_messages), str(paging))
+
+    def large_body(self, body_id: int) -> Path:
+        return self.large_messages / f"{body_id}.msg"
+
+
+def find_folders(
+    instance: Path | None,
+    broker: Path | None,
+    data: Path | None,
+    journal: Path | None,
+    bindings: Path | None,
+    large_messages: Path | None,
+    paging: Path | None = None,
+) -> DataFolders:
+    """The folders that the options name; what they leave open is read from broker.xml.  Raises :class:`BadUsage`."""
+    if data is not None:
+        found = DataFolders(data / "journal", data / "bindings", data / "large-messages")
+    elif journal is not None and bindings is not None:
+        found = DataFolders(journal, bindings, journal.parent / "large-messages")
+    else:
+        if broker is None and instance is None:
+            raise BadUsage("which data? Give --instance DIR, --data DIR, or --journal, --bindings and --large-messages")
+        found = _folders_of(broker, None if instance is None else instance.absolute())
+    found.journal = journal or found.journal
+    found.bindings = bindings or found.bindings
+    found.large_messages = large_messages or found.large_messages
+    found.paging = paging or found.paging
+    for name, folder in (("journal", found.journal), ("bindings", found.bindings)):
+        if not folder.is_dir():
+            raise BadUsage(f"there is no folder {folder} for the {name}")
+    return found
+
+
+def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
+    import os
+
+    from mqbroker.config.broker_xml.parse import ConfigurationError, load_configuration
+    from mqbroker.config.instance.instance import read_instance, resolve_paths
+
+    def read(path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    try:
+        if file is None:
+            configuration = read_instance(str(instance), read, os.environ).load(read).configuration
+        else:
+            configuration = load_configuration(str(file), read, os.environ).configuration
+            resolve_paths(configuration, str((instance or Path()).absolute()), str(file.parent.absolute()), read)
+    except (ConfigurationError, OSError) as error:
+        raise CommandError(str(error)) from error
+    return DataFolders(
+        Path(configuration.journal_directory),
+        Path(configuration.bindings_directory),
+        Path(configuration.large_messages_directory),
+        Path(configuration.paging_directory),
+    )
+
+
+@contextmanager
+def exclusive(folders: DataFolders, ignore_lock: bool) -> Iterator[None]:
+    """Hold the lock of the store meanwhile, unless ``ignore_lock``.  Errors of the store become :class:`CommandError`."""
+    file_system = LocalFileSystem()
+    try:
+        check_folders(file_system, folders.settings())
+        if ignore_lock:
+            yield
+            return
+        lock = NodeLock(file_system, str(folders.journal))
+        lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+    except (StorageError, OSError) as error:
+        raise CommandError(str(error)) from error
+
+
+def images(folders: DataFolders) -> tuple[LogImage, LogImage]:
+    """The messages journal and the bindings journal, with what does not count cut off.  Raises ``JournalDamagedError``."""
+    file_system = LocalFileSystem()
+    found = find_images(file_system, str(folders.journal), str(folders.bindings))
+    return found.messages, found.bindings
+
+
+def load_state(folders: DataFolders) -> State:
+    """What the journals and the pages hold.  Raises ``JournalDamagedError``."""
+    return read_state(LocalFileSystem(), folders.settings())

@@ -1,0 +1,79 @@
+"""The records of a journal for a person (``mqbroker data print``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from dataclasses import fields
+from typing import TextIO
+
+from mqbroker.cli.data.journal_folder import DataFolders, images
+from mqclient.errors import MQError
+from mqclient.storageformat.images import Images, LogImage
+from mqclient.storageformat.records import DuplicateIdRecord, DuplicateIdsRecord, MessageRecord, Record, decode_records
+from mqclient.storageformat.replay import State, replay
+from mqclient.wire.message import CoreMessage, decode_headers, decode_message, user_id_text
+
+
+def print_journals(folders: DataFolders, out: TextIO, *, safe: bool, bindings: bool, journal: bool) -> None:
+    """Print all records, then what they add up to.  ``safe`` leaves out properties, bodies and duplicate ids."""
+    messages_image, bindings_image = images(folders)
+    if bindings_image.node_id is not None:
+        out.write(f"Server's ID={bindings_image.node_id.hex()}\n")
+    if bindings:
+        out.write(f"\nB I N D I N G S  J O U R N A L\nJournal path: {folders.bindings}\n")
+        _print(bindings_image, out, safe)
+    if journal:
+        out.write(f"\nM E S S A G E S  J O U R N A L\nJournal path: {folders.journal}\n")
+        _print(messages_image, out, safe)
+        state = replay(Images(messages_image, bindings_image, 0))
+        out.write(f"\nS U M M A R Y\n{_summary(state)}\n")
+
+
+def _print(image: LogImage, out: TextIO, safe: bool) -> None:
+    current = None
+    for segment, frame in image.frames():
+        if segment is not current:
+            current = segment
+            out.write(f"#{segment.path} (id = {segment.header.sequence}, size = {segment.end})\n")
+        for record in decode_records(frame.content):
+            out.write(f"offset={frame.offset};{describe(record, safe)}\n")
+
+
+def describe(record: Record, safe: bool) -> str:
+    """One line about a record."""
+    name = type(record).__name__.removesuffix("Record")
+    if isinstance(record, MessageRecord):
+        large = "" if record.body_id is None else f";largeBody={record.body_id};largeBodySize={record.body_size}"
+        branch = f";branch={record.branch_id}" if record.branch_id else ""
+        queues = ",".join(map(str, record.queue_ids))
+        return f"operation@{name};recordID={record.message_id};queues=[{queues}]{branch}{large};{_message(record, safe)}"
+    values = {entry.name: getattr(record, entry.name) for entry in fields(record)}
+    if safe and isinstance(record, DuplicateIdRecord):
+        values["duplicate_id"] = f"{len(record.duplicate_id)} bytes"
+    if safe and isinstance(record, DuplicateIdsRecord):
+        values["ids"] = f"{len(record.ids)} bytes"
+    return f"operation@{name};" + ";".join(f"{key}={value}" for key, value in values.items())
+
+
+def _message(record: MessageRecord, safe: bool) -> str:
+    try:
+        message: CoreMessage = decode_message(record.buffer) if record.headers else decode_headers(record.buffer)
+    except MQError as error:
+        return f"not readable: {error}"
+    user_id = None if message.user_id is None else user_id_text(message.user_id)
+    headers = {"type": message.type, "priority": message.priority, "userID": user_id, "timestamp": message.timestamp}
+    text = ";".join(f"{name}={value}" for name, value in ({"address": record.address or message.address} | headers).items())
+    if safe:
+        return f"{text};properties={len(message.properties)};bodySize={len(message.body)}"
+    properties = {name: value for name, (_, value) in message.properties.items()}
+    return f"{text};properties={properties};body={message.body.hex()}"
+
+
+def _summary(state: State) -> str:
+    counts: dict[str, Sized] = {
+        "messages": state.messages,
+        "duplicateIDs": state.duplicates,
+        "branches": state.branches,
+        "bindings": state.bindings,
+    }
+    return ";".join(f"{name}={len(entries)}" for name, entries in counts.items()) + f";idLimit={state.id_limit}"

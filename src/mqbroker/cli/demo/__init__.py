@@ -1,0 +1,1 @@
+"""The demo: a cluster whose brokers may be killed."""

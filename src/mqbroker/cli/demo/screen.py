@@ -1,0 +1,185 @@
+"""What ``mqbroker demo cluster`` shows: who has what, and what goes where."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from mqbroker.cli.cluster.nodes import Link
+from mqbroker.cli.demo.brokers import QUEUE, Node
+from mqbroker.cli.demo.traffic import Consumer, Ledger, Producer, Worker
+from mqbroker.cli.management import JmsManagement, Management, json_object
+from mqbroker.cli.status import CommandError
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+POLL_SECONDS: Final = 0.5
+_AT_ONCE: Final = 0.2
+
+
+@dataclass(slots=True)
+class Figures:
+    """What one broker said last; ``waiting``, ``consumers`` and ``redistributed`` are of its own queue."""
+
+    node_id: str
+    waiting: int = 0
+    consumers: int = 0
+    redistributed: int = 0
+    links: list[Link] = field(default_factory=list)
+
+
+class Watcher(threading.Thread):
+    """Asks one broker for its figures as long as it is there; ``figures`` is None while it is not."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(name=f"watch {node.name}", daemon=True)
+        self.node = node
+        self.figures: Figures | None = None
+        self.node_id = ""
+        self._ending = threading.Event()
+
+    def end(self) -> None:
+        self._ending.set()
+
+    def run(self) -> None:
+        from mqclient.jms import ConnectionFactory, JMSException
+
+        while not self._ending.is_set():
+            try:
+                with ConnectionFactory(f"{self.node.url}&callTimeout=5000").create_connection() as connection:
+                    connection.start()
+                    broker = JmsManagement(connection)
+                    while not self._ending.is_set() and self.node.running:
+                        self.figures = self._ask(broker)
+                        self._ending.wait(POLL_SECONDS)
+            except (JMSException, CommandError):
+                pass
+            self.figures = None
+            self._ending.wait(_AT_ONCE)
+
+    def _ask(self, broker: Management) -> Figures:
+        self.node_id = self.node_id or str(broker.attribute("broker", "NodeID"))
+        queue = f"queue.{QUEUE}"
+        links = json_object(broker.attribute("clusterconnection.demo", "LinksAsJSON"))
+        waiting, consumers, moved = (
+            int(broker.attribute(queue, name)) for name in ("MessageCount", "ConsumerCount", "MessagesRedistributed")
+        )
+        return Figures(self.node_id, waiting, consumers, moved, [Link("demo", values) for values in links])
+
+
+class Rates:
+    """How fast counters grow, over the last seconds."""
+
+    SPAN: Final = 2.0
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[tuple[float, int]]] = {}
+
+    def of(self, name: str, count: int) -> float:
+        """Per second; a counter that begins anew (its broker was restarted) begins at nothing."""
+        now = time.monotonic()
+        seen = self._seen.setdefault(name, [])
+        if seen and count < seen[-1][1]:
+            seen.clear()
+        seen.append((now, count))
+        while len(seen) > 2 and now - seen[1][0] > self.SPAN:
+            del seen[0]
+        seconds = now - seen[0][0]
+        return (count - seen[0][1]) / seconds if seconds > 0.1 else 0.0
+
+
+class Screen:
+    """Makes the live picture and the plain lines from the same figures."""
+
+    def __init__(self, nodes: Sequence[Node], watchers: Sequence[Watcher], workers: Sequence[Worker], ledger: Ledger) -> None:
+        self._nodes = nodes
+        self._watchers = watchers
+        self._workers = workers
+        self._ledger = ledger
+        self._rates = Rates()
+
+    def state(self, watcher: Watcher) -> str:
+        if not watcher.node.running:
+            return "killed"
+        return "running" if watcher.figures is not None else "starting"
+
+    def flowing(self) -> bool:
+        """Are all links up, has one of them forwarded a message, and was one read?"""
+        links = [link for watcher in self._watchers if watcher.figures is not None for link in watcher.figures.links]
+        up = sum(link.state == "connected" for link in links)
+        forwarded = any(link.values["messagesForwarded"] for link in links)
+        return up == len(self._nodes) * (len(self._nodes) - 1) and forwarded and self._ledger.totals()[1] > 0
+
+    def _names(self) -> Mapping[str, str]:
+        return {watcher.node_id: watcher.node.name for watcher in self._watchers if watcher.node_id}
+
+    def line(self, seconds: float) -> str:
+        """Everything in one line."""
+        sent, read = self._ledger.totals()
+        parts = [f"{seconds:6.1f} s: sent {sent}, read {read}, on the way {max(sent - read, 0)}"]
+        names = self._names()
+        for watcher in self._watchers:
+            figures = watcher.figures
+            if figures is None:
+                parts.append(f"{watcher.node.name} {self.state(watcher)}")
+                continue
+            links = " ".join(
+                f"→{names.get(link.node_id, link.node_id[:8])} {link.values['messagesForwarded']}"
+                + ("" if link.state == "connected" else f" ({link.state}, backlog {link.backlog})")
+                for link in figures.links
+            )
+            parts.append(f"{watcher.node.name} has {figures.waiting}, redistributed {figures.redistributed} {links}".rstrip())
+        return " | ".join(parts)
+
+    def picture(self, seconds: float, limit: float | None, note: str) -> Group:
+        """For a terminal."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        sent, read = self._ledger.totals()
+        until = "" if limit is None else f" of {limit:g}"
+        counts = f"sent {sent}   read {read}   on the way {max(sent - read, 0)}"
+        head = Text(f"mqbroker demo cluster   {seconds:.0f}{until} s   {counts}", "bold")
+        clients = Table(title="producers and consumers", title_justify="left", expand=False)
+        for title in ("client", "node", "does", "messages", "per second"):
+            clients.add_column(title, justify="right" if title in ("messages", "per second") else "left")
+        for worker in self._workers:
+            kind = "producer" if isinstance(worker, Producer) else "consumer" if isinstance(worker, Consumer) else ""
+            rate = self._rates.of(worker.name, worker.count)
+            clients.add_row(f"{kind} {worker.name}", worker.node.name, worker.status, str(worker.count), f"{rate:.0f}")
+        keys = "  ".join(f"{number}: kill or restart {node.name}" for number, node in enumerate(self._nodes))
+        return Group(head, self._brokers(), self._links(), clients, Text(note, "yellow"), Text(f"{keys}  q: end and compare", "dim"))
+
+    def _brokers(self) -> Table:
+        from rich.table import Table
+
+        table = Table(title="brokers", title_justify="left", expand=False)
+        for title in ("broker", "state", "messages waiting", "consumers", "redistributed"):
+            table.add_column(title, justify="left" if title in ("broker", "state") else "right")
+        colours = {"running": "green", "starting": "yellow", "killed": "red"}
+        for watcher in self._watchers:
+            figures, state = watcher.figures, self.state(watcher)
+            shown = ("", "", "") if figures is None else (str(figures.waiting), str(figures.consumers), str(figures.redistributed))
+            table.add_row(watcher.node.name, f"[{colours[state]}]{state}[/]", *shown)
+        return table
+
+    def _links(self) -> Table:
+        from rich.table import Table
+
+        names = self._names()
+        table = Table(title="links", title_justify="left", expand=False)
+        for title in ("from", "to", "state", "forwarded", "per second", "backlog"):
+            table.add_column(title, justify="left" if title in ("from", "to", "state") else "right")
+        for watcher in self._watchers:
+            for link in [] if watcher.figures is None else watcher.figures.links:
+                target, count = names.get(link.node_id, link.node_id[:8]), int(link.values["messagesForwarded"])
+                rate = self._rates.of(f"{watcher.node.name}>{target}", count)
+                colour = "green" if link.state == "connected" else "red"
+                table.add_row(watcher.node.name, target, f"[{colour}]{link.state}[/]", str(count), f"{rate:.0f}", str(link.backlog))
+        return table

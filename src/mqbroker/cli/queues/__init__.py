@@ -1,0 +1,1 @@
+"""Commands that look at or change addresses, queues, readers and users."""

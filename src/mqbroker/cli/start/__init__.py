@@ -1,0 +1,1 @@
+"""Commands that make, start and stop a broker."""

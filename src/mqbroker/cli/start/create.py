@@ -1,0 +1,268 @@
+"""``mqbroker create``: a new instance folder, as ``artemis create`` lays it out."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from mqbroker.cli.start.instance_files import InstanceSettings, instance_files, parse_destinations
+from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.messaging.routing.remote import LoadBalancing
+
+R = TypeVar("R")
+
+_NOT_YET: Final = {
+    "shared_store": "high availability is",
+    "replicated": "high availability is",
+    "backup": "high availability is",
+    "failover_on_shutdown": "high availability is",
+    "jdbc": "a database store is",
+    "journal_retention": "journal retention is",
+    "ping": "the network check is",
+}
+_JAVA_FLAGS: Final = (
+    "--cygwin",
+    "--linux",
+    "--no-amqp-acceptor",
+    "--no-autotune",
+    "--no-hornetq-acceptor",
+    "--no-mqtt-acceptor",
+    "--no-stomp-acceptor",
+    "--no-web",
+    "--relax-jolokia",
+    "--support-advisory",
+    "--suppress-internal-management-objects",
+    "--use-client-auth",
+    "--windows",
+)
+_JAVA_VALUES: Final = (
+    "--encoding",
+    "--home",
+    "--http-host",
+    "--http-port",
+    "--java-memory",
+    "--java-options",
+    "--java-utility-options",
+    "--journal-device-block-size",
+    "--journal-max-io",
+    "--ssl-key",
+    "--ssl-key-password",
+    "--ssl-trust",
+    "--ssl-trust-password",
+)
+
+
+def _java_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Options of ``artemis create`` about Java and about protocols that are not spoken: accepted, so that scripts carry over."""
+    decorated = command
+    for name in _JAVA_FLAGS:
+        decorated = click.option(name, is_flag=True, hidden=True)(decorated)
+    for name in _JAVA_VALUES:
+        decorated = click.option(name, hidden=True, multiple=True)(decorated)
+    return decorated
+
+
+def _options_not_yet(command: Callable[..., R]) -> Callable[..., R]:
+    decorated = command
+    for option in (
+        click.option("--shared-store", is_flag=True, hidden=True),
+        click.option("--replicated", is_flag=True, hidden=True),
+        click.option("--backup", is_flag=True, hidden=True),
+        click.option("--failover-on-shutdown", is_flag=True, hidden=True),
+        click.option("--jdbc", is_flag=True, hidden=True),
+        click.option("--journal-retention", hidden=True),
+        click.option("--ping", hidden=True),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+@click.command(epilog="Example: mqbroker create /var/lib/mybroker --user admin --password secret --require-login --host 127.0.0.1")
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--name", help="Name of the broker. Default: the host.")
+@click.option("--host", default="0.0.0.0", show_default=True, help="Address that the broker listens on.")
+@click.option("--default-port", type=click.IntRange(1, 65535), default=61616, show_default=True, help="Port of the acceptor 'artemis'.")
+@click.option("--port-offset", type=click.IntRange(0, 65535), default=0, show_default=True, help="Added to the port.")
+@click.option("--user", help="The first user, who may do everything. Default: asked for.")
+@click.option("--password", help="Its password. Default: asked for.")
+@click.option("--role", default="amq", show_default=True, help="Its role.")
+@click.option(
+    "--allow-anonymous/--require-login",
+    "anonymous",
+    default=None,
+    help="May clients connect without a login, with the rights of the first user?",
+)
+@click.option("--queues", default="", help="Queues to create, such as orders,news:multicast. Default routing type: anycast.")
+@click.option("--addresses", default="", help="Addresses to create, such as news,orders:anycast. Default routing type: multicast.")
+@click.option("--data", default="data", show_default=True, help="Folder of the journals, in the instance or absolute.")
+@click.option("--etc", default="etc", hidden=True)
+@click.option("--disable-persistence", is_flag=True, help="Keep nothing on disk: a restart loses all messages.")
+@click.option("--no-fsync", is_flag=True, help="Do not wait for the disk: a crash of the machine loses messages.")
+@click.option("--nio", "journal_type", flag_value="NIO", help="journal-type NIO (the default; the three journal types act alike here).")
+@click.option("--aio", "journal_type", flag_value="ASYNCIO", help="journal-type ASYNCIO.")
+@click.option("--mapped", "journal_type", flag_value="MAPPED", help="journal-type MAPPED.")
+@click.option(
+    "--paging/--blocking", "paging", default=True, help="What a full address does: page to disk (default) or block its producers."
+)
+@click.option("--purge-page-folders", is_flag=True, help="Remove the folder of an address when it stops paging.")
+@click.option(
+    "--autocreate/--no-autocreate", "auto_create", default=True, help="Are addresses and queues created on first use? Default: yes."
+)
+@click.option("--autodelete", "auto_delete", is_flag=True, help="Are they deleted once they are no longer used? Default: no.")
+@click.option("--global-max-size", help="Memory that all messages together may take, such as 500M. Default: chosen at start.")
+@click.option("--global-max-messages", type=int, default=-1, show_default=True, help="Messages that may be in memory; -1 is no limit.")
+@click.option("--security-manager", type=click.Choice(["jaas", "basic"]), default="jaas", show_default=True, help="Where users are kept.")
+@click.option("--clustered", is_flag=True, help="Join the brokers that announce themselves by multicast to 231.7.7.7, port 9876.")
+@click.option(
+    "--static-cluster", "--staticCluster", "static_cluster", metavar="URLS", help="Join the brokers at these URLs, with commas between."
+)
+@click.option("--max-hops", type=click.IntRange(0), default=1, show_default=True, help="How far messages go in the cluster.")
+@click.option(
+    "--message-load-balancing",
+    type=click.Choice([each.value for each in LoadBalancing]),
+    default="ON_DEMAND",
+    show_default=True,
+    help="When messages go to other brokers of the cluster.",
+)
+@click.option("--cluster-user", default=None, help="User of the brokers of a cluster. Default: asked for with --clustered.")
+@click.option("--cluster-password", default=None, help="Their password, the same everywhere. Default: asked for with --clustered.")
+@click.option("--force", is_flag=True, help="Overwrite the configuration of an existing instance. Its data stays.")
+@click.option("--silent", is_flag=True, help="Ask nothing: user admin, password admin and login required where nothing is said.")
+@click.option("--verbose", is_flag=True, help="Print every file that is written.")
+@_options_not_yet
+@_java_options
+def create(directory: Path, **options: Any) -> None:
+    """Create an instance folder for a broker in DIRECTORY.
+
+    Options of `artemis create` that concern Java, its web console or other protocols are accepted and have no effect, but -Dname=value in
+    --java-options: that is what ${name} stands for in broker.xml.
+    """
+    _refuse_what_is_not_there(options)
+    if options["etc"] != "etc":
+        raise BadUsage("--etc: the configuration is in the folder etc of the instance, nowhere else")
+    settings = _settings(directory, options)
+    folder = directory.expanduser().absolute()
+    if (folder / "etc" / "broker.xml").exists() and not options["force"]:
+        raise CommandError(f"{folder} is an instance already: give --force to overwrite its configuration, or choose another folder")
+    click.echo(f"Creating mqbroker instance at: {folder}")
+    _write(folder, settings, bool(options["verbose"]))
+    without_effect = [name for name in (*_JAVA_FLAGS, *_JAVA_VALUES) if options[name[2:].replace("-", "_")]]
+    if all(word.startswith("-D") for word in _java_words(options)):
+        without_effect = [name for name in without_effect if name != "--java-options"]
+    if without_effect:
+        click.echo(f"Without effect here: {', '.join(without_effect)}")
+    script = shlex.quote(str(folder / "bin" / "mqbroker"))
+    service = shlex.quote(str(folder / "bin" / "mqbroker-service"))
+    click.echo(f"\nStart the broker with:\n\n   {script} run\n\nor in the background with:\n\n   {service} start\n")
+
+
+def _refuse_what_is_not_there(options: dict[str, Any]) -> None:
+    for name, subject in _NOT_YET.items():
+        if options[name]:
+            raise BadUsage(
+                f"--{name.replace('_', '-')}: {subject} not supported by this version; leave the option out to create a single broker"
+            )
+
+
+def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
+    port = options["default_port"] + options["port_offset"]
+    if port > 65535:
+        raise BadUsage(f"--port-offset: {options['default_port']} + {options['port_offset']} is more than 65535")
+    asking = sys.stdin.isatty() and not options["silent"]
+    static = _connectors(options["static_cluster"] or "")
+    clustered = options["clustered"] or bool(static)
+    host, cluster_user, cluster_password = options["host"], options["cluster_user"], options["cluster_password"]
+    if clustered:
+        if host == "0.0.0.0":
+            host = _missing("--host", "address at which other brokers reach this one", "localhost", options, asking)
+        cluster_user = cluster_user or _missing("--cluster-user", "user of the brokers of the cluster", "cluster-admin", options, asking)
+        cluster_password = cluster_password or _missing(
+            "--cluster-password", "password of the brokers of the cluster", "password-admin", options, asking, hide=True
+        )
+    user = options["user"] or _missing("--user", "user name of the first user", "admin", options, asking)
+    password = options["password"] or _missing("--password", "password of the first user", "admin", options, asking, hide=True)
+    anonymous = options["anonymous"]
+    if anonymous is None:
+        anonymous = bool(click.confirm("Allow anonymous access?", default=False)) if asking else False
+    return InstanceSettings(
+        folder=directory.expanduser().absolute(),
+        name=options["name"] or (options["host"] if options["host"] != "0.0.0.0" else socket.gethostname()),
+        host=host,
+        port=port,
+        user=user,
+        password=password,
+        role=options["role"],
+        anonymous=anonymous,
+        queues=parse_destinations(options["queues"], "--queues", "anycast"),
+        addresses=parse_destinations(options["addresses"], "--addresses", "multicast"),
+        data=options["data"],
+        persistence=not options["disable_persistence"],
+        datasync=not options["no_fsync"],
+        journal_type=options["journal_type"] or "NIO",
+        full_policy="PAGE" if options["paging"] else "BLOCK",
+        purge_page_folders=options["purge_page_folders"],
+        auto_create=options["auto_create"],
+        auto_delete=options["auto_delete"],
+        global_max_size=options["global_max_size"],
+        global_max_messages=options["global_max_messages"],
+        security_manager=options["security_manager"],
+        cluster_user=cluster_user,
+        cluster_password=cluster_password,
+        clustered=clustered,
+        static_cluster=static,
+        max_hops=options["max_hops"],
+        message_load_balancing=options["message_load_balancing"],
+        salt=os.urandom(32),
+        python=sys.executable,
+        java_properties=[word for word in _java_words(options) if word.startswith("-D")],
+    )
+
+
+def _java_words(options: Mapping[str, Any]) -> list[str]:
+    return [word for text in options["java_options"] for word in text.split()]
+
+
+def _connectors(urls: str) -> list[str]:
+    """The URLs of ``--static-cluster``.  Raises BadUsage for one that cannot be used."""
+    from mqclient.urls import UrlError, parse_transport_uri
+
+    found = [url.strip() for url in urls.split(",") if url.strip()]
+    for url in found:
+        try:
+            parse_transport_uri(url)
+        except UrlError as error:
+            raise BadUsage(f"--static-cluster: {error}") from error
+    if urls and not found:
+        raise BadUsage("--static-cluster: a URL such as tcp://host:61616 is expected")
+    return found
+
+
+def _missing(option: str, text: str, guess: str, options: dict[str, Any], asking: bool, *, hide: bool = False) -> str:
+    if asking:
+        return str(click.prompt(f"{option}: {text}", hide_input=hide, confirmation_prompt=hide))
+    if options["silent"]:
+        return guess
+    raise BadUsage(f"{option} is needed: {text} (--silent takes '{guess}')")
+
+
+def _write(folder: Path, settings: InstanceSettings, verbose: bool) -> None:
+    try:
+        for name in ("bin", "etc", "data", "log", "tmp", "lock", "lib"):
+            (Path(folder, settings.data) if name == "data" else folder / name).mkdir(parents=True, exist_ok=True)
+        for name, text, mode in instance_files(settings):
+            path = folder / name
+            path.unlink(missing_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            if verbose:
+                click.echo(f"  {path}")
+    except OSError as error:
+        raise CommandError(f"cannot write the instance: {error}") from error

@@ -1,0 +1,422 @@
+"""The texts of a new instance folder: configuration, users, start scripts.
+
+The layout is that of ``artemis create`` (Artemis manual, "Using the Server"); files that only a Java process reads (logging, the web
+console) are left out.  ``tests/unit/cli/test_create.py`` holds that the configuration reader accepts what is written here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from mqbroker.cli.status import BadUsage
+from mqbroker.config.instance.masking import hash_password
+
+_LOGIN_MODULE: Final = "org.apache.activemq.artemis.spi.core.security.jaas"
+_BASIC_MANAGER: Final = "org.apache.activemq.artemis.spi.core.security.ActiveMQBasicSecurityManager"
+_PERMISSIONS: Final = (
+    "createNonDurableQueue",
+    "deleteNonDurableQueue",
+    "createDurableQueue",
+    "deleteDurableQueue",
+    "createAddress",
+    "deleteAddress",
+    "consume",
+    "browse",
+    "send",
+    "manage",
+)
+READABLE: Final = 0o644
+SECRET: Final = 0o600
+PROGRAM: Final = 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSettings:
+    """What ``mqbroker create`` was told.  ``queues`` and ``addresses`` are pairs of name and routing type (``anycast``, ``multicast``)."""
+
+    folder: Path
+    name: str
+    host: str
+    port: int
+    user: str
+    password: str
+    role: str
+    anonymous: bool
+    queues: Sequence[tuple[str, str]]
+    addresses: Sequence[tuple[str, str]]
+    data: str
+    persistence: bool
+    datasync: bool
+    journal_type: str
+    full_policy: str
+    purge_page_folders: bool
+    auto_create: bool
+    auto_delete: bool
+    global_max_size: str | None
+    global_max_messages: int
+    security_manager: str
+    cluster_user: str | None
+    cluster_password: str | None
+    clustered: bool
+    static_cluster: Sequence[str]
+    max_hops: int
+    message_load_balancing: str
+    salt: bytes
+    python: str
+    java_properties: Sequence[str] = ()
+    """Words such as ``-Dname=value``."""
+
+
+def parse_destinations(text: str, option: str, default: str) -> list[tuple[str, str]]:
+    """``a,b:multicast`` as pairs.  Raises :class:`BadUsage` for an unknown routing type."""
+    found: list[tuple[str, str]] = []
+    for part in (part.strip() for part in text.split(",")):
+        if not part:
+            continue
+        name, separator, routing_type = part.rpartition(":")
+        if not separator:
+            name, routing_type = part, default
+        if routing_type.lower() not in ("anycast", "multicast"):
+            raise BadUsage(f"{option}: '{routing_type}' in '{part}' is no routing type, expected anycast or multicast")
+        found.append((name, routing_type.lower()))
+    return found
+
+
+def instance_files(settings: InstanceSettings) -> Iterator[tuple[str, str, int]]:
+    """Path in the instance, text and permission bits of every file."""
+    hashed = hash_password(settings.password, settings.salt)
+    yield "etc/broker.xml", _broker_xml(settings), SECRET
+    yield "etc/bootstrap.xml", _bootstrap_xml(settings, hashed), SECRET
+    yield "etc/login.config", _login_config(settings), READABLE
+    yield (
+        "etc/artemis-users.properties",
+        f"# name = password, or name = ENC(hash) of `mqbroker mask --hash`\n{_key(settings.user)} = {hashed}\n",
+        SECRET,
+    )
+    yield (
+        "etc/artemis-roles.properties",
+        f"# role = users, separated by commas without blanks\n{_key(settings.role)} = {settings.user}\n",
+        READABLE,
+    )
+    yield "etc/artemis.profile", _profile(settings), READABLE
+    yield "bin/mqbroker", _start_script(settings), PROGRAM
+    yield "bin/artemis", _start_script(settings), PROGRAM
+    yield "bin/mqbroker-service", _SERVICE_SCRIPT, PROGRAM
+    yield "bin/artemis-service", _SERVICE_SCRIPT, PROGRAM
+
+
+def _key(name: str) -> str:
+    """A key of a properties file."""
+    return "".join("\\" + character if character in "\\ :=#!" else character for character in name)
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _broker_xml(settings: InstanceSettings) -> str:
+    data = escape(settings.data.rstrip("/"))
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    permissions = "\n".join(f'            <permission type="{name}" roles={quoteattr(settings.role)}/>' for name in _PERMISSIONS)
+    optional = ""
+    if settings.global_max_size:
+        optional += f"      <global-max-size>{escape(settings.global_max_size)}</global-max-size>\n"
+    if settings.cluster_user:
+        optional += f"      <cluster-user>{escape(settings.cluster_user)}</cluster-user>\n"
+    if settings.cluster_password:
+        optional += f"      <cluster-password>{escape(settings.cluster_password)}</cluster-password>\n"
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<configuration xmlns="urn:activemq" xmlns:xi="http://www.w3.org/2001/XInclude">
+   <core xmlns="urn:activemq:core">
+      <name>{escape(settings.name)}</name>
+      <persistence-enabled>{_flag(settings.persistence)}</persistence-enabled>
+{optional}
+      <!-- Relative folders are in the instance. -->
+      <paging-directory>{data}/paging</paging-directory>
+      <bindings-directory>{data}/bindings</bindings-directory>
+      <journal-directory>{data}/journal</journal-directory>
+      <large-messages-directory>{data}/large-messages</large-messages-directory>
+      <journal-type>{settings.journal_type}</journal-type>
+      <!-- false: faster, and a crash of the machine loses messages that were acknowledged to their senders -->
+      <journal-datasync>{_flag(settings.datasync)}</journal-datasync>
+      <journal-min-files>2</journal-min-files>
+      <journal-pool-files>10</journal-pool-files>
+      <journal-file-size>10M</journal-file-size>
+      <purge-page-folders>{_flag(settings.purge_page_folders)}</purge-page-folders>
+      <!-- per cent: producers are held back while the disk is fuller than this -->
+      <max-disk-usage>90</max-disk-usage>
+      <disk-scan-period>5000</disk-scan-period>
+      <max-redelivery-records>1</max-redelivery-records>
+      <global-max-messages>{settings.global_max_messages}</global-max-messages>
+
+      <acceptors>
+         <acceptor name="artemis">tcp://{escape(host)}:{settings.port}?tcpSendBufferSize=1048576;tcpReceiveBufferSize=1048576;protocols=CORE</acceptor>
+      </acceptors>
+{_cluster(settings, host)}
+      <security-settings>
+         <security-setting match="#">
+{permissions}
+         </security-setting>
+      </security-settings>
+
+      <address-settings>
+         <address-setting match="activemq.management.#">
+            <dead-letter-address>DLQ</dead-letter-address>
+            <expiry-address>ExpiryQueue</expiry-address>
+            <redelivery-delay>0</redelivery-delay>
+            <max-size-bytes>-1</max-size-bytes>
+            <message-counter-history-day-limit>10</message-counter-history-day-limit>
+            <address-full-policy>{settings.full_policy}</address-full-policy>
+            <auto-create-queues>true</auto-create-queues>
+            <auto-create-addresses>true</auto-create-addresses>
+         </address-setting>
+         <address-setting match="#">
+            <dead-letter-address>DLQ</dead-letter-address>
+            <expiry-address>ExpiryQueue</expiry-address>
+            <redelivery-delay>0</redelivery-delay>
+            <message-counter-history-day-limit>10</message-counter-history-day-limit>
+            <address-full-policy>{settings.full_policy}</address-full-policy>
+            <auto-create-queues>{_flag(settings.auto_create)}</auto-create-queues>
+            <auto-create-addresses>{_flag(settings.auto_create)}</auto-create-addresses>
+            <auto-delete-queues>{_flag(settings.auto_delete)}</auto-delete-queues>
+            <auto-delete-addresses>{_flag(settings.auto_delete)}</auto-delete-addresses>
+            <page-size-bytes>10M</page-size-bytes>
+            <!-- -1: only global-max-size and global-max-messages limit an address -->
+            <max-size-bytes>-1</max-size-bytes>
+            <max-size-messages>-1</max-size-messages>
+            <max-read-page-messages>-1</max-read-page-messages>
+            <max-read-page-bytes>20M</max-read-page-bytes>
+            <page-limit-bytes>-1</page-limit-bytes>
+            <page-limit-messages>-1</page-limit-messages>
+         </address-setting>
+      </address-settings>
+
+      <addresses>
+{_addresses(settings)}
+      </addresses>
+   </core>
+</configuration>
+"""
+
+
+def _cluster(settings: InstanceSettings, host: str) -> str:
+    """The connectors and the cluster connection, with the names that ``artemis create`` gives them."""
+    if not settings.clustered:
+        return ""
+    connectors = [("artemis", f"tcp://{host}:{settings.port}")]
+    connectors += [(f"node{number}", url) for number, url in enumerate(settings.static_cluster)]
+    listed = "\n".join(f'         <connector name="{name}">{escape(url)}</connector>' for name, url in connectors)
+    text = f"""
+      <connectors>
+         <!-- artemis: what other brokers are told of this one -->
+{listed}
+      </connectors>
+"""
+    members = '            <discovery-group-ref discovery-group-name="dg-group1"/>'
+    if settings.static_cluster:
+        refs = "\n".join(f"               <connector-ref>{name}</connector-ref>" for name, _ in connectors[1:])
+        members = f"            <static-connectors>\n{refs}\n            </static-connectors>"
+    else:
+        text += _GROUPS
+    return (
+        text
+        + f"""
+      <cluster-connections>
+         <cluster-connection name="my-cluster">
+            <connector-ref>artemis</connector-ref>
+            <message-load-balancing>{settings.message_load_balancing}</message-load-balancing>
+            <max-hops>{settings.max_hops}</max-hops>
+{members}
+         </cluster-connection>
+      </cluster-connections>
+"""
+    )
+
+
+_GROUPS: Final = """
+      <broadcast-groups>
+         <broadcast-group name="bg-group1">
+            <group-address>231.7.7.7</group-address>
+            <group-port>9876</group-port>
+            <broadcast-period>5000</broadcast-period>
+            <connector-ref>artemis</connector-ref>
+         </broadcast-group>
+      </broadcast-groups>
+
+      <discovery-groups>
+         <discovery-group name="dg-group1">
+            <group-address>231.7.7.7</group-address>
+            <group-port>9876</group-port>
+            <refresh-timeout>10000</refresh-timeout>
+         </discovery-group>
+      </discovery-groups>
+"""
+
+
+def _addresses(settings: InstanceSettings) -> str:
+    parts: list[str] = []
+    for name, routing_type in (("DLQ", "anycast"), ("ExpiryQueue", "anycast"), *settings.queues):
+        parts.append(
+            f"         <address name={quoteattr(name)}>\n            <{routing_type}>\n               <queue name={quoteattr(name)}/>\n"
+            f"            </{routing_type}>\n         </address>"
+        )
+    for name, routing_type in settings.addresses:
+        parts.append(f"         <address name={quoteattr(name)}>\n            <{routing_type}/>\n         </address>")
+    return "\n".join(parts)
+
+
+def _bootstrap_xml(settings: InstanceSettings, hashed: str) -> str:
+    security = '   <jaas-security domain="activemq"/>'
+    if settings.security_manager == "basic":
+        security = (
+            f'   <security-manager class-name="{_BASIC_MANAGER}">\n'
+            f'      <property key="bootstrapUser" value={quoteattr(settings.user)}/>\n'
+            f'      <property key="bootstrapPassword" value="{hashed}"/>\n'
+            f'      <property key="bootstrapRole" value={quoteattr(settings.role)}/>\n'
+            "   </security-manager>"
+        )
+    return f"""<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<broker xmlns="http://activemq.apache.org/schema">
+{security}
+   <server configuration={quoteattr(f"file:{settings.folder}/etc/broker.xml")}/>
+</broker>
+"""
+
+
+def _login_config(settings: InstanceSettings) -> str:
+    flag = "sufficient" if settings.anonymous else "required"
+    text = f"""activemq {{
+   {_LOGIN_MODULE}.PropertiesLoginModule {flag}
+       debug=false
+       reload=true
+       org.apache.activemq.jaas.properties.user="artemis-users.properties"
+       org.apache.activemq.jaas.properties.role="artemis-roles.properties";
+"""
+    if settings.anonymous:
+        text += f"""
+   {_LOGIN_MODULE}.GuestLoginModule sufficient
+       debug=false
+       org.apache.activemq.jaas.guest.user="{_jaas(settings.user)}"
+       org.apache.activemq.jaas.guest.role="{_jaas(settings.role)}";
+"""
+    return text + "};\n"
+
+
+def _jaas(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _profile(settings: InstanceSettings) -> str:
+    data = settings.folder / settings.data
+    return f"""# Read when the broker starts.
+ARTEMIS_INSTANCE={shlex.quote(str(settings.folder))}
+ARTEMIS_DATA_DIR={shlex.quote(str(data))}
+
+# -Dname=value sets what ${{name}} stands for in broker.xml; there is no Java, so everything else in here has no effect.
+JAVA_ARGS={shlex.quote(" ".join(settings.java_properties))}
+"""
+
+
+def _start_script(settings: InstanceSettings) -> str:
+    return f"""#!/bin/sh
+# The mqbroker command for this instance.
+
+program="$0"
+while [ -h "$program" ]; do
+  target=$(readlink "$program")
+  case "$target" in
+    /*) program="$target" ;;
+    *) program="$(dirname "$program")/$target" ;;
+  esac
+done
+MQBROKER_INSTANCE=$(cd "$(dirname "$program")/.." && pwd) || exit 1
+export MQBROKER_INSTANCE
+
+exec "${{MQBROKER_PYTHON:-{settings.python}}}" -m mqbroker.cli "$@"
+"""
+
+
+_SERVICE_SCRIPT: Final = """#!/bin/sh
+# Starts and stops the broker of this instance in the background.
+
+instance=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+service=$(basename "$0")
+pid_file="$instance/data/artemis.pid"
+log="$instance/log/artemis.log"
+start_seconds=60
+mkdir -p "$instance/data" "$instance/log"
+
+running() {
+  [ -f "$pid_file" ] && pid=$(cat "$pid_file") && kill -0 "$pid" 2>/dev/null
+}
+
+start() {
+  if running; then
+    echo "Already running."
+    return 1
+  fi
+  touch "$log" || return 1
+  before=$(wc -c <"$log")
+  nohup "$instance/bin/mqbroker" run >>"$log" 2>&1 &
+  echo $! >"$pid_file"
+  seconds=0
+  while [ "$seconds" -lt "$start_seconds" ]; do
+    sleep 1
+    seconds=$((seconds + 1))
+    if said | grep -q AMQ221007; then
+      echo "$service is now running ($!)"
+      return 0
+    fi
+    if ! running; then
+      rm -f "$pid_file"
+      echo "Could not start $service: see $log"
+      said | tail -n 1
+      return 1
+    fi
+  done
+  echo "$service ($!) has not become active within $start_seconds seconds and goes on: see $log"
+}
+
+# The log since the start.
+said() {
+  tail -c "+$((before + 1))" "$log"
+}
+
+stop() {
+  if ! running; then
+    echo "$service is stopped"
+    return 0
+  fi
+  kill "$1" "$pid"
+  for second in 1 2 3 4 5 6 7 8 9 10; do
+    running || { rm -f "$pid_file"; return 0; }
+    sleep 1
+  done
+  echo "Could not stop process $pid"
+  return 1
+}
+
+case "$1" in
+  start) start ;;
+  stop) stop -TERM ;;
+  force-stop) stop -KILL ;;
+  restart) stop -TERM && start ;;
+  status)
+    if running; then
+      echo "$service is running ($pid)"
+    else
+      echo "$service is stopped"
+      exit 3
+    fi
+    ;;
+  *)
+    echo "Usage: $0 {start|stop|restart|force-stop|status}" >&2
+    exit 2
+    ;;
+esac
+"""

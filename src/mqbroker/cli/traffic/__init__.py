@@ -1,0 +1,1 @@
+"""Commands that send and receive: producer, consumer, browser, load."""

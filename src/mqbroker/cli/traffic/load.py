@@ -1,0 +1,168 @@
+"""What ``producer``, ``consumer`` and ``browser`` share: options, destinations, threads, the progress bar and the summary at the end."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mqbroker.cli.connection import reason
+from mqbroker.cli.output import print_json
+from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.cli.traffic.stats import Tally, summary, summary_lines
+
+if TYPE_CHECKING:
+    from mqclient.jms import Connection, Destination, Session
+
+R = TypeVar("R")
+Advance = Callable[[], None]
+
+
+def load_options(command: Callable[..., R]) -> Callable[..., R]:
+    """``--destination``, ``--message-count``, ``--threads``, ``--sleep`` and ``--commit-interval``."""
+    decorated = command
+    for option in (
+        click.option(
+            "--destination",
+            default="queue://TEST",
+            show_default=True,
+            help="queue://NAME, topic://NAME or fqqn://ADDRESS::QUEUE; a name alone is a queue.",
+        ),
+        click.option(
+            "--message-count", type=click.IntRange(0), default=1000, show_default=True, help="Number of messages, in each thread."
+        ),
+        click.option(
+            "--threads", type=click.IntRange(1, 1000), default=1, show_default=True, help="Threads, each with a session of its own."
+        ),
+        click.option("--sleep", type=click.IntRange(0), default=0, help="Milliseconds to wait after each message."),
+        click.option(
+            "--commit-interval",
+            "--tx-batch-size",
+            "--txt-size",
+            "batch",
+            type=click.IntRange(0),
+            default=0,
+            help="Use transactions of that many messages. Default: no transactions.",
+        ),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def destination_of(text: str) -> Destination:
+    """The destination that ``--destination`` names.  Raises :class:`BadUsage`."""
+    from mqclient.jms import InvalidDestinationException, Queue, Topic
+
+    try:
+        for prefix, kind in (("queue://", Queue), ("topic://", Topic), ("fqqn://", Queue)):
+            if text.startswith(prefix):
+                found = kind(text[len(prefix) :])
+                if prefix == "fqqn://" and not found.fully_qualified:
+                    raise BadUsage(f"--destination {text}: expected fqqn://ADDRESS::QUEUE")
+                return found
+        if "://" in text:
+            raise BadUsage(f"--destination {text}: expected queue://NAME, topic://NAME or fqqn://ADDRESS::QUEUE")
+        return Queue(text)
+    except InvalidDestinationException as error:
+        raise BadUsage(f"--destination {text}: {error}") from error
+
+
+def label_of(role: str, destination: Destination, thread: int) -> str:
+    """How a thread calls itself in the output, as the ``artemis`` command does."""
+    from mqclient.jms import Topic
+
+    kind = "ActiveMQTopic" if isinstance(destination, Topic) else "ActiveMQQueue"
+    return f"{role} {kind}[{destination.name}], thread={thread}"
+
+
+def session_for(connection: Connection, batch: int) -> Session:
+    """A session: transacted when ``batch`` is not 0."""
+    return connection.create_session(transacted=batch > 0)
+
+
+class Pause:
+    """Waits between messages, and ends early when the command is interrupted."""
+
+    def __init__(self, milliseconds: int) -> None:
+        self._seconds = milliseconds / 1000
+        self.stopped = threading.Event()
+
+    def __call__(self) -> bool:
+        """Wait; False when the work has to end."""
+        return not (self.stopped.wait(self._seconds) if self._seconds else self.stopped.is_set())
+
+
+def run_threads(
+    number: int, total: int, title: str, pause: Pause, as_json: bool, work: Callable[[int, Tally, Advance], None]
+) -> tuple[list[Tally], float]:
+    """Run ``work(thread, tally, advance)`` in ``number`` threads and wait for all.  Returns the tallies and the seconds it took.
+
+    An error of a thread is kept in its tally; Ctrl-C ends all of them.
+    """
+    tallies = [Tally("") for _ in range(number)]
+    with progress(total * number, title, as_json) as advance:
+
+        def body(thread: int) -> None:
+            started = time.perf_counter()
+            try:
+                work(thread, tallies[thread], advance)
+            except Exception as error:
+                tallies[thread].error = error
+                pause.stopped.set()
+            tallies[thread].seconds = time.perf_counter() - started
+
+        threads = [threading.Thread(target=body, args=(thread,), daemon=True) for thread in range(number)]
+        started = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            pause.stopped.set()
+            raise
+        seconds = time.perf_counter() - started
+    return tallies, seconds
+
+
+@contextmanager
+def progress(total: int, title: str, as_json: bool) -> Iterator[Advance]:
+    """A progress bar on a terminal; nothing elsewhere."""
+    if as_json or not sys.stdout.isatty():
+        yield _nothing
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as bar:
+        task = bar.add_task(title, total=total or None)
+
+        def advance() -> None:
+            bar.advance(task)
+
+        yield advance
+
+
+def _nothing() -> None:
+    pass
+
+
+def report(tallies: list[Tally], seconds: float, verb: str, what: str, as_json: bool) -> None:
+    """Print what each thread did, then rate and latency.  Raises :class:`CommandError` when a thread failed."""
+    result: dict[str, Any] = summary(tallies, seconds)
+    if as_json:
+        print_json(result | {"threads": [{"name": tally.label, "messages": tally.count} for tally in tallies]})
+    else:
+        for tally in tallies:
+            click.echo(f"{tally.label} {verb}: {tally.count} messages")
+            click.echo(f"{tally.label} Elapsed time in second : {int(tally.seconds)} s")
+            click.echo(f"{tally.label} Elapsed time in milli second : {int(tally.seconds * 1000)} milli seconds")
+        for line in summary_lines(result, what):
+            click.echo(line)
+    failures = [f"{tally.label or 'thread'}: {reason(tally.error)}" for tally in tallies if tally.error is not None]
+    if failures:
+        raise CommandError("\n".join(failures))

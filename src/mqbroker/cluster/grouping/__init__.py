@@ -1,0 +1,1 @@
+"""Message groups in a cluster: the local and the remote grouping handler."""

@@ -1,0 +1,376 @@
+"""A bridge: the link that takes the messages of one queue to another broker, made again whenever it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from mqbroker.cluster.links.bridge_machine import BridgeData, make_bridge_machine
+from mqbroker.cluster.links.forwarder import Forwarder
+from mqbroker.config.model.cluster import BridgeConfiguration
+from mqbroker.messaging.ports import Cancellable
+from mqclient.core.api import LocatorSettings
+from mqclient.core.connection.connection import Connection, describe
+from mqclient.core.connection.factory import SessionFactory
+from mqclient.core.connection.locator import Locator
+from mqclient.core.runtime import Runtime
+from mqclient.core.session.session import Session
+from mqclient.errors import MQError, NotConnectedError, SessionCreationRejectedError
+from mqclient.protocol.connection import DisconnectReceived
+from mqclient.protocol.retry import POLICY_PACKAGE, POLICY_SUFFIX
+from mqclient.protocol.topology import Topology, same_connector
+from mqclient.wire.packets import REASON_SCALE_DOWN
+from mqclient.wire.primitives import TransportConfiguration
+
+log = Logger(namespace="mqbroker.cluster")
+
+STOP_SECONDS = 60.0
+"""How long stopping waits for outstanding acknowledgements."""
+PAUSE_MIN = 0.01
+"""Seconds between attempts also where the retry interval is 0."""
+
+
+def locator_settings(settings: BridgeConfiguration) -> LocatorSettings:
+    """For connections that are tried once and end when they fail: the bridge tries again itself."""
+    return LocatorSettings(
+        ha=True,
+        use_topology_for_load_balancing=False,
+        connection_load_balancing_policy_class_name=f"{POLICY_PACKAGE}FirstElement{POLICY_SUFFIX}",
+        user=settings.user,
+        password=settings.password,
+        client_id=settings.client_id,
+        call_timeout=settings.call_timeout,
+        call_failover_timeout=settings.call_timeout,
+        client_failure_check_period=settings.check_period,
+        connection_ttl=settings.connection_ttl,
+        retry_interval=settings.retry_interval,
+        max_retry_interval=settings.max_retry_interval,
+        confirmation_window_size=settings.confirmation_window_size,
+        producer_window_size=settings.producer_window_size,
+        min_large_message_size=settings.min_large_message_size,
+        pre_acknowledge=True,
+    )
+
+
+class BridgeEvents(Protocol):
+    """Who uses a bridge is told; any of these may stop the bridge at once."""
+
+    def connected(self, factory: SessionFactory) -> Awaitable[None]:
+        """There is a connection, and the session for the messages.
+
+        Nothing is forwarded before this is done; an MQError fails the attempt.
+        """
+
+    def started(self, session: Session) -> None:
+        """Messages are forwarded over ``session`` now (or will be, when the bridge is resumed)."""
+
+    def attempt_failed(self, error: MQError) -> None:
+        """There will be another attempt."""
+
+    def lost(self, reason: MQError, disconnect: DisconnectReceived | None) -> None:
+        """The established link is gone; ``disconnect`` is what the peer said, None when it just went.  The bridge tries again."""
+
+    def gave_up(self) -> None:
+        """The attempts are used up."""
+
+
+class Bridge:
+    """``connectors`` gives the places to try, in order, each time that a link is made.
+
+    Of the ``settings`` those of the link count: credentials, intervals, timeouts, attempts, sizes.  ``reconnect_attempts_same_node``: after
+    a loss so many attempts go to the broker that was lost before others are tried.  ``ha``: its backup, if it has announced one, is tried
+    with it.
+    With ``follows`` the bridge goes first to the broker that its target has given its messages to, when that leaves by scale-down.
+    ``topology`` and ``greet``: see :class:`mqclient.core.connection.locator.Locator`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        runtime: Runtime,
+        connectors: Callable[[], Sequence[TransportConfiguration]],
+        settings: BridgeConfiguration,
+        forwarder: Forwarder,
+        events: BridgeEvents,
+        *,
+        follows: bool = False,
+        topology: Topology | None = None,
+        greet: Callable[[Connection], Awaitable[None]] | None = None,
+    ) -> None:
+        self.name = name
+        self.forwarder = forwarder
+        self.state = "stopped"
+        """stopped, connecting, started, paused, waiting, stopping or failed."""
+        self._runtime = runtime
+        self._connectors = connectors
+        self._settings = settings
+        self._events = events
+        self._follows = follows
+        self._topology = topology
+        self._greet = greet
+        self._attempt = 0
+        self._locator: Locator | None = None
+        self._factory: SessionFactory | None = None
+        self._session: Session | None = None
+        self._paused = False
+        self._established = False
+        self._failures = 0
+        """Attempts that have failed since the last success."""
+        self._last: list[TransportConfiguration] = []
+        """Where the broker was that the bridge was connected to, or the one that took its place, and its backup."""
+        self._stopping: list[Deferred[None]] = []
+        self._restart = False
+        self._machine = make_bridge_machine(BridgeData(self))
+
+    # --- requests
+
+    def start(self) -> None:
+        """Begin to connect; nothing happens while the bridge runs."""
+        self._machine.start()
+
+    def stop(self) -> Deferred[None]:
+        """Take no more messages, wait up to a minute for outstanding acknowledgements and close the link.
+
+        Who cancels what it gives does not want to wait any longer.
+        """
+        stopped: Deferred[None] = Deferred(lambda _: self.forwarder.detach())
+        self._stopping.append(stopped)
+        self._restart = False
+        self._machine.stop()
+        return stopped
+
+    def pause(self) -> None:
+        """Keep the link, but take no messages from the queue until :meth:`resume`, also over later links."""
+        self._machine.pause()
+
+    def resume(self) -> None:
+        self._machine.resume()
+
+    @property
+    def connected_to(self) -> TransportConfiguration | None:
+        """Where the link leads; None while there is none."""
+        return self._factory.connector if self._factory is not None else None
+
+    def figures(self) -> dict[str, Any]:
+        """What management shows of the link; ``credits`` are the bytes that the target still lets be sent to an address."""
+        forwarder, session = self.forwarder, self._session
+        sends = None if session is None else session.encoded_sends
+        return {
+            "link": self.state,
+            "target": describe(self._factory.connector) if self._factory is not None else None,
+            "retries": self._failures,
+            "messagesForwarded": forwarder.messages_acknowledged + forwarder.pending,
+            "messagesAcknowledged": forwarder.messages_acknowledged,
+            "messagesPending": forwarder.pending,
+            "messagesRefused": forwarder.messages_refused,
+            "bytesAcknowledged": forwarder.bytes_acknowledged,
+            "bytesPending": forwarder.pending_bytes,
+            "credits": {} if sends is None else sends.credits(),
+            "waitsForRoom": sends is not None and not sends.room,
+        }
+
+    # --- what the machine does
+
+    def begin_attempt(self) -> None:
+        self.state = "connecting"
+        self._attempt += 1
+        self._runtime.spawn(self._try(self._attempt))
+
+    def cancel_attempt(self) -> None:
+        self._attempt += 1
+        self._drop_locator()
+
+    def schedule_retry(self, pause: float) -> Cancellable:
+        self.state = "waiting"
+        return self._runtime.call_later(max(pause, PAUSE_MIN), self._machine.retry_due)
+
+    def forward(self) -> None:
+        self.state = "paused" if self._paused else "started"
+        self._established = True
+        self._failures = 0
+        session = self._session
+        assert session is not None
+        self.forwarder.attach(session)
+
+    def hold(self) -> None:
+        if self.state == "started":
+            self.state = "paused"
+        self._paused = True
+        self.forwarder.pause()
+
+    def release(self) -> None:
+        if self.state == "paused":
+            self.state = "started"
+        self._paused = False
+        self.forwarder.resume()
+
+    def tell_started(self) -> None:
+        session, factory = self._session, self._factory
+        if session is None or factory is None:
+            return  # it is lost already
+        log.info("bridge {name} is connected to {target}", name=self.name, target=describe(factory.connector))
+        self._guarded(self._events.started, session)
+
+    def tell_failed_attempt(self, error: MQError) -> None:
+        # The first one is told to everybody: the others say the same, and there may be two a second for days.
+        level = log.warn if self._failures <= 1 else log.debug
+        level("bridge {name} cannot connect: {error}; it goes on trying", name=self.name, error=str(error))
+        self._guarded(self._events.attempt_failed, error)
+
+    def tell_lost(self, error: MQError) -> None:
+        factory, self._factory, self._session = self._factory, None, None
+        disconnect = None if factory is None else factory.disconnect
+        self.forwarder.detach()
+        if factory is not None and self._locator is not None:
+            self._remember(factory, self._locator.topology)  # its backup may have come after the link
+            if self._follows and disconnect is not None:
+                self._follow(disconnect, self._locator.topology)
+        self._drop_locator()
+        log.warn("bridge {name} has lost its link: {error}", name=self.name, error=str(error))
+        self._guarded(self._events.lost, error, disconnect)
+
+    def tell_gave_up(self, error: MQError) -> None:
+        self.state = "failed"
+        log.error("bridge {name} gives up after {count} attempts: {error}", name=self.name, count=self._failures, error=str(error))
+        self._guarded(self._events.gave_up)
+
+    def settle(self) -> None:
+        self.state = "stopping"
+        self.forwarder.close_when_settled(STOP_SECONDS).addCallback(lambda _: self._machine.settled())
+
+    def close_link(self) -> None:
+        self._factory = self._session = None
+        self._drop_locator()
+
+    def tell_stopped(self) -> None:
+        self.state = "stopped"
+        self._established = False
+        self._failures = 0
+        self._factory = self._session = None
+        self.forwarder.detach()
+        stopping, self._stopping = self._stopping, []
+        for stopped in stopping:
+            stopped.callback(None)
+        if self._restart:
+            self._restart = False
+            self._machine.start()
+
+    def start_again(self) -> None:
+        self._restart = True
+
+    # --- what the connection tells (SessionFailureListener)
+
+    def before_reconnect(self, error: MQError) -> None:
+        """Links do not reconnect by themselves."""
+
+    def connection_failed(self, error: MQError, failed_over: bool) -> None:
+        self._machine.lost(error, self._pause())
+
+    # --- inside
+
+    async def _try(self, number: int) -> None:
+        try:
+            await self._open(number)
+        except (MQError, ValueError) as error:
+            if number == self._attempt:
+                self._drop_locator()
+                self._failed(error if isinstance(error, MQError) else NotConnectedError(str(error)))
+        except Exception as error:
+            log.failure("bridge {name} cannot connect", name=self.name)
+            if number == self._attempt:
+                self._drop_locator()
+                self._failed(NotConnectedError(f"internal error while connecting: {error!r}"))
+
+    async def _open(self, number: int) -> None:
+        connectors = self._candidates()
+        if not connectors:
+            raise NotConnectedError("no connector to the target is known")
+        settings = locator_settings(self._settings)
+        locator = Locator(self._runtime, connectors, settings, topology=self._topology, greet=self._greet, follow=False)
+        self._locator = locator
+        factory = await locator.create_session_factory()
+        session = await factory.create_session()
+        session.open_encoded_sends()
+        await self._events.connected(factory)
+        if number != self._attempt:
+            return
+        if factory.closed or session.closed:
+            raise NotConnectedError("the connection was lost right after it was made")
+        self._factory, self._session = factory, session
+        self._remember(factory, locator.topology)
+        factory.add_failure_listener(self)
+        if self._paused:
+            self._machine.connected_while_paused()
+        else:
+            self._machine.connected()
+
+    def _candidates(self) -> list[TransportConfiguration]:
+        """Where to go now: for a while only to the broker that was lost, then to all in turn."""
+        same_node = self._settings.reconnect_attempts_same_node
+        if self._established and self._last and (same_node < 0 or self._failures < same_node):
+            return self._last
+        found = list(self._connectors())
+        if not found:
+            return self._last
+        start = self._failures % len(found) if not self._established else 0
+        return found[start:] + found[:start]
+
+    def _remember(self, factory: SessionFactory, topology: Topology) -> None:
+        member = topology.get(factory.node_id) if self._settings.ha and factory.node_id is not None else None
+        # Where nothing newer is known, what was known of the same place stays.
+        if member is not None or factory.connector not in self._last[:1]:
+            self._last = [factory.connector]
+        if member is not None:
+            for connector in (member.primary, member.backup):
+                if connector is not None and not any(same_connector(connector, known) for known in self._last):
+                    self._last.append(connector)
+
+    def _follow(self, disconnect: DisconnectReceived, topology: Topology) -> None:
+        """The target has left: where its messages went, those that follow them belong, too."""
+        target = disconnect.target_node_id if disconnect.reason & ~1 == REASON_SCALE_DOWN else None
+        member = None if target is None else topology.get(target)
+        if member is None:
+            return
+        places = [connector for connector in (member.primary, member.backup) if connector is not None]
+        if places:
+            self._last = places
+            log.info("bridge {name}: its target has scaled down to node {target} and is followed there", name=self.name, target=target)
+
+    def _failed(self, error: MQError) -> None:
+        if isinstance(error, SessionCreationRejectedError):
+            # The target is there and still starting: such an attempt does not count.
+            self._machine.attempt_failed(error, self._settings.retry_interval / 1000)
+            return
+        self._failures += 1
+        settings = self._settings
+        attempts = settings.reconnect_attempts if self._established else settings.initial_connect_attempts
+        if 0 <= attempts < self._failures:
+            self._machine.attempts_exhausted(error)
+        else:
+            self._machine.attempt_failed(error, self._pause())
+
+    def _pause(self) -> float:
+        """Seconds before the next attempt, grown by each that has failed since the last success."""
+        settings = self._settings
+        longest = float(max(settings.max_retry_interval, 0))
+        pause = min(float(settings.retry_interval), longest)
+        multiplier = settings.retry_interval_multiplier
+        for _ in range(self._failures):
+            if multiplier <= 1.0 or pause >= longest:
+                break
+            pause = min(pause * multiplier, longest)
+        return pause / 1000
+
+    def _drop_locator(self) -> None:
+        locator, self._locator = self._locator, None
+        if locator is not None:
+            locator.leave()
+
+    def _guarded(self, function: Callable[..., Any], *args: Any) -> None:
+        try:
+            function(*args)
+        except Exception:  # whoever uses the bridge must not stop it by a defect
+            log.failure("what uses bridge {name} failed", name=self.name)

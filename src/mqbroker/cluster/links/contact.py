@@ -1,0 +1,124 @@
+"""The first contact with a cluster: the connection by which a broker announces itself and learns of the members.
+
+It goes to whichever known place answers first, and is made again for as long as the cluster connection runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mqclient.core.connection.factory import SessionFactory
+from mqclient.core.connection.locator import Locator
+from mqclient.core.runtime import Runtime, wait_at_most
+from mqclient.errors import MQError
+from mqclient.protocol.retry import RetryPlan
+from mqclient.wire.primitives import TransportConfiguration
+
+
+class Contact:
+    """``connectors()`` are the places to try now, and ``open_locator`` makes the locator for them; it must not reconnect by itself.
+
+    ``connected(factory)`` is called when there is a connection.  ``pauses`` gives the times between attempts.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        connectors: Callable[[], Sequence[TransportConfiguration]],
+        open_locator: Callable[[Sequence[TransportConfiguration]], Locator],
+        pauses: RetryPlan,
+        connected: Callable[[SessionFactory], object],
+    ) -> None:
+        self.connector: TransportConfiguration | None = None
+        """Where the connection is; None while there is none."""
+        self.failed_attempts = 0
+        self.last_error: str | None = None
+        self._runtime = runtime
+        self._connectors = connectors
+        self._open_locator = open_locator
+        self._pauses = pauses
+        self._connected = connected
+        self._task: Any = None
+        self._stopped = True
+        self._wake: Any = None
+        self._lost: Any = None
+
+    def start(self) -> None:
+        self._stopped = False
+        self._task = self._runtime.spawn(self._run())
+
+    def stop(self) -> None:
+        """End the connection, or the attempts to get one."""
+        if self._stopped:
+            return
+        self._stopped = True
+        for future in (self._wake, self._lost):
+            if future is not None:
+                self._runtime.resolve(future, None)
+        task, self._task = self._task, None
+        if self._wake is None and self._lost is None:
+            task.cancel()
+
+    def connectors_changed(self) -> None:
+        """There is somewhere to go to, perhaps: do not wait out the pause."""
+        if self._wake is not None:
+            self._runtime.resolve(self._wake, None)
+
+    async def _run(self) -> None:
+        while not self._stopped:
+            try:
+                connectors = self._connectors()
+                if connectors and await self._try(connectors):
+                    self._pauses.restart()
+            except Exception as error:  # a defect must not leave this broker outside its cluster for ever
+                if not self._stopped:
+                    self._runtime.log_failure("a connection to the cluster failed", error)
+            if not self._stopped:
+                await self._pause(self._pauses.failed())
+
+    async def _try(self, connectors: Sequence[TransportConfiguration]) -> bool:
+        """Connect and stay connected as long as possible.  Returns whether there was a connection."""
+        locator = self._open_locator(connectors)
+        try:
+            factory = await locator.create_session_factory()
+        except MQError as error:
+            self.failed_attempts += 1
+            self.last_error = str(error)
+            return False
+        self._lost = self._runtime.create_future()
+        factory.add_failure_listener(_Loss(self._runtime, self._lost))
+        try:
+            if not factory.closed and not self._stopped:
+                self.connector = factory.connector
+                self._connected(factory)
+                await self._lost
+        finally:
+            self.connector = None
+            self._lost = None
+            await locator.close()
+        return True
+
+    async def _pause(self, seconds: float) -> None:
+        self._wake = self._runtime.create_future()
+        late = MQError("the pause is over")
+        try:
+            await wait_at_most(self._runtime, self._wake, seconds, late)
+        except MQError as error:
+            if error is not late:
+                raise
+        finally:
+            self._wake = None
+
+
+class _Loss:
+    """Listens for the end of a connection."""
+
+    def __init__(self, runtime: Runtime, future: Any) -> None:
+        self._runtime = runtime
+        self._future = future
+
+    def before_reconnect(self, error: MQError) -> None: ...
+
+    def connection_failed(self, error: MQError, failed_over: bool) -> None:
+        self._runtime.resolve(self._future, None)

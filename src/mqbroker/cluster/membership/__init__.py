@@ -1,0 +1,1 @@
+"""The members of a cluster: discovery, topology, the connection of each member, votes."""

@@ -1,0 +1,115 @@
+"""The topology scanner: finds members that nobody has told of, at the places where the configuration or discovery says brokers are.
+
+Source: ``protocol-spec/``, chapter "Cluster connections" (topology scanner).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from twisted.logger import Logger
+
+from mqclient.core.runtime import Runtime, Timer
+from mqclient.errors import MQError
+
+if TYPE_CHECKING:
+    from mqclient.core.connection.factory import SessionFactory
+    from mqclient.core.connection.locator import Locator
+    from mqclient.wire.primitives import TransportConfiguration
+
+log = Logger(namespace="mqbroker.cluster")
+
+
+class Scanned(Protocol):
+    """The cluster connection, as its scanner sees it."""
+
+    runtime: Runtime
+    name: str
+
+    def unknown_places(self) -> Sequence[TransportConfiguration]: ...
+
+    def met(self, factory: SessionFactory) -> None:
+        """Told of each connection."""
+
+    def open_locator(self, places: Sequence[TransportConfiguration], *, announce: bool = True) -> Locator: ...
+
+
+class Scanner:
+    """Goes to each unknown place once per round, asks for the topology, and leaves.
+
+    ``attempts`` rounds are made (-1: without end, 0: none), ``interval_ms`` apart; :meth:`look` begins anew.  It may be started again.
+    """
+
+    def __init__(self, cluster: Scanned, attempts: int, interval_ms: int) -> None:
+        self.rounds = 0
+        self._cluster = cluster
+        self._attempts = attempts
+        self._interval = interval_ms / 1000
+        self._made = 0
+        self._timer: Timer | None = None
+        self._busy = False
+        self._stopped = False
+        self._task: Any = None
+
+    def start(self) -> None:
+        """It is not stopped any more, and waits for :meth:`look`."""
+        self._stopped = False
+
+    def look(self) -> None:
+        """Something has changed: look soon whether somebody is missing."""
+        self._made = 0
+        if not self._busy and self._timer is None and self._attempts and not self._stopped:
+            self._schedule()
+
+    def stop(self) -> None:
+        self._stopped = True
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        if self._busy:
+            self._task.cancel()
+
+    def _schedule(self) -> None:
+        self._timer = self._cluster.runtime.call_later(self._interval, self._begin)
+
+    def _begin(self) -> None:
+        self._timer = None
+        places = self._cluster.unknown_places()
+        if places:
+            self._busy = True
+            self._task = self._cluster.runtime.spawn(self._round(places))
+
+    async def _round(self, places: Sequence[TransportConfiguration]) -> None:
+        self.rounds += 1
+        self._made += 1
+        try:
+            for place in places:
+                if place in self._cluster.unknown_places():
+                    await self._visit(place)
+        except BaseException as error:
+            if self._stopped:
+                return
+            self._cluster.runtime.log_failure("the topology scanner failed", error)
+        finally:
+            self._busy = False
+        missing = self._cluster.unknown_places()
+        if not missing or self._stopped:
+            return
+        if 0 < self._attempts <= self._made:
+            log.warn(
+                "cluster connection {name}: no broker was found at {places}; the topology may be incomplete",
+                name=self._cluster.name,
+                places=", ".join(connector.name for connector in missing),
+            )
+            return
+        self._schedule()
+
+    async def _visit(self, place: TransportConfiguration) -> None:
+        locator = self._cluster.open_locator([place], announce=False)
+        try:
+            self._cluster.met(await locator.create_session_factory())
+        except MQError:
+            pass  # nobody is there yet
+        finally:
+            await locator.close()

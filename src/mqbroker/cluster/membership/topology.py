@@ -1,0 +1,322 @@
+"""The topology of one cluster connection: merged, guarded, and pushed to everybody who has asked for it.
+
+Source: ``protocol-spec/``, chapter "Topology".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
+
+from mqbroker.server.transport.topology import answer_alone, member_down, member_up
+from mqclient.protocol.topology import MEMBERS_MAX, Topology, TopologyMember, same_connector
+from mqclient.wire.frames import PING_CHANNEL, frame
+from mqclient.wire.packets import Packet, encode_packet
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.ports import Cancellable, Clock
+    from mqbroker.server.transport.connection import ServerConnection
+    from mqclient.wire.primitives import TransportConfiguration
+
+SUBSCRIPTIONS_MAX = 10
+"""Subscriptions of one connection that are answered with the table; a peer needs one."""
+
+NAME_LENGTH_MAX = 1024
+"""Characters of a node id, a group name or the name of a connector."""
+
+PARAMETERS_MAX = 100
+"""Parameters of one connector."""
+
+CONNECTOR_LENGTH_MAX = 8192
+"""Characters of one connector with all its parameters."""
+
+EVENT_ID_MAX = 1 << 62
+"""The latest event, in ms since 1970, that is believed: there must be room for those that follow it."""
+
+REPEATED_WARNING_SECONDS = 10.0
+"""The same kind of warning is written at most once in this time."""
+
+log = Logger(namespace="mqbroker.cluster")
+
+
+class _Subscription:
+    """What one connection is told.  A peer that does not read is told the newest state of each member when it reads again."""
+
+    __slots__ = ("_behind", "_connection", "_topology", "tables")
+
+    def __init__(self, topology: ClusterTopology, connection: ServerConnection) -> None:
+        self._topology = topology
+        self._connection = connection
+        self._behind: dict[str, int] = {}
+        """Members of whose change the peer was not told, and when they left if they did."""
+        self.tables = 0
+
+    def send_table(self) -> None:
+        self.tables += 1
+        members = list(self._topology)
+        if not members:
+            answer_alone(self._connection)
+        for member in members:
+            self._send_up(member, last=member is members[-1])
+
+    def changed(self, member: TopologyMember, event_id: int, up: bool, frames: dict[int, bytes]) -> None:
+        """``frames`` are those of this change by version, shared by all subscriptions."""
+        connection = self._connection
+        if not connection.writable:
+            self._behind[member.node_id] = event_id
+            return
+        data = frames.get(connection.version)
+        if data is None:
+            server_version = connection.server.version
+            packet: Packet
+            if up:
+                packet = member_up(member, False, connection.version, server_version)
+            else:
+                packet = member_down(member.node_id, event_id, connection.version)
+            data = frames[connection.version] = _framed(packet, connection)
+        connection.send_frame(data)
+
+    def writable(self) -> None:
+        behind, self._behind = self._behind, {}
+        for node_id, event_id in behind.items():
+            member = self._topology.get(node_id)
+            if member is not None:
+                self._send_up(member, last=False)
+            else:
+                self._connection.send(member_down(node_id, event_id, self._connection.version), PING_CHANNEL)
+
+    def ended(self) -> None:
+        self._topology.unsubscribe(self._connection)
+
+    def _send_up(self, member: TopologyMember, last: bool) -> None:
+        connection = self._connection
+        connection.send(member_up(member, last, connection.version, connection.server.version), PING_CHANNEL)
+
+
+def _framed(packet: Packet, connection: ServerConnection) -> bytes:
+    return frame(packet.TYPE, PING_CHANNEL, encode_packet(packet, connection.version or connection.server.version))
+
+
+class ClusterTopology(Topology):
+    """The members as this broker knows them, itself included.
+
+    ``node_id`` is the own one; ``rival`` says, for health checks, that another broker has been announced with it, None while there is none.
+    ``split_brain_detection`` is for a replicated broker: announcements of the own node id with another
+    connector are refused then, since somebody else has taken over.  What others announce is bounded; what exceeds a limit is refused.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_own",
+        "_repeats",
+        "_stopped",
+        "_subscriptions",
+        "_warned",
+        "node_id",
+        "on_contested",
+        "rival",
+        "split_brain_detection",
+    )
+
+    def __init__(self, node_id: str, clock: Clock) -> None:
+        super().__init__()
+        self.node_id = node_id
+        self.split_brain_detection = False
+        self.rival: str | None = None
+        self.on_contested: Callable[[TransportConfiguration], object] = lambda connector: None
+        """Told of each connector but the own one with which the own node id is announced, also of old ones."""
+        self._stopped = False
+        self._clock = clock
+        self._own: TransportConfiguration | None = None
+        self._subscriptions: dict[ServerConnection, _Subscription] = {}
+        self._repeats: Cancellable | None = None
+        self._warned: dict[str, float] = {}
+        self.add_listener(self._push)
+
+    # --- this broker
+
+    def own(
+        self,
+        primary: TransportConfiguration,
+        *,
+        backup_group_name: str | None = None,
+        scale_down_group_name: str | None = None,
+        attempts: int = 2,
+        interval_ms: int = 1000,
+    ) -> None:
+        """This broker has become active: put it in, and say so again ``attempts`` times, every ``interval_ms``."""
+        self._own = primary
+        self.rival = None
+        self._stopped = False
+        member = TopologyMember(self.node_id, 0, primary, None, backup_group_name, scale_down_group_name)
+        self.activated(member, self._clock.wall_ms())
+        self._repeat_later(attempts, interval_ms)
+
+    def _repeat_later(self, attempts: int, interval_ms: int) -> None:
+        self._stop_repeats()
+        if attempts > 0 and interval_ms > 0:
+            self._repeats = self._clock.call_later(interval_ms / 1000, self._repeat, attempts, interval_ms)
+
+    def _repeat(self, attempts: int, interval_ms: int) -> None:
+        self._repeats = None
+        member = self.get(self.node_id)
+        if member is not None:
+            # It may have contradicted somebody whose clock is ahead.
+            self.activated(replace(member, primary=self._own), max(self._clock.wall_ms(), member.unique_event_id))
+        self._repeat_later(attempts - 1, interval_ms)
+
+    def stop(self) -> None:
+        """Repeat the own announcement no more: others are going to hear that this broker leaves."""
+        self._stopped = True
+        self._stop_repeats()
+
+    def _stop_repeats(self) -> None:
+        if self._repeats is not None:
+            self._repeats.cancel()
+            self._repeats = None
+
+    # --- others
+
+    def up(self, member: TopologyMember) -> bool:
+        """As :meth:`Topology.up`, behind the guard of the own node id and the limits."""
+        return self._is_time(member.node_id, member.unique_event_id) and self._up(member)
+
+    def _up(self, member: TopologyMember) -> bool:
+        if self._refused(member):
+            return False
+        own = self._own
+        if member.node_id == self.node_id and own is not None:
+            if member.primary is None:
+                member = replace(member, primary=own) if self.split_brain_detection else member
+            elif not same_connector(member.primary, own):
+                self.on_contested(member.primary)
+                if self._is_news(member):
+                    self._note_rival(member.primary)
+                    if self.split_brain_detection:
+                        return False
+        changed = super().up(member)
+        if not changed and self.get(member.node_id) is None:
+            # Somebody does not know that it has left, having started after that.  The member itself contradicts, or who has a link to it:
+            # nobody else could tell this broker that it is there.
+            self._push(member, False)
+        return changed
+
+    def clear_rival(self) -> None:
+        """There is no other broker with the own node id where one was announced."""
+        self.rival = None
+
+    def _is_news(self, member: TopologyMember) -> bool:
+        """Peers may still tell of an earlier life of this broker."""
+        known = self.get(member.node_id)
+        return known is None or member.unique_event_id > known.unique_event_id
+
+    def _note_rival(self, connector: TransportConfiguration) -> None:
+        parameters = dict(connector.parameters)
+        place = f"{parameters.get('host', 'localhost')}:{parameters.get('port', '')}"[:100]
+        self.rival = (
+            f"a broker at {place!r} is announced with the node id of this one, {self.node_id}: a copied data folder, or a split brain"
+        )
+        self._warn("own", self.rival)
+
+    def backup_announced(self, member: TopologyMember, now_ms: int) -> None:
+        """As :meth:`Topology.backup_announced`, within the limits."""
+        if not self._refused(member):
+            super().backup_announced(member, now_ms)
+
+    def down(self, node_id: str, unique_event_id: int) -> bool:
+        """As :meth:`Topology.down`; this broker itself never leaves its own view."""
+        return self._is_time(node_id, unique_event_id) and self._down(node_id, unique_event_id)
+
+    def _down(self, node_id: str, unique_event_id: int) -> bool:
+        if node_id == self.node_id and self._stopped:
+            return False
+        if node_id == self.node_id:
+            self._warn("left", f"a peer says that this broker ({node_id}) has left the cluster: possibly a split brain; it is not believed")
+            own = self.get(node_id)
+            if own is not None and own.unique_event_id <= unique_event_id:
+                # Whoever believes it would refuse this broker's announcement until its clock has caught up.
+                self.activated(own, unique_event_id + 1)
+            return False
+        return super().down(node_id, unique_event_id)
+
+    def lost(self, node_id: str) -> bool:
+        """This broker has lost its own link to a member: out with it, however far the clocks are apart."""
+        known = self.get(node_id)
+        return known is not None and self._down(node_id, max(known.unique_event_id + 1, self._clock.wall_ms()))
+
+    def found_again(self, member: TopologyMember) -> bool:
+        """The link to a member that was :meth:`lost` is there again: whoever said that it has left was wrong, whatever his clock."""
+        event_id = max(member.unique_event_id, self._clock.wall_ms(), self.left_at(member.node_id) + 1)
+        return self._up(replace(member, unique_event_id=event_id))
+
+    def announced(self, member: TopologyMember) -> bool:
+        """A member has said itself that it is there: this is later than any departure."""
+        if not self._is_time(member.node_id, member.unique_event_id):
+            return False
+        left = self.left_at(member.node_id)
+        return self._up(member if member.unique_event_id > left else replace(member, unique_event_id=left + 1))
+
+    def _is_time(self, node_id: str, event_id: int) -> bool:
+        if event_id > EVENT_ID_MAX:
+            self._warn("time", f"an announcement about the member {node_id[:100]!r} is refused: its event id, {event_id}, is no time")
+        return event_id <= EVENT_ID_MAX
+
+    def _refused(self, member: TopologyMember) -> bool:
+        reason = _excess(member)
+        if reason is None and len(self) >= MEMBERS_MAX and self.get(member.node_id) is None:
+            reason = f"{MEMBERS_MAX} members are known already"
+        if reason is not None:
+            self._warn("limit", f"the announcement of the member {member.node_id[:100]!r} is refused: {reason}")
+        return reason is not None
+
+    def _warn(self, kind: str, text: str) -> None:
+        now = self._clock.monotonic()
+        last = self._warned.get(kind)
+        if last is None or now >= last + REPEATED_WARNING_SECONDS:
+            self._warned[kind] = now
+            log.warn("{text}", text=text)
+
+    # --- subscribers
+
+    def subscribe(self, connection: ServerConnection) -> None:
+        """Send the table now, and each change until the connection ends."""
+        subscription = self._subscriptions.get(connection)
+        if subscription is None:
+            subscription = self._subscriptions[connection] = _Subscription(self, connection)
+            connection.subscription = subscription
+        if subscription.tables < SUBSCRIPTIONS_MAX:
+            subscription.send_table()
+
+    def unsubscribe(self, connection: ServerConnection) -> None:
+        self._subscriptions.pop(connection, None)
+
+    @property
+    def subscribers(self) -> int:
+        """Connections that are told of changes."""
+        return len(self._subscriptions)
+
+    def _push(self, member: TopologyMember, up: bool) -> None:
+        event_id = member.unique_event_id if up else self.left_at(member.node_id)
+        frames: dict[int, bytes] = {}
+        for subscription in list(self._subscriptions.values()):
+            subscription.changed(member, event_id, up, frames)
+
+
+def _excess(member: TopologyMember) -> str | None:
+    """Which limit the announcement of a member exceeds."""
+    for name in (member.node_id, member.backup_group_name, member.scale_down_group_name):
+        if name is not None and len(name) > NAME_LENGTH_MAX:
+            return f"a name of {len(name)} characters, {NAME_LENGTH_MAX} are allowed"
+    for connector in (member.primary, member.backup):
+        if connector is None:
+            continue
+        if len(connector.parameters) > PARAMETERS_MAX:
+            return f"a connector with {len(connector.parameters)} parameters, {PARAMETERS_MAX} are allowed"
+        length = len(connector.name) + len(connector.factory_class_name)
+        length += sum(len(key) + len(value if isinstance(value, str) else "") for key, value in connector.parameters)
+        if len(connector.name) > NAME_LENGTH_MAX or length > CONNECTOR_LENGTH_MAX:
+            return f"a connector of {length} characters, {CONNECTOR_LENGTH_MAX} are allowed, and {NAME_LENGTH_MAX} in its name"
+    return None if member.node_id else "it has no node id"

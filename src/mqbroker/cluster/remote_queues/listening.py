@@ -1,0 +1,69 @@
+"""The session of a link on which a member tells what happens there.
+
+Source: ``protocol-spec/``, chapter "Cluster connections".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mqclient.core.api import QueueConfiguration
+from mqclient.core.message import ClientMessage
+from mqclient.core.runtime import new_uuid
+from mqclient.core.session.session import Session
+from mqclient.errors import NotConnectedError
+from mqclient.wire.bodies import encode_text
+from mqclient.wire.properties import STRING
+
+ROUTING_MULTICAST = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationRequest:
+    """``broker_name`` only makes the queue's name readable; ``address`` is the option of the cluster connection."""
+
+    broker_name: str
+    notification_address: str
+    management_address: str
+    address: str
+    filter_string: str
+
+
+async def listen(session: Session, request: NotificationRequest, handler: Callable[[ClientMessage], None]) -> None:
+    """Have ``handler`` called with what the member at the other end of ``session`` knows now, and with everything that happens there.
+
+    The session must acknowledge by itself.  When the member ends this, the connection counts as failed: only a new one makes up for what is
+    missed.  Raises what the member answers.
+    """
+    queue = f"notif.{new_uuid(session.runtime)}.ActiveMQServerImpl_name={request.broker_name}"
+    await session.create_queue(
+        QueueConfiguration(
+            name=queue,
+            address=request.notification_address,
+            routing_type=ROUTING_MULTICAST,
+            filter_string=request.filter_string,
+            durable=False,
+            temporary=True,
+            # Whatever the member's address settings say of queues: each notification is needed, and none once it was read.
+            last_value=False,
+            non_destructive=False,
+            ring_size=-1,
+        )
+    )
+    consumer = await session.create_consumer(queue)
+    consumer.set_message_handler(handler)
+    consumer.on_disconnected = lambda: session.connection_failed(
+        NotConnectedError("the member has deleted the queue for its notifications")
+    )
+    await session.start()
+    producer = await session.create_producer(request.management_address)
+    message = session.create_message(durable=False)
+    message.properties = {
+        "_AMQ_ResourceName": (STRING, "broker"),
+        "_AMQ_OperationName": (STRING, "sendQueueInfoToQueue"),
+    }
+    message.body = encode_text(json.dumps([queue, request.address], separators=(",", ":")))
+    await producer.send(message)
+    await producer.close()

@@ -1,0 +1,244 @@
+"""Messages that wait for a member which has given its own to another broker: they follow them there.
+
+Each states the queues that it is for by the ids which they had on the member that has left.  It goes to the queues of the same names on
+the broker that took over, or here where that is this broker, as soon as these are known; until then it waits where it is, and what follows
+for the same queues, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.core import is_stored
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.ports import Cancellable
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Cursor, Reference
+from mqbroker.messaging.routing.remote import RemoteBinding
+from mqbroker.messaging.turns.context import OperationContext
+from mqclient.errors import MalformedPacketError
+from mqclient.wire.message import KEY_ROUTE_TO
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.messaging import Messaging
+    from mqbroker.messaging.turns.turn import ScanBudget
+
+MOVED_PER_TURN = 500
+RETRY_SECONDS = 0.5
+ATTEMPTS = 240
+"""How often queues that are not known yet are looked for, while nothing can be moved; then the messages stay."""
+
+_ROUTE_TO = KEY_ROUTE_TO.encode("utf-16-le")
+
+log = Logger(namespace="mqbroker.cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class OldPlace:
+    """A queue of the member that has left."""
+
+    address: str
+    queue_name: str
+
+
+def old_places(bindings: Iterable[RemoteBinding]) -> dict[int, OldPlace]:
+    """The queues of a member by the ids that messages for it state."""
+    return {binding.remote_id: OldPlace(binding.address, binding.queue_name) for binding in bindings}
+
+
+class Rerouting:
+    """Empties ``queue``, the store-and-forward queue of a member that has left, and removes it then.
+
+    ``places`` are the member's queues by id.  ``target_node_id`` is the broker that took over, which may be this one.  ``ended`` is called
+    when there is nothing more to be done; whoever has the member back stops it before.
+    """
+
+    def __init__(
+        self, messaging: Messaging, queue: Queue, places: dict[int, OldPlace], target_node_id: str, ended: Callable[[], object]
+    ) -> None:
+        self.queue = queue
+        self.moved = 0
+        self._messaging = messaging
+        self._core = messaging.core
+        self._places = places
+        self._target = target_node_id
+        self._ended = ended
+        self._context = OperationContext(self._core.store)
+        self._key = f"{KEY_ROUTE_TO}{queue.name}".encode("utf-16-le")
+        self._timer: Cancellable | None = None
+        self._attempts = ATTEMPTS
+        self._cursor = Cursor(restarts=False)
+        self._scheduled: Iterator[Reference] | None = None
+        """Scheduled messages that this pass has not looked at."""
+        self._moved_in_pass = 0
+        self._blocked: set[int] = set()
+        """Queues that messages wait for, in this pass: nothing overtakes those."""
+        self._missing: set[int] = set()
+        """Those of them that are not known."""
+        self._found: list[Queue | RemoteBinding] = []
+        """Where the message that was looked at last goes."""
+
+    def start(self) -> None:
+        """Begin in a turn to come."""
+        self._again(0)
+
+    def stop(self) -> None:
+        """Leave the rest where it is."""
+        self._cursor.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _work(self) -> None:
+        """Move some; a pass over all of them takes several turns if there are many."""
+        self._timer = None
+        queue = self.queue
+        if queue.deleted:
+            self._ended()
+            return
+        while not queue.references.count and queue.paged and queue.pages is not None and queue.pages.read_piece():
+            pass
+        scan = self._core.turn.scan
+        moved = 0
+        while moved < MOVED_PER_TURN and (reference := self._next(scan)) is not None:
+            self._move(reference)
+            moved += 1
+        self.moved += moved
+        self._moved_in_pass += moved
+        if not queue.message_count:
+            log.info("{count} messages of {queue} follow to {node}", count=self.moved, queue=queue.name, node=self._target)
+            self._messaging.administration.delete_store_and_forward(queue)
+            self._ended()
+        elif moved == MOVED_PER_TURN or scan.left <= 0:
+            self._again(0)
+        else:
+            self._end_pass()
+
+    def _end_pass(self) -> None:
+        """All have been looked at: those that are left are looked at again when one of their queues has become known."""
+        pages = self.queue.pages
+        if pages is not None and self.queue.paged and pages.read_piece():
+            self._again(0)
+            return
+        if self._moved_in_pass:
+            self._attempts = ATTEMPTS
+        self._moved_in_pass = 0
+        self._cursor.close()
+        self._scheduled = None
+        self._wait()
+
+    def _wait(self) -> None:
+        self._attempts -= 1
+        if self._attempts > 0:
+            self._timer = self._core.clock.call_later(RETRY_SECONDS, self._core.turn.run, self._look_again)
+            return
+        log.warn(
+            "{count} messages stay in {queue}: the queues that they are for are not known at {node}",
+            count=self.queue.message_count,
+            queue=self.queue.name,
+            node=self._target,
+        )
+        self._ended()
+
+    def _look_again(self) -> None:
+        self._timer = None
+        if self.queue.paged or any(self._binding(number) is not None for number in self._missing):
+            self._missing.clear()
+            self._blocked.clear()
+            self._work()
+        else:
+            self._wait()
+
+    def _next(self, scan: ScanBudget) -> Reference | None:
+        """The next message whose queues are known; None at the end of the pass, or of what may be looked at in this turn."""
+        queue = self.queue
+        found = queue.references.search(self._cursor, self._may_move, scan)
+        if found is not None or scan.left <= 0:
+            return found
+        if self._scheduled is None:
+            self._scheduled = iter(list(queue.scheduled))
+        for reference in self._scheduled:
+            scan.left -= 1
+            if reference in queue.scheduled and self._may_move(reference):
+                return reference
+            if scan.left <= 0:
+                break
+        return None
+
+    def _again(self, seconds: float) -> None:
+        self._timer = self._core.clock.call_later(seconds, self._core.turn.run, self._work)
+
+    def _may_move(self, reference: Reference) -> bool:
+        self._found = self._bindings(reference.message)
+        return bool(self._found)
+
+    def _move(self, reference: Reference) -> None:
+        """Move one message to what was found for it."""
+        core, queue, message = self._core, self.queue, reference.message
+        local = [each for each in self._found if isinstance(each, Queue)]
+        remote = [each for each in self._found if isinstance(each, RemoteBinding)]
+        batch = core.store.begin()
+        stored = False
+        arrived: list[Reference] = []
+        distribution = self._messaging.sending.distribution
+        account = core.addresses.get(message.address.partition("::")[0], queue.address)
+        if local:
+            copy = self._copy(message, core.store.next_id())
+            kept, waiting = core.paging.store(batch, copy, distribution.references_for(copy, local, account))
+            stored = stored or kept
+            arrived += waiting
+        for binding in remote:
+            copy = self._copy(message, core.store.next_id())
+            copy.append_bytes_property(binding.route_key, binding.route_value)
+            kept, waiting = core.paging.store(batch, copy, distribution.references_for(copy, (binding.store_and_forward,), account))
+            stored = stored or kept
+            arrived += waiting
+        queue.take(reference)
+        if is_stored(reference):
+            batch.acknowledge(queue.queue_id, message)
+            stored = True
+        ticket = core.store.commit(batch) if stored else 0
+        queue.leave_delivery(reference)
+        core.let_go(reference)
+        if arrived:
+            self._context.run(ticket, self._messaging.sending.deliver, arrived)
+
+    @staticmethod
+    def _copy(message: Message, message_id: int) -> Message:
+        copy = message.duplicate(message_id)
+        copy.strip_properties((_ROUTE_TO,))
+        return copy
+
+    def _bindings(self, message: Message) -> list[Queue | RemoteBinding]:
+        """The queues that the message goes to; none while one is not known, or an earlier message waits for one of them."""
+        try:
+            value = message.raw_property(self._key)
+        except MalformedPacketError:
+            return []
+        ids = (
+            [int.from_bytes(value[start : start + 8], "big", signed=True) for start in range(0, len(value) - 7, 8)]
+            if isinstance(value, bytes)
+            else []
+        )
+        if self._blocked.isdisjoint(ids):
+            found = [(number, self._binding(number)) for number in ids]
+            unknown = [number for number, each in found if each is None]
+            if not unknown:
+                return [each for _, each in found if each is not None]
+            self._missing.update(unknown)
+        self._blocked.update(ids)
+        return []
+
+    def _binding(self, number: int) -> Queue | RemoteBinding | None:
+        """Where the queue is now that had this id."""
+        core, place = self._core, self._places.get(number)
+        if place is None:
+            return None
+        if self._target != core.store.node_id:
+            return core.routing.remote(place.queue_name + self._target)
+        queue = core.queues.get(place.queue_name)
+        return queue if queue is not None and queue.definition.address == place.address else None

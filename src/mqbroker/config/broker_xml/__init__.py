@@ -1,0 +1,1 @@
+"""Reading broker.xml: its tree, sections and values."""

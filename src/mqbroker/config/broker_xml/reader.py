@@ -1,0 +1,167 @@
+"""Reads nodes by the table: what is there, what it means, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mqbroker.config.broker_xml.tree import Node
+from mqbroker.config.problems import Findings
+from mqbroker.config.schema.model import Block, Item, Support
+from mqclient.text import nearest_name
+from mqclient.urls import masked
+
+LISTED_MAX = 8  # names in a sentence that says what was expected
+SHOWN_MAX = 80  # characters of a wrong value in a message
+
+
+@dataclass(slots=True)
+class Content:
+    """What a block holds: values by dataclass field, and the blocks inside by name."""
+
+    node: Node
+    values: dict[str, Any] = field(default_factory=dict)
+    blocks: dict[str, list[Node]] = field(default_factory=dict)
+    lines: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """File and line of each value."""
+    text: Any = None
+
+
+class Reader:
+    """Checks nodes against the table.  Errors and warnings go to ``findings``."""
+
+    def __init__(self, findings: Findings, hints: dict[str, str] | None = None) -> None:
+        self.findings = findings
+        self._hints = hints or {}
+
+    def read(self, node: Node, block: Block) -> Content:
+        """Everything in ``node``; what is wrong is left out."""
+        content = Content(node)
+        self._read_attributes(node, block, content)
+        seen: dict[str, Node] = {}
+        for child in node.children:
+            entry = block.child(child.name)
+            if entry is None:
+                self._unknown_element(child, node, block)
+            elif child.namespace != node.namespace:
+                self.error(
+                    child, f"<{child.name}> is in the namespace {child.namespace or '(none)'}: expected {node.namespace or '(none)'}"
+                )
+            elif child.name in seen and not (isinstance(entry, Block) and entry.repeated):
+                self.error(child, f"<{child.name}> is here a second time (first on line {seen[child.name].line}): expected it once")
+            else:
+                seen[child.name] = child
+                self._read_child(child, entry, content)
+        self._read_text(node, block, content)
+        return content
+
+    def inside(self, content: Content, block: Block, name: str) -> Iterable[tuple[Node, Content]]:
+        """The contents of the blocks called ``name``."""
+        inner = block.block(name)
+        for node in content.blocks.get(name, ()):
+            yield node, self.read(node, inner)
+
+    def error(self, node: Node, text: str) -> None:
+        self.findings.error(node.file, node.line, text)
+
+    def warn(self, node: Node, text: str) -> None:
+        self.findings.warn(node.file, node.line, text)
+
+    def value(self, item: Item, text: str, file: str, line: int, shown: str) -> Any:
+        """The value of ``item`` that ``text`` means, or None after an error.  ``shown`` is how a message names the item."""
+        try:
+            value = item.kind.convert(text)
+        except ValueError:
+            near = nearest_name(text, item.kind.choices)
+            hint = f"; did you mean {near}?" if near else ""
+            self.findings.error(file, line, f"{shown}: {_cut(text)!r} is not valid: expected {item.kind.expected}{hint}")
+            return None
+        if item.unless is not None and value not in item.unless:
+            says = f"{shown} ({_cut(text)})" if text else shown
+            if item.support is Support.REFUSED:
+                self.findings.error(file, line, f"{says} cannot be used: {item.reason}")
+            elif item.support is Support.IGNORED:
+                self.findings.warn(file, line, f"{says} has no effect: {item.reason}")
+        if item.instead:
+            self.findings.warn(file, line, f"AMQ221038: {shown} is an old name: write {item.instead}")
+        return value
+
+    def refuse(self, node: Node, block: Block) -> bool:
+        """Report a block that cannot be used.  False when there is nothing in it: then it asks for nothing."""
+        asked = [child for child in node.children if child.name not in block.harmless or child.children or child.text]
+        if not (asked or node.attributes or node.text):
+            return False
+        self.error(node, f"<{node.name}> cannot be used: {block.reason}")
+        return True
+
+    def _read_attributes(self, node: Node, block: Block, content: Content) -> None:
+        for name, text in node.attributes.items():
+            item = block.attribute(name)
+            if item is None:
+                known = [attribute.name for attribute in block.attributes]
+                self.error(node, f"<{node.name}> has no attribute {name}{_instead(name, known)}")
+                continue
+            value = self.value(item, text.strip(), node.file, node.line, f"<{node.name} {name}>")
+            if value is not None:
+                content.values[item.target] = value
+                content.lines[item.target] = (node.file, node.line)
+        for item in block.attributes:
+            if item.required and item.name not in node.attributes:
+                self.error(node, f"<{node.name}> lacks the attribute {item.name}: expected {item.kind.expected}")
+
+    def _read_child(self, child: Node, entry: Item | Block, content: Content) -> None:
+        if isinstance(entry, Item):
+            for grandchild in child.children:
+                self.error(grandchild, f"<{grandchild.name}> is not allowed here: <{child.name}> holds only {entry.kind.expected}")
+            for name in child.attributes:
+                self.error(child, f"<{child.name}> has no attribute {name}")
+            value = self.value(entry, child.text, child.file, child.line, f"<{child.name}>")
+            if value is not None:
+                content.values[entry.target] = value
+                content.lines[entry.target] = (child.file, child.line)
+            return
+        if entry.support is Support.REFUSED and not entry.children and entry.text is None:
+            self.refuse(child, entry)
+            return
+        if entry.support is Support.REFUSED:
+            self.error(child, f"<{child.name}> cannot be used: {entry.reason}")
+            return
+        if entry.instead:
+            self.warn(child, f"AMQ221038: <{child.name}> is an old element: write <{entry.instead}>")
+        content.blocks.setdefault(child.name, []).append(child)
+
+    def _read_text(self, node: Node, block: Block, content: Content) -> None:
+        if block.text is None:
+            if node.text:
+                self.error(node, f"<{node.name}> must not hold text, but there is {_cut(node.text)!r}")
+            return
+        try:
+            content.text = block.text.convert(node.text)
+        except ValueError:
+            self.error(node, f"<{node.name}>: {_cut(node.text)!r} is not valid: expected {block.text.expected}")
+
+    def _unknown_element(self, child: Node, parent: Node, block: Block) -> None:
+        hint = self._hints.get(child.name)
+        if hint:
+            self.error(child, f"<{child.name}> is not an element of <{parent.name}>: {hint}")
+            return
+        known = [entry.name for entry in block.children]
+        self.error(child, f"<{child.name}> is not an element of <{parent.name}>{_instead(child.name, known)}")
+
+
+def _instead(name: str, known: Sequence[str]) -> str:
+    near = nearest_name(name, known)
+    if near:
+        return f"; did you mean {near}?"
+    if not known:
+        return ": expected none"
+    if len(known) <= LISTED_MAX:
+        return f": expected {', '.join(known)}"
+    return ""
+
+
+def _cut(text: str) -> str:
+    if "://" in text:
+        text = masked(text)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"

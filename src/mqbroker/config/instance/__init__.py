@@ -1,0 +1,1 @@
+"""The other files of an instance folder: profile, logins, masked passwords."""

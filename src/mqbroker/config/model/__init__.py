@@ -1,0 +1,1 @@
+"""The configuration as values.  Nothing here reads a file."""

@@ -1,0 +1,1 @@
+"""Values from outside of broker.xml: broker properties, overrides, substitution."""

@@ -1,0 +1,169 @@
+"""Periodic work: expired messages, and queues and addresses that nobody uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+from mqbroker.messaging.administration.administration import Administration
+from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.delivery.settlement import Settlement
+from mqbroker.messaging.ports import Cancellable
+from mqbroker.messaging.queues.address import Address
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Cursor, Reference
+from mqbroker.messaging.turns.turn import SCAN_SECONDS
+
+REFERENCES_PER_STEP = 5000
+"""References that the expiry scan looks at before it lets others run; it does so sooner when those that expire take their time."""
+
+
+class Periodic:
+    """Calls :meth:`scan` every ``period_ms``, the next time counted from the end of the scan."""
+
+    def __init__(self, core: MessagingCore, period_ms: int) -> None:
+        self._core = core
+        self._period_ms = period_ms
+        self._timer: Cancellable | None = None
+
+    def start(self) -> None:
+        if self._period_ms > 0 and self._timer is None:
+            self._timer = self._core.clock.call_later(self._period_ms / 1000, self._due)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def scan(self) -> None:
+        raise NotImplementedError
+
+    def _due(self) -> None:
+        self._timer = None
+        try:
+            self._core.turn.run(self.scan)
+        finally:
+            self.start()
+
+
+class ExpiryReaper(Periodic):
+    """Expires messages that wait in queues, every ``message-expiry-scan-period``.  Long queues are scanned in steps."""
+
+    def __init__(self, core: MessagingCore, settlement: Settlement) -> None:
+        super().__init__(core, core.options.message_expiry_scan_period)
+        self._settlement = settlement
+        self._step: Cancellable | None = None
+        self._left: Generator[Reference | None, None, None] | None = None
+
+    def stop(self) -> None:
+        super().stop()
+        if self._step is not None and self._left is not None:
+            self._step.cancel()
+            self._left.close()
+            self._step = self._left = None
+
+    def scan(self) -> None:
+        if self._step is None:
+            self._continue(self._candidates())
+
+    def _candidates(self) -> Generator[Reference | None, None, None]:
+        """References that have an expiration; None where the scan may pause."""
+        looked_at = 0
+        for queue in list(self._core.queues.values()):
+            ahead = queue.pages is not None and not queue.consumer_count
+            if not queue.expires or queue.has_readers or not (queue.references.expiring or ahead):
+                continue
+            # A queue of a million messages that never expire is looked through once, not every time.
+            queue.references.expiring = False
+            through = False
+            cursor = Cursor(restarts=False)
+            try:
+                # The list is another one once somebody begins to read by id, or ends; with readers nobody else takes messages.
+                while not queue.deleted and not queue.has_readers:
+                    reference = queue.references.search(cursor, lambda reference: True)
+                    if reference is None:
+                        if queue.pages is not None and not queue.consumer_count and queue.pages.expire_ahead():
+                            looked_at += REFERENCES_PER_STEP // 10
+                            continue
+                        break
+                    looked_at += 1
+                    if reference.message.expiration:
+                        queue.references.expiring = True
+                        yield reference
+                    if looked_at >= REFERENCES_PER_STEP:
+                        looked_at = 0
+                        yield None
+                through = not queue.has_readers
+            finally:
+                queue.references.expiring |= not through
+                cursor.close()
+
+    def _continue(self, candidates: Generator[Reference | None, None, None]) -> None:
+        self._step = self._left = None
+        clock = self._core.clock
+        now = clock.wall_ms()
+        until = clock.monotonic() + SCAN_SECONDS
+        for reference in candidates:
+            if reference is not None and reference.listed and 0 < reference.message.expiration <= now:
+                reference.queue.take(reference)
+                self._settlement.expire(reference)
+            if reference is None or clock.monotonic() >= until:
+                self._left = candidates
+                self._step = clock.call_later(0, self._core.turn.run, self._continue, candidates)
+                return
+
+
+class UsageReaper(Periodic):
+    """Removes auto-delete queues and auto-created addresses out of use, every ``address-queue-scan-period``.
+
+    What is found unused is marked by one scan and removed by the next, if it still is.  ``removed`` is told each queue's name.
+    """
+
+    def __init__(self, core: MessagingCore, administration: Administration, removed: Callable[[str], None]) -> None:
+        super().__init__(core, core.options.address_queue_scan_period)
+        self._administration = administration
+        self._removed = removed
+
+    def scan(self) -> None:
+        for queue in list(self._core.queues.values()):
+            if not self._queue_unused(queue):
+                queue.sweep_mark = False
+            elif not queue.sweep_mark:
+                queue.sweep_mark = True
+            else:
+                self._administration.delete_queue(queue, keep_address=True)
+                self._removed(queue.name)
+        for address in list(self._core.addresses.values()):
+            if not self._address_unused(address):
+                address.sweep_mark = False
+            elif not address.sweep_mark:
+                address.sweep_mark = True
+            else:
+                self._administration.delete_address(address.name)
+                self._removed(address.name)
+
+    def sweep_at_start(self) -> None:
+        """Before anybody connects: empty auto-delete queues and unbound auto-created addresses go at once."""
+        for queue in list(self._core.queues.values()):
+            if queue.definition.auto_delete and not queue.total_count and not queue.arriving and not queue.has_readers:
+                self._administration.delete_queue(queue, keep_address=True)
+        for address in list(self._core.addresses.values()):
+            if address.auto_created and address.settings.auto_delete_addresses and not address.queues:
+                self._administration.delete_address(address.name)
+
+    def _queue_unused(self, queue: Queue) -> bool:
+        definition = queue.definition
+        if not definition.auto_delete or queue.consumer_count or queue.arriving or definition.internal or queue.has_readers:
+            return False
+        allowed = definition.auto_delete_message_count
+        if allowed >= 0 and queue.total_count > allowed:
+            return False
+        idle_ms = self._core.clock.wall_ms() - queue.idle_since_ms
+        used = queue.consumers_seen or queue.messages_acknowledged or queue.messages_expired or queue.messages_killed
+        return idle_ms >= definition.auto_delete_delay and (bool(used) or queue.address.settings.auto_delete_queues_skip_usage_check)
+
+    def _address_unused(self, address: Address) -> bool:
+        settings = address.settings
+        if not address.auto_created or not settings.auto_delete_addresses or address.queues or address.internal:
+            return False
+        idle_ms = self._core.clock.wall_ms() - address.unbound_since_ms
+        return idle_ms >= settings.auto_delete_addresses_delay and (address.bound_once or settings.auto_delete_addresses_skip_usage_check)

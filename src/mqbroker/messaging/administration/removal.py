@@ -1,0 +1,111 @@
+"""Removing messages that nobody is to get, without making everybody wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mqbroker.messaging.administration.selection import scheduled, waiting
+from mqbroker.messaging.core import MessagingCore, is_stored
+from mqbroker.messaging.ports import StoreBatch
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.references import Reference, ReferenceList
+from mqbroker.messaging.turns.steps import Steps, run_to_end
+
+DISCARDED_TOGETHER = 64
+"""Messages that are removed as one stored step."""
+
+
+class Removal:
+    """Empties queues, for management, for clients that purge one, and when one is deleted."""
+
+    def __init__(self, core: MessagingCore) -> None:
+        self._core = core
+
+    def purge(self, queue: Queue) -> int:
+        """Remove every message that waits or is scheduled.  Returns how many."""
+        return run_to_end(self.purge_steps(queue))
+
+    def purge_steps(self, queue: Queue) -> Steps[int]:
+        """As :meth:`purge`, in steps."""
+        count = yield from self.discard_each(waiting(queue))
+        count += yield from self.discard_each(scheduled(queue))
+        if queue.pages is not None and not queue.deleted:
+            count += queue.pages.purge()
+        return count
+
+    def purge_soon(self, queue: Queue) -> None:
+        """As :meth:`purge`, in steps that nobody waits for."""
+        self._core.steps.start(self.purge_steps(queue), self._done)
+
+    def discard_each(self, references: Iterable[Reference | None]) -> Steps[int]:
+        """Discard what is given one by one, None standing for what was only looked at.  The result says how many."""
+        count = looked_at = 0
+        some: list[Reference] = []
+        for reference in references:
+            looked_at += 1
+            if reference is not None:
+                some.append(reference)
+            if looked_at == DISCARDED_TOGETHER:
+                count += self.discard(some)
+                some, looked_at = [], 0
+                yield DISCARDED_TOGETHER
+        return count + self.discard(some)
+
+    def discard(self, references: list[Reference]) -> int:
+        """Remove waiting or scheduled references for good, as if acknowledged.  Returns how many still were there."""
+        core = self._core
+        batch: StoreBatch | None = None
+        count = 0
+        for reference in references:
+            queue = reference.queue
+            if not reference.listed and reference not in queue.scheduled:
+                continue  # replaced by a newer value that was read from pages after it
+            count += 1
+            queue.take(reference)
+            queue.leave_delivery(reference)
+            queue.messages_acknowledged += 1
+            if is_stored(reference):
+                batch = batch or core.store.begin()
+                batch.acknowledge(queue.queue_id, reference.message)
+            core.let_go(reference)
+        if batch is not None:
+            core.store.commit(batch)
+        return count
+
+    def replaced(self, references: Sequence[Reference]) -> None:
+        """References in delivery with nobody have given way to newer ones."""
+        core = self._core
+        batch: StoreBatch | None = None
+        for reference in references:
+            queue = reference.queue
+            if is_stored(reference) and not queue.deleted:
+                batch = batch or core.store.begin()
+                batch.acknowledge(queue.queue_id, reference.message)
+            queue.leave_delivery(reference)
+            queue.messages_replaced += 1
+            core.let_go(reference)
+        if batch is not None:
+            core.store.commit(batch)
+
+    def drop_all(self, queue: Queue) -> None:
+        """The queue is deleted, so nobody can see its messages any more; they are let go in steps."""
+        gone = [*queue.scheduled]
+        queue.scheduled.clear()
+        if queue.pages is not None:
+            queue.pages.close()
+        references, queue.references = queue.references, ReferenceList()
+        self._core.steps.start(self._let_go(references, gone), self._done)
+
+    def _let_go(self, references: ReferenceList, others: list[Reference]) -> Steps[None]:
+        let_go = self._core.let_go
+        while (reference := references.take_head()) is not None:
+            let_go(reference)
+            yield 1
+        for other in others:
+            let_go(other)
+            yield 1
+
+    @staticmethod
+    def _done(result: object, failure: Exception | None) -> None:
+        if failure is not None:
+            raise failure

@@ -1,0 +1,1 @@
+"""Sends, acknowledgements, transactions and branches, and messages that go to another queue."""

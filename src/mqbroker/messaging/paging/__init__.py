@@ -1,0 +1,1 @@
+"""Addresses whose messages wait in pages, and the state that a start restores."""

@@ -1,0 +1,69 @@
+"""An address: a name, its routing types, and what belongs to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.messaging.message.memory import AddressMemory
+from mqbroker.messaging.ports import AddressRecord
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.queues.queue import Queue
+
+
+class Address:
+    """An address and its counters (messages since the start of the broker).
+
+    ``queues`` are those bound to exactly this name.  ``temporary`` addresses exist for a temporary queue and go with it.
+    """
+
+    __slots__ = (
+        "address_id",
+        "auto_created",
+        "bound_once",
+        "internal",
+        "memory",
+        "name",
+        "paused",
+        "queues",
+        "routed_messages",
+        "routing_types",
+        "settings",
+        "sweep_mark",
+        "temporary",
+        "unbound_since_ms",
+        "unrouted_messages",
+    )
+
+    def __init__(
+        self,
+        address_id: int,
+        name: str,
+        routing_types: frozenset[int],
+        settings: AddressSettings,
+        memory: AddressMemory,
+        *,
+        auto_created: bool = False,
+        temporary: bool = False,
+        internal: bool = False,
+    ) -> None:
+        self.address_id = address_id
+        self.name = name
+        self.routing_types = routing_types
+        self.settings = settings
+        self.memory = memory
+        self.auto_created = auto_created
+        self.temporary = temporary
+        self.internal = internal
+        self.queues: list[Queue] = []
+        self.paused = False
+        self.routed_messages = 0
+        self.unrouted_messages = 0
+        self.bound_once = False
+        self.unbound_since_ms = 0
+        self.sweep_mark = False
+
+    def record(self) -> AddressRecord:
+        """The form that the bindings keep."""
+        return AddressRecord(self.address_id, self.name, self.routing_types, self.auto_created)

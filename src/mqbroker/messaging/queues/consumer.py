@@ -1,0 +1,30 @@
+"""What a queue knows of a consumer."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mqbroker.messaging.filters.filter import Filter
+from mqbroker.messaging.queues.references import Cursor, Reference
+
+
+class QueueConsumer(Protocol):
+    """Takes messages from a queue.
+
+    ``ready`` is true while it can take one more (credits, started, connection writable); whoever makes it true marks the queue.
+    ``cursor`` is kept by the queue for a consumer with a filter.
+    """
+
+    ready: bool
+    filter: Filter | None
+    priority: int
+    cursor: Cursor | None
+
+    def handle(self, reference: Reference) -> None:
+        """Take a reference that has left the queue's list; it is in delivery until acknowledged or returned."""
+
+    def handle_first(self, reference: Reference, key: str) -> None:
+        """As :meth:`handle`, for the first message of a group: what goes out says that the property ``key`` is true."""
+
+    def queue_deleted(self) -> None:
+        """The queue is gone; the consumer gets nothing more."""

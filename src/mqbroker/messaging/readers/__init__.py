@@ -1,0 +1,1 @@
+"""Readers, for jobs that read a queue by ranges: their ranges, places and rows."""

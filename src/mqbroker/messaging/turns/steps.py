@@ -1,0 +1,78 @@
+"""Work on many messages, in steps: nobody has to wait until a queue with a million messages is looked through or emptied."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mqbroker.messaging.turns.turn import SCAN_SECONDS, SCANNED_MAX
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.ports import Clock
+    from mqbroker.messaging.turns.turn import Turn
+
+T = TypeVar("T")
+
+Steps = Generator[int, None, T]
+"""Work that may be interrupted wherever it yields the number of messages looked at since then.  What it returns is its result."""
+
+
+def run_to_end(steps: Steps[T]) -> T:
+    """Do the whole work now, for callers that cannot wait."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+
+class StepwiseWork:
+    """Does what is to be done in steps: so many messages or so much time in one turn, then everybody else comes first.
+
+    One piece of work comes after the other: they may be about the same messages.
+    """
+
+    def __init__(self, turn: Turn, clock: Clock) -> None:
+        self._turn = turn
+        self._clock = clock
+        self._waiting: deque[tuple[Steps[Any], Callable[[Any, Exception | None], object]]] = deque()
+
+    def start(self, steps: Steps[Any], done: Callable[[Any, Exception | None], object]) -> None:
+        """Begin at once, unless other work is under way.
+
+        ``done`` gets the result, or what was raised; it may be called before this returns.
+        """
+        self._waiting.append((steps, done))
+        if len(self._waiting) == 1:
+            self._step()
+
+    def _step(self) -> None:
+        steps, done = self._waiting[0]
+        result: Any = None
+        failure: Exception | None = None
+        try:
+            self._advance(steps)
+        except StopIteration as stop:
+            result = stop.value
+        except Exception as error:
+            failure = error
+        else:
+            self._later()
+            return
+        self._waiting.popleft()
+        if self._waiting:
+            self._later()
+        done(result, failure)
+
+    def _later(self) -> None:
+        self._clock.call_later(0, self._turn.run, self._step)
+
+    def _advance(self, steps: Steps[Any]) -> None:
+        """Do one piece of the work.  Raises StopIteration when all of it is done."""
+        clock = self._clock
+        until = clock.monotonic() + SCAN_SECONDS
+        left = SCANNED_MAX
+        while left > 0 and clock.monotonic() <= until:
+            left -= next(steps)

@@ -1,0 +1,1 @@
+"""Figures, metrics, health and notifications.  Observation reads the broker and changes nothing."""

@@ -1,0 +1,99 @@
+"""The figures behind the metrics: what :mod:`mqbroker.server.observation.metrics` shows of a running broker.
+
+Only what is counted anyway is shown: nothing here walks over messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from mqbroker.server.management.readers import reader_gauges
+from mqbroker.server.observation.gauges import Gauge
+from mqbroker.server.observation.metrics import Figures
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.queues.address import Address
+    from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.server.server import Server
+
+
+class BrokerFigures:
+    """A :class:`~mqbroker.server.observation.metrics.MetricsSource`.  ``disk_usage`` is the used part of the data disk, 0.0 to 1.0."""
+
+    def __init__(self, server: Server, disk_usage: Callable[[], float]) -> None:
+        self._server = server
+        self._core = server.messaging.core
+        self._disk_usage = disk_usage
+
+    @property
+    def broker_name(self) -> str:
+        return self._server.configuration.name
+
+    def broker(self) -> Figures:
+        server, memory = self._server, self._core.global_memory
+        lag = {} if server.loop_lag_ms is None else {"event.loop.lag": server.loop_lag_ms()}
+        return {
+            **lag,
+            "connection.count": len(server.connections),
+            "total.connection.count": server.total_connections,
+            "session.count": len(server.sessions.by_name),
+            "total.session.count": server.sessions.total,
+            "address.memory.usage": memory.size,
+            "address.memory.usage.percentage": int(100 * memory.size / memory.max_bytes) if memory.max_bytes > 0 else 0,
+            "disk.store.usage": self._disk_usage(),
+            "replica.sync": 0,
+            "active": int(server.started),
+        }
+
+    def results(self) -> Mapping[str, tuple[int, int]]:
+        security = self._server.security
+        return {
+            "authentication.count": (security.authentication_successes, security.authentication_failures),
+            "authorization.count": (security.authorization_successes, security.authorization_failures),
+        }
+
+    def addresses(self) -> Iterable[tuple[str, Figures]]:
+        return [(address.name, _of_address(address)) for address in self._core.addresses.values()]
+
+    def queues(self) -> Iterable[tuple[str, str, Figures]]:
+        return [(queue.definition.address, queue.name, _of_queue(queue)) for queue in self._core.queues.values()]
+
+    def gauges(self) -> Iterable[Gauge]:
+        return [*self._server.gauges, *reader_gauges(self._server.messaging)]
+
+    def metrics_enabled(self, address: str) -> bool:
+        return self._core.settings_of(address).enable_metrics
+
+
+def _of_address(address: Address) -> Figures:
+    limit = address.settings.max_size_bytes
+    return {
+        "routed.message.count": address.routed_messages,
+        "unrouted.message.count": address.unrouted_messages,
+        "address.size": address.memory.size,
+        "number.of.pages": address.memory.page_count,
+        "limit.percent": int(100 * address.memory.size / limit) if limit > 0 else 0,
+    }
+
+
+def _of_queue(queue: Queue) -> Figures:
+    scheduled, durable = queue.scheduled, queue.definition.durable
+    return {
+        "message.count": queue.message_count,
+        "durable.message.count": queue.durable_message_count,
+        "persistent.size": queue.persistent_size,
+        "durable.persistent.size": queue.durable_size,
+        "delivering.message.count": queue.delivering,
+        "scheduled.message.count": scheduled.count,
+        "scheduled.durable.message.count": scheduled.durable_count if durable else 0,
+        "scheduled.persistent.size": scheduled.size,
+        "scheduled.durable.persistent.size": scheduled.durable_size if durable else 0,
+        "messages.added": queue.messages_added,
+        "messages.acknowledged": queue.messages_acknowledged,
+        "messages.killed": queue.messages_killed,
+        "messages.expired": queue.messages_expired,
+        "messages.redistributed": queue.messages_redistributed,
+        "messages.replaced": queue.messages_replaced,
+        "consumer.count": queue.consumer_count,
+    }

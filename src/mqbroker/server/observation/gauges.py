@@ -1,0 +1,37 @@
+"""Metrics of parts that come and go; what shows them (:mod:`mqbroker.server.observation.metrics`) is imported with the first look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+
+class Gauge(NamedTuple):
+    """One series that a part of the broker adds: ``name`` with dots as in the tables above, labels beside ``broker``, and its value."""
+
+    name: str
+    explanation: str
+    labels: tuple[tuple[str, str], ...]
+    read: Callable[[], float]
+
+
+class Gauges:
+    """The series of parts that come and go, such as links to other brokers."""
+
+    def __init__(self) -> None:
+        self._gauges: dict[tuple[str, tuple[tuple[str, str], ...]], Gauge] = {}
+
+    def __iter__(self) -> Iterator[Gauge]:
+        return iter(list(self._gauges.values()))
+
+    def register(self, name: str, explanation: str, labels: Mapping[str, str], read: Callable[[], float]) -> Callable[[], None]:
+        """Show a series from now on; one of the same name and labels is replaced.  Returns what takes it away again."""
+        gauge = Gauge(name, explanation, tuple(labels.items()), read)
+        key = name, gauge.labels
+        self._gauges[key] = gauge
+
+        def unregister() -> None:
+            if self._gauges.get(key) is gauge:
+                del self._gauges[key]
+
+        return unregister

@@ -1,0 +1,146 @@
+"""What another broker is told of all queues and their consumers, when it has asked for it.
+
+A *snapshot* goes straight to the queue that the asker listens on, in turns, since there may be very many queues.  It stands at one place
+in the order of notifications: those that come meanwhile are held back from all listeners until it is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.queues.definitions import ANYCAST
+from mqclient.wire.properties import BOOLEAN, INT, LONG, NULL, STRING, TypedValue
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.messaging.routing.remote import RemoteBinding
+    from mqbroker.messaging.turns.steps import Steps
+    from mqbroker.server.observation.notifications import Notifications
+    from mqbroker.server.server import Server
+
+RESET = "_AMQ_RESET_QUEUE_DATA"
+RESET_COMPLETE = "_AMQ_RESET_QUEUE_DATA_COMPLETE"
+
+
+def cluster_name(queue: Queue, node_id: str) -> str:
+    """The name that a queue of this broker has in the whole cluster."""
+    return f"{queue.name}{node_id}"
+
+
+def routing_name(queue: Queue) -> str:
+    """Queues of one address and the same routing name share its messages, wherever in the cluster they are."""
+    return queue.definition.address if queue.definition.routing_type == ANYCAST else queue.name
+
+
+class QueueInfo:
+    """Sends snapshots.  Consumers are known from the notifications about them, so that a snapshot and what follows it never disagree."""
+
+    def __init__(self, server: Server, notifications: Notifications) -> None:
+        self._server = server
+        self._notifications = notifications
+        self._consumers: dict[str, dict[str | None, int]] = {}
+        """Consumers by their filter, of queues by their cluster name."""
+        self.on_sent: list[Callable[[], object]] = []
+        """Called when somebody has got a snapshot, who may have missed earlier notifications."""
+
+    def learn(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
+        """A notification is sent to its listeners now."""
+        if kind not in ("CONSUMER_CREATED", "CONSUMER_CLOSED", "BINDING_REMOVED"):
+            return
+        name = _text(headers, "_AMQ_ClusterName")
+        if name is None:
+            return
+        if kind == "BINDING_REMOVED":
+            self._consumers.pop(name, None)
+            return
+        filter = _text(headers, "_AMQ_FilterString") or None
+        consumers = self._consumers.setdefault(name, {})
+        left = consumers[filter] = consumers.get(filter, 0) + (1 if kind == "CONSUMER_CREATED" else -1)
+        if left <= 0:
+            del consumers[filter]
+            if not consumers:
+                del self._consumers[name]
+
+    def consumers_of(self, name: str) -> Mapping[str | None, int]:
+        """Consumers by filter (None = without) of the queue with this cluster name, as listeners know them by now."""
+        return self._consumers.get(name, {})
+
+    def send_to(self, queue: Queue) -> Steps[None]:
+        """Put a snapshot into ``queue``: a marker, each binding that its filter lets through with its consumers, and a marker."""
+        notifications = self._notifications
+        notifications.hold()
+        try:
+            self._mark(queue, RESET)
+            core = self._server.messaging.core
+            local, remote = list(core.queues.values()), list(core.routing.remote_bindings())
+            for binding in local:
+                if queue.deleted:
+                    return
+                yield self._tell_local(queue, binding)
+            for other in remote:
+                if queue.deleted:
+                    return
+                yield self._tell_remote(queue, other)
+            self._mark(queue, RESET_COMPLETE)
+        finally:
+            notifications.release()
+        for function in self.on_sent:
+            function()
+
+    def _mark(self, queue: Queue, marker: str) -> None:
+        notifications = self._notifications
+        notifications.put(notifications.message(queue.name, {marker: (BOOLEAN, True)}, 0, durable=False), queue)
+
+    def _tell_local(self, queue: Queue, binding: Queue) -> int:
+        name = cluster_name(binding, self._server.node_id)
+        headers = _headers(binding.definition.address, name, routing_name(binding), 0)
+        return self._tell(queue, name, headers, binding.queue_id, binding.definition.filter_string)
+
+    def _tell_remote(self, queue: Queue, binding: RemoteBinding) -> int:
+        name = binding.cluster_name
+        headers = _headers(binding.address, name, binding.routing_name, binding.distance)
+        return self._tell(queue, name, headers, binding.binding_id, None if binding.filter is None else binding.filter.text)
+
+    def _tell(self, queue: Queue, name: str, headers: dict[str, TypedValue], binding_id: int, filter: str | None) -> int:
+        """Returns how many messages were looked at."""
+        binding: dict[str, TypedValue] = {
+            "_AMQ_Binding_ID": (LONG, binding_id),
+            "_AMQ_FilterString": (NULL, None) if filter is None else (STRING, filter),
+        }
+        self._put(queue, "BINDING_ADDED", {**headers, **binding})
+        count = 1
+        for consumer in self._consumers_in_order(name):
+            self._put(queue, "CONSUMER_CREATED", {**headers, **consumer})
+            count += 1
+        return count
+
+    def _consumers_in_order(self, name: str) -> Iterator[dict[str, TypedValue]]:
+        """Those without a filter come first."""
+        consumers = dict(self.consumers_of(name))
+        for _ in range(consumers.pop(None, 0)):
+            yield {}
+        for filter, count in consumers.items():
+            for _ in range(count):
+                yield {"_AMQ_FilterString": (STRING, filter)}
+
+    def _put(self, queue: Queue, kind: str, headers: dict[str, TypedValue]) -> None:
+        now = self._server.clock.wall_ms()
+        properties: dict[str, TypedValue] = {"_AMQ_NotifType": (STRING, kind), "_AMQ_NotifTimestamp": (LONG, now), **headers}
+        message = self._notifications.message(queue.name, properties, now, durable=False)
+        if queue.filter is None or queue.filter.matches(message):
+            self._notifications.put(message, queue)
+
+
+def _headers(address: str, name: str, routing: str, distance: int) -> dict[str, TypedValue]:
+    return {
+        "_AMQ_Address": (STRING, address),
+        "_AMQ_ClusterName": (STRING, name),
+        "_AMQ_RoutingName": (STRING, routing),
+        "_AMQ_Distance": (INT, distance),
+    }
+
+
+def _text(headers: Mapping[str, TypedValue], name: str) -> str | None:
+    value = headers.get(name, (NULL, None))[1]
+    return value if isinstance(value, str) else None

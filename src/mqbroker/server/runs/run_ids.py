@@ -1,0 +1,98 @@
+"""The duplicate ids of the messages of one run: each has one that is new, all of one length, or none has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.message.duplicates import BATCH_MARK, batch_of, remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mqbroker.messaging.core import MessagingCore
+    from mqbroker.messaging.delivery.transaction import Transaction
+    from mqbroker.messaging.message.duplicates import DuplicateIdCache
+    from mqbroker.messaging.ports import StoreBatch
+
+
+class RunIds:
+    """``name``: the address of the run.  ``transacted``: the ids are remembered when its transaction is committed."""
+
+    __slots__ = ("_batch", "_cache", "_core", "_ids", "_name", "_next", "_oldest", "_oldest_at", "_record_id", "_size", "_transacted")
+
+    def __init__(self, core: MessagingCore, name: str, transacted: bool) -> None:
+        self._core = core
+        self._name = name
+        self._transacted = transacted
+        self._cache: DuplicateIdCache | None = None
+        self._ids: dict[bytes, None] = {}
+        self._size = 0
+        self._next: bytes | None = None
+        self._record_id = 0
+        self._batch: bytes | None = None
+        self._oldest: Iterator[bytes] = iter(())
+        """The ids that the run pushes out, from the place ``_oldest_at`` on."""
+        self._oldest_at = -1
+
+    def __bool__(self) -> bool:
+        return bool(self._ids)
+
+    def fits(self, data: bytes, start: int, id_at: tuple[int, int] | None, begun: bool) -> bool:
+        """May a message be the next of the run, which has ``begun`` if it is not the first?
+
+        ``id_at``: where its id is in the block of properties, which is at ``start`` of ``data``; None when it has none.
+        """
+        self._next = None
+        if id_at is None:
+            return not self._ids
+        cache = self._cache
+        if cache is None:
+            cache = self._cache = self._core.duplicate_ids(self._name)
+            if cache is None:  # nothing is remembered there
+                return True
+        found = remembered(data[start + id_at[0] : start + id_at[1]])
+        if (begun and (not self._ids or len(found) != self._size)) or found in cache or found in self._ids:
+            return False  # the answer to a known one waits for the one that came first
+        if not self._transacted and found.startswith(BATCH_MARK) and self._loses_its_batch(cache, found):
+            return False
+        self._next = found
+        return True
+
+    def _loses_its_batch(self, cache: DuplicateIdCache, found: bytes) -> bool:
+        """As :meth:`DuplicateIdCache.loses_its_batch`, behind the ids of the run."""
+        place = len(cache) + len(self._ids) - cache.size
+        if place < 0:
+            return False
+        if place != self._oldest_at:
+            self._oldest = cache.oldest(place)
+        self._oldest_at = place + 1
+        batch = self._batch
+        if batch is None or not found.startswith(batch):
+            batch = self._batch = batch_of(found)
+        oldest = next(self._oldest, None)
+        return batch is not None and (oldest is None or oldest.startswith(batch))
+
+    def reserve(self) -> None:
+        """Get a number for the record of the ids.  Raises MQError when there are no more."""
+        if self._next is not None and not self._record_id and not self._transacted:
+            assert self._cache is not None
+            if self._cache.persistent:
+                self._record_id = self._core.store.next_id()
+
+    def take(self) -> None:
+        """The message that fits is the next of the run."""
+        found = self._next
+        if found is not None:
+            self._ids[found] = None
+            self._size = len(found)
+
+    def store(self, batch: StoreBatch) -> None:
+        """Remember the ids, durably with ``batch``."""
+        assert self._cache is not None
+        self._cache.add_run(list(self._ids), batch, self._record_id)
+
+    def join(self, transaction: Transaction) -> None:
+        """Remember the ids with the commit of ``transaction``."""
+        cache = self._cache
+        if cache is not None:
+            transaction.duplicate_ids.extend((cache, found) for found in self._ids)

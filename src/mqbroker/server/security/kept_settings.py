@@ -1,0 +1,86 @@
+"""Address and security settings that management has made: read from their written form, kept in the store, put in force at a start.
+
+They take the place of those of broker.xml with the same match (Artemis manual, "Management").
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mqbroker.config.model.address_settings import MULTICAST, AddressSettings
+from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository
+from mqbroker.config.problems import Findings
+from mqbroker.config.properties.bean_names import BeanReader, bean_name
+from mqbroker.config.properties.entries import Entry
+from mqbroker.config.schema.address import ADDRESS_SETTING
+
+KEPT_ADDRESS_SETTING_KIND = "address-setting"
+KEPT_SECURITY_SETTING_KIND = "security-setting"
+
+_ROUTING_TYPE_FIELDS = ("default_address_routing_type", "default_queue_routing_type")
+
+
+def parse_address_setting(text: str) -> dict[str, Any]:
+    """What a JSON object says: its names are those of Java beans (``maxDeliveryAttempts``).
+
+    Raises ValueError for what is no such object, for unknown names, and for what this broker refuses in broker.xml, too.
+    """
+    try:
+        given = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("the address settings are nested too deeply") from error
+    if not isinstance(given, dict):
+        raise ValueError("the address settings are not a JSON object")
+    findings = Findings()
+    reader = BeanReader(findings)
+    partial: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        written = str(value).lower() if isinstance(value, bool) else str(value)
+        found = reader.value(Entry((name,), written, "", 0), name, ADDRESS_SETTING)
+        if found is not None:
+            partial[found[0]] = found[1]
+    if findings.errors:
+        raise ValueError("; ".join(problem.text for problem in findings.errors))
+    size, page = partial.get("max_size_bytes"), partial.get("page_size_bytes", AddressSettings().page_size_bytes)
+    if size is not None and 0 < size < page:
+        raise ValueError(f"pageSize has to be lower than maxSizeBytes: pageSizeBytes is {page}, maxSizeBytes {size}")
+    return partial
+
+
+def address_setting_as_json(values: Mapping[str, Any]) -> str:
+    """A JSON object of fields of :class:`AddressSettings` with the names of Java beans; what has no value is left out."""
+    written: dict[str, Any] = {}
+    for item in ADDRESS_SETTING:
+        value = None if item.instead else values.get(item.target)
+        if value is None:
+            continue
+        if item.target in _ROUTING_TYPE_FIELDS:
+            value = "MULTICAST" if value == MULTICAST else "ANYCAST"
+        written[bean_name(item.name)] = value
+    return json.dumps(written)
+
+
+def restore_address_settings(
+    kept: Mapping[tuple[str, str], str], repository: AddressSettingsRepository, report: Callable[[str], object]
+) -> None:
+    """Put in force what was kept.  What cannot be any more is told and left out."""
+    for (kind, match), text in kept.items():
+        if kind == KEPT_ADDRESS_SETTING_KIND:
+            try:
+                repository.set(match, parse_address_setting(text))
+            except ValueError as error:
+                report(f"the address settings for {match}, which management has made, are not in force: {error}")
+
+
+def restore_security_settings(kept: Mapping[tuple[str, str], str], repository: SecurityRepository, report: Callable[[str], object]) -> None:
+    """Put in force what was kept.  What cannot be any more is told and left out."""
+    for (kind, match), text in kept.items():
+        if kind == KEPT_SECURITY_SETTING_KIND:
+            try:
+                repository.set(match, {permission: frozenset(roles) for permission, roles in json.loads(text).items()})
+            except ValueError as error:
+                report(f"the security settings for {match}, which management has made, are not in force: {error}")

@@ -1,0 +1,151 @@
+"""Acknowledgements of a session: of everything up to a message, of one message, and of expired ones."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.messaging.queues.references import Reference
+from mqbroker.server.session.consumers import ServerConsumer
+from mqclient.errors import IllegalStateError, MQError
+from mqclient.wire import packets as wire
+from mqclient.wire.hot import decode_acknowledge
+
+if TYPE_CHECKING:
+    from mqbroker.server.session.session import ServerSession
+
+
+_FRAME_SIZE = 30
+"""Bytes of a frame with an acknowledgement."""
+_ID = struct.Struct(">q")
+_unpack_rest = struct.Struct(">qB").unpack_from
+"""Message id, and whether an answer is wanted."""
+
+
+class SessionAcknowledgements:
+    """Settles what the consumers of one session were given.  ``ticket``: of what it has acknowledged last outside of transactions."""
+
+    __slots__ = ("_session", "_settlement", "ticket")
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._settlement = session.server.messaging.settlement
+        self.ticket = 0
+
+    def take(self, frames: list[bytes], index: int) -> int:
+        """Handle acknowledgements in a row, from ``index`` on, that are for one consumer and want no answer.
+
+        Returns the index of the first frame that is something else.
+        """
+        session = self._session
+        data = frames[index]
+        if session.closed or len(data) < _FRAME_SIZE:
+            return index
+        consumer = session.consumers.by_id.get(_ID.unpack_from(data, 13)[0])
+        if consumer is None or consumer.browse_only:
+            return index
+        begin = data[4:21]  # type, channel and consumer
+        waiting = consumer.unacknowledged
+        references: list[Reference] = []
+        sizes: list[int] = []
+        for at in range(index, len(frames)):
+            data = frames[at]
+            if len(data) < _FRAME_SIZE or not data.startswith(begin, 4):
+                break
+            rest: tuple[int, int] = _unpack_rest(data, 21)
+            message_id, requires_response = rest
+            if requires_response or message_id not in waiting:
+                break
+            sizes.append(len(data))
+            while True:
+                first, reference = waiting.popitem(last=False)
+                references.append(reference)
+                if first == message_id:
+                    break
+        if sizes:
+            self._acknowledged(consumer, references)
+            self._settle(references, False)
+            if session.window is not None:
+                session.context.run(0, session.finish_run, [None] * len(sizes), sizes)
+        return index + len(sizes)
+
+    def acknowledge(self, data: bytes) -> None:
+        """A SESS_ACKNOWLEDGE frame: everything delivered to the consumer up to and including the message."""
+        consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_ACKNOWLEDGE")
+        consumer = self._session.consumers.by_id.get(consumer_id)
+        if consumer is not None and consumer.browse_only:
+            references: list[Reference] = []
+        elif consumer is None or message_id not in consumer.unacknowledged:
+            self._unknown(consumer_id, message_id, requires_response)
+            return
+        else:
+            references = self._take_until(consumer, message_id)
+        self._settle(references, requires_response)
+
+    def acknowledge_one(self, data: bytes) -> None:
+        """A SESS_INDIVIDUAL_ACKNOWLEDGE frame: exactly this message."""
+        consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_INDIVIDUAL_ACKNOWLEDGE")
+        consumer = self._session.consumers.by_id.get(consumer_id)
+        if consumer is not None and consumer.browse_only:
+            references: list[Reference] = []
+        elif consumer is None or message_id not in consumer.unacknowledged:
+            self._unknown(consumer_id, message_id, requires_response)
+            return
+        else:
+            references = [consumer.unacknowledged.pop(message_id)]
+            self._acknowledged(consumer, references)
+        self._settle(references, requires_response)
+
+    def _take_until(self, consumer: ServerConsumer, message_id: int) -> list[Reference]:
+        waiting = consumer.unacknowledged
+        references: list[Reference] = []
+        while True:
+            first, reference = waiting.popitem(last=False)
+            references.append(reference)
+            if first == message_id:
+                break
+        self._acknowledged(consumer, references)
+        return references
+
+    def _acknowledged(self, consumer: ServerConsumer, references: list[Reference]) -> None:
+        consumer.messages_acknowledged += len(references)
+        consumer.last_acknowledged_ms = self._session.server.turn.now_ms
+        for reference in references:
+            consumer.bytes_in_transit -= reference.message.memory
+
+    def _settle(self, references: list[Reference], requires_response: bool) -> None:
+        session = self._session
+        ticket = 0
+        if session.auto_commit_acks:
+            ticket = self._settlement.acknowledge(references)
+            if ticket:
+                self.ticket = ticket
+        else:
+            session.transaction.acknowledged.extend(references)
+        if requires_response:
+            session.reply_null(-1, ticket)
+
+    def _unknown(self, consumer_id: int, message_id: int, requires_response: bool) -> None:
+        session = self._session
+        error: MQError = IllegalStateError(f"AMQ229061: consumer {consumer_id} has no message {message_id} to acknowledge")
+        if not session.auto_commit_acks:
+            session.transaction.mark_rollback_only(error)
+        if requires_response:
+            session.reply_error(error)
+        else:
+            session.connection.report(str(error))
+
+    def expired(self, packet: wire.Expired) -> None:
+        """A SESS_EXPIRED packet: the message was too late when the client came to it."""
+        consumer = self._session.consumers.by_id.get(packet.consumer_id)
+        reference = None if consumer is None else consumer.unacknowledged.pop(packet.message_id, None)
+        if consumer is not None and reference is not None:
+            consumer.bytes_in_transit -= reference.message.memory
+            self._settlement.expire(reference)
+
+
+HANDLERS: Mapping[int, Callable[[Any, Any], object]] = {
+    wire.Expired.TYPE: SessionAcknowledgements.expired,
+}
+"""What handles each packet, called with the object of a session and the packet: one table for all sessions."""

@@ -1,0 +1,111 @@
+"""Start, stop, commit, rollback, metadata and close of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.server.transport.naming import check_length
+from mqclient.errors import DuplicateMetadataError, IllegalStateError, MQError
+from mqclient.wire import packets as wire
+
+if TYPE_CHECKING:
+    from mqbroker.server.session.session import ServerSession
+
+CLIENT_ID_KEY = "jms-client-id"
+METADATA_MAX = 100
+"""Metadata entries of one session."""
+
+
+class SessionControl:
+    """What concerns the session as a whole."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+
+    def _start(self, packet: wire.SessionStart) -> None:
+        self._session.started = True
+        self._session.consumers.started_changed()
+
+    def _stop(self, packet: wire.SessionStop) -> None:
+        self._session.started = False
+        self._session.consumers.started_changed()
+        self._session.reply_null()
+
+    def _close(self, packet: wire.SessionClose) -> None:
+        self._session.close()
+
+    # --- transactions
+
+    def _commit(self, packet: wire.Commit) -> None:
+        session = self._session
+        if session.branches.active is not None:
+            raise IllegalStateError("this session works in an XA branch, which only its transaction manager commits")
+        correlation_id = -1 if packet.correlation_id is None else packet.correlation_id
+        transaction, session.transaction = session.transaction, Transaction()
+        try:
+            ticket = session.server.messaging.settlement.commit(transaction, session.context)
+        except MQError as error:
+            session.reply_error(error, packet.correlation_id)
+            return
+        session.reply_null(correlation_id, ticket)
+
+    def _rollback(self, packet: wire.Rollback) -> None:
+        session = self._session
+        settlement = session.server.messaging.settlement
+        transaction = session.branches.give_up()
+        consumed, prefetched = session.consumers.take_back(packet.consider_last_message_as_delivered)
+        settlement.cancel(prefetched)
+        transaction.acknowledged.extend(consumed)
+        settlement.rollback(transaction)
+        session.consumers.started_changed()
+        session.reply_null()
+
+    def roll_back_open_work(self, failed: bool) -> None:
+        """The session ends with a transaction open.  A branch goes on without it."""
+        session = self._session
+        session.branches.leave()
+        transaction, session.transaction = session.transaction, Transaction()
+        session.server.messaging.settlement.rollback(transaction)
+
+    # --- metadata
+
+    def _add_metadata(self, packet: wire.AddMetadata) -> None:
+        self._put(packet.key, packet.data)
+        self._session.reply_null()
+
+    def _add_metadata_v2(self, packet: wire.AddMetadataV2) -> None:
+        self._put(packet.key, packet.data)
+        if packet.requires_confirmation:
+            self._session.reply_null()
+
+    def _add_unique_metadata(self, packet: wire.UniqueAddMetadata) -> None:
+        session = self._session
+        if not session.server.sessions.claim_metadata(session, packet.key, packet.data):
+            raise DuplicateMetadataError(f"AMQ229035: Metadata {packet.key}={packet.data} had been set already")
+        self._put(packet.key, packet.data)
+        session.reply_null()
+
+    def _put(self, key: str, data: str) -> None:
+        session = self._session
+        check_length(key)
+        session.server.connection_limits.check_metadata(session.connection, len(data))
+        if len(session.metadata) < METADATA_MAX or key in session.metadata:
+            session.metadata[key] = data
+        if key == CLIENT_ID_KEY:
+            session.connection.client_id = data
+
+    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
+        wire.SessionStart.TYPE: _start,
+        wire.SessionStop.TYPE: _stop,
+        wire.SessionClose.TYPE: _close,
+        wire.Commit.TYPE: _commit,
+        wire.Rollback.TYPE: _rollback,
+        wire.AddMetadata.TYPE: _add_metadata,
+        wire.AddMetadataV2.TYPE: _add_metadata_v2,
+        wire.UniqueAddMetadata.TYPE: _add_unique_metadata,
+    }
+    """What handles each packet, called with this object and the packet: one table for all sessions."""

@@ -1,0 +1,69 @@
+"""Temporary queues whose connection has ended: there may be a thousand, and nobody is to wait until all of them are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mqbroker.server.transport.limits import REQUESTS_SECONDS
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.messaging import Messaging
+    from mqbroker.messaging.ports import Clock
+    from mqbroker.messaging.queues.queue import Queue
+
+DELETED_TOGETHER = 50
+"""Temporary queues that are deleted in one turn at most; the time of a turn may end it sooner."""
+
+
+class DepartingQueues:
+    """Deletes them, the first ones at once.
+
+    Until then they get nothing, and are there for everybody but who wants to create one of their name.
+    """
+
+    __slots__ = ("_clock", "_messaging", "_queues")
+
+    def __init__(self, messaging: Messaging, clock: Clock) -> None:
+        self._messaging = messaging
+        self._clock = clock
+        self._queues: dict[str, Queue] = {}
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def add(self, queues: Iterable[Queue]) -> None:
+        """Their connection has ended."""
+        waiting = bool(self._queues)
+        for queue in queues:
+            if not queue.deleted:
+                # Others of its address get what would be lost with it.
+                queue.definition = replace(queue.definition, enabled=False)
+                self._queues[queue.name] = queue
+        if self._queues:
+            self._messaging.core.routing.changed()
+            if not waiting:
+                self._delete_some()
+
+    def others(self) -> list[Queue]:
+        """The queues of the broker that are not among them."""
+        return [queue for queue in self._messaging.core.queues.values() if self._queues.get(queue.name) is not queue]
+
+    def make_room(self, name: str) -> None:
+        """Somebody creates a queue of this name, such as a client that has come back: the old one goes first."""
+        queue = self._queues.pop(name, None)
+        if queue is not None and not queue.deleted:
+            self._messaging.administration.delete_queue(queue, remove_consumers=True)
+
+    def _delete_some(self) -> None:
+        until = self._clock.monotonic() + REQUESTS_SECONDS
+        left = DELETED_TOGETHER
+        try:
+            while self._queues and left and self._clock.monotonic() <= until:
+                left -= 1
+                self.make_room(next(iter(self._queues)))
+        finally:
+            # One that cannot be deleted does not keep the others.
+            if self._queues:
+                self._clock.call_later(0, self._messaging.core.turn.run, self._delete_some)

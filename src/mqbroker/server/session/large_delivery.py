@@ -1,0 +1,74 @@
+"""Delivery of one large message: its headers, then its body in chunks, as credits and the connection allow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.message.message import Message
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import frame
+from mqclient.wire.hot import receive_continuation_parts
+
+if TYPE_CHECKING:
+    from mqbroker.server.session.consumers import ServerConsumer
+
+
+class LargeDelivery:
+    """A large message on its way to a consumer.  It holds the body: the client may acknowledge before it has read everything."""
+
+    __slots__ = ("_consumer", "_delivery_count", "_done", "_message", "_offset", "_started")
+
+    def __init__(self, consumer: ServerConsumer, message: Message, delivery_count: int) -> None:
+        self._consumer = consumer
+        self._message = message
+        self._delivery_count = delivery_count
+        self._offset = 0
+        self._started = False
+        self._done = False
+        if message.large is not None:
+            message.large.hold()
+
+    def advance(self) -> None:
+        """Write what credits allow.  When the last chunk is out, the consumer is told."""
+        consumer = self._consumer
+        session = consumer.session
+        body = self._message.large
+        assert body is not None
+        if not self._started:
+            self._started = True
+            packet = wire.SessionReceiveLarge(consumer.consumer_id, self._delivery_count, body.size, self._message.buffer)
+            self._write(frame(packet.TYPE, session.channel, wire.encode_packet(packet, session.version)))
+        while not self._done:
+            if not (consumer.unlimited or consumer.credits > 0) or not session.connection.writable:
+                return
+            try:
+                chunk = body.read(self._offset, session.min_large_message_size)
+            except OSError as error:
+                self._unreadable(error)
+                return
+            self._offset += len(chunk)
+            self._done = self._offset >= body.size or not chunk
+            self._write(*receive_continuation_parts(session.channel, chunk, not self._done, consumer.consumer_id))
+        self._end()
+        consumer.large_finished()
+
+    def abandon(self) -> None:
+        """The rest is not sent."""
+        if not self._done:
+            self._done = True
+            self._end()
+
+    def _unreadable(self, error: OSError) -> None:
+        """The file is damaged or gone: this reader's connection ends, nobody else's."""
+        consumer = self._consumer
+        consumer.closed = True
+        consumer.session.connection.fail_soon(f"AMQ222075: body of message {self._message.message_id} cannot be read: {error}")
+
+    def _end(self) -> None:
+        if self._message.large is not None:
+            self._message.large.release()
+
+    def _write(self, *parts: bytes) -> None:
+        size = sum(map(len, parts))
+        self._consumer.session.send_parts(parts, size)
+        self._consumer.charge(size)

@@ -1,0 +1,38 @@
+"""Permission checks of one session, remembered until the settings change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mqbroker.server.security.security import SecurityManager, Subject
+
+REMEMBERED_MAX = 1000
+"""Decisions that one session remembers; a session that uses more names asks again."""
+
+
+class SessionPermissions:
+    """What the session's user may do."""
+
+    __slots__ = ("_allowed", "_security", "_subject", "_version")
+
+    def __init__(self, security: SecurityManager, subject: Subject) -> None:
+        self._security = security
+        self._subject = subject
+        self._allowed: set[tuple[str, str, str | None]] = set()
+        self._version = security.version
+
+    def knows(self, permission: str, address: str, queue: str | None = None) -> bool:
+        """Was :meth:`check` for this address (or queue of it) passed before, under the settings of today?"""
+        return self._version == self._security.version and (permission, address, queue) in self._allowed
+
+    def check(self, permission: str, address: str, queue: str | None = None) -> None:
+        """Raises SecurityError when the user lacks ``permission`` on the address (or queue of it)."""
+        security = self._security
+        if self._version != security.version or len(self._allowed) >= REMEMBERED_MAX:
+            self._allowed.clear()
+            self._version = security.version
+        key = (permission, address, queue)
+        if key not in self._allowed:
+            security.check(self._subject, permission, address, queue)
+            self._allowed.add(key)

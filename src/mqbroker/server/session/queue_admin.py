@@ -1,0 +1,334 @@
+"""Addresses and queues as a session makes, removes and asks about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.server.transport.naming import Naming, queue_part, split_qualified
+from mqclient.errors import IllegalStateError, QueueDoesNotExistError
+from mqclient.wire import packets as wire
+from mqclient.wire.hot import VERSION_NEW_ADDRESSING
+from mqclient.wire.message import encode_message
+
+if TYPE_CHECKING:
+    from mqbroker.server.session.session import ServerSession
+
+JMS_SESSION_KEY = "jms-session"
+
+QueueDescription: TypeAlias = wire.QueueQueryResponse | wire.QueueQueryResponseV2 | wire.QueueQueryResponseV3
+
+_OPTIONAL_ATTRIBUTES = (
+    "exclusive",
+    "last_value",
+    "last_value_key",
+    "non_destructive",
+    "consumers_before_dispatch",
+    "delay_before_dispatch",
+    "group_rebalance",
+    "group_buckets",
+    "auto_delete",
+    "auto_delete_delay",
+    "auto_delete_message_count",
+    "group_first_key",
+    "ring_size",
+    "enabled",
+    "group_rebalance_pause_dispatch",
+    "max_consumers",
+    "purge_on_no_consumers",
+)
+
+
+class SessionAdministration:
+    """Queue administration and queries of one session."""
+
+    __slots__ = ("_administration", "_server", "_session")
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._server = session.server
+        self._administration = session.server.messaging.administration
+
+    # --- definitions
+
+    def _create_address(self, packet: wire.CreateAddress) -> None:
+        session = self._session
+        name, _ = session.connection.naming.strip(packet.address)
+        name = split_qualified(name)[0]
+        session.permissions.check("createAddress", name)
+        types = [kind for kind in packet.routing_types if kind in (MULTICAST, ANYCAST)]
+        self._administration.create_address(name, types, auto_created=packet.auto_created)
+        if packet.requires_response:
+            session.reply_null(-1, self._server.store.ticket())
+
+    def _create_queue(self, packet: wire.CreateQueue | wire.CreateQueueV2) -> None:
+        session = self._session
+        configuration = self._configuration(packet.address, packet.queue_name, packet.filter_string)
+        configuration.durable = packet.durable and not packet.temporary
+        configuration.temporary = packet.temporary
+        if isinstance(packet, wire.CreateQueueV2):
+            configuration.auto_created = packet.auto_created
+            if packet.routing_type in (MULTICAST, ANYCAST):
+                configuration.routing_type = packet.routing_type
+            for name in _OPTIONAL_ATTRIBUTES:
+                setattr(configuration, name, getattr(packet, name))
+        else:
+            self._old_routing_type(configuration, packet.address)
+        if packet.temporary:
+            self._server.connection_limits.check_temporary_queues(session.connection)
+            self._server.connection_limits.check_filters(session.connection, configuration.filter_string)
+        self._server.departing.make_room(configuration.name)
+        self._check_creation(configuration)
+        queue = self._administration.create_queue(configuration)
+        if packet.temporary:
+            session.connection.temporary_queues[queue] = None
+        if packet.requires_response:
+            session.reply_null(-1, self._server.store.ticket())
+
+    def _create_shared_queue(self, packet: wire.CreateSharedQueue | wire.CreateSharedQueueV2) -> None:
+        session = self._session
+        configuration = self._configuration(packet.address, packet.queue_name, packet.filter_string)
+        configuration.durable = packet.durable
+        configuration.temporary = configuration.transient = not packet.durable
+        if isinstance(packet, wire.CreateSharedQueueV2):
+            if packet.routing_type in (MULTICAST, ANYCAST):
+                configuration.routing_type = packet.routing_type
+            for name in _OPTIONAL_ATTRIBUTES:
+                setattr(configuration, name, getattr(packet, name))
+        else:
+            configuration.routing_type = MULTICAST
+        session.permissions.check(
+            "createDurableQueue" if packet.durable else "createNonDurableQueue", configuration.address or "", configuration.name
+        )
+        self._server.departing.make_room(configuration.name)
+        if configuration.name not in self._server.messaging.core.queues:
+            self._server.limits.check_queues(session.subject.name)
+        self._administration.create_shared_queue(configuration)
+        if packet.requires_response:
+            session.reply_null(-1, self._server.store.ticket())
+
+    def _configuration(self, address: str, queue_name: str, filter_string: str | None) -> QueueConfiguration:
+        """The common part of the four requests; names may be qualified or carry prefixes."""
+        session = self._session
+        session.connection.filter_read(filter_string)
+        bare_address, prefix_type = session.connection.naming.strip(address)
+        bare_queue, queue_prefix_type = session.connection.naming.strip(queue_name)
+        bare_address = split_qualified(bare_address)[0]
+        qualifier, name = split_qualified(bare_queue)
+        return QueueConfiguration(
+            name=name or bare_queue,
+            address=(qualifier if name else bare_address) or bare_queue,
+            routing_type=prefix_type if prefix_type is not None else queue_prefix_type,
+            filter_string=filter_string,
+            user=session.subject.name,
+        )
+
+    @staticmethod
+    def _old_routing_type(configuration: QueueConfiguration, address: str) -> None:
+        if configuration.routing_type is None:
+            configuration.routing_type = ANYCAST if address.startswith(("jms.queue.", "jms.tempqueue.")) else MULTICAST
+
+    def _check_creation(self, configuration: QueueConfiguration) -> None:
+        permissions = self._session.permissions
+        address = configuration.address or configuration.name
+        permissions.check("createDurableQueue" if configuration.durable else "createNonDurableQueue", address, configuration.name)
+        known = self._server.messaging.core.addresses.get(address)
+        routing_type = configuration.routing_type
+        if known is None or (routing_type is not None and routing_type not in known.routing_types):
+            permissions.check("createAddress", address)
+        self._server.limits.check_queues(self._session.subject.name)
+
+    def _delete_queue(self, packet: wire.DeleteQueue) -> None:
+        session = self._session
+        name, _ = session.connection.naming.strip(packet.queue_name)
+        queue = self._server.messaging.core.queues.get(queue_part(name))
+        if queue is None:
+            raise QueueDoesNotExistError(f"AMQ229017: Queue {packet.queue_name} does not exist")
+        session.permissions.check(
+            "deleteDurableQueue" if queue.definition.durable else "deleteNonDurableQueue", queue.definition.address, queue.name
+        )
+        if queue.has_readers and queue not in session.connection.temporary_queues:
+            raise IllegalStateError(f"AMQ229907: queue {queue.name} has readers, which have to be removed before it is deleted")
+        self._administration.delete_queue(queue)
+        session.connection.temporary_queues.pop(queue, None)
+        session.reply_null(-1, self._server.store.ticket())
+
+    # --- queries
+
+    def _query_queue(self, packet: wire.QueueQuery) -> None:
+        session = self._session
+        name, _ = session.connection.naming.strip(packet.queue_name)
+        address, qualified = split_qualified(name)
+        core = self._server.messaging.core
+        queue = core.queues.get(queue_part(name))
+        if queue is not None:
+            description = self.describe_queue(queue)
+            if self.wants_old_names:
+                # What a durable subscriber compares with its topic, to find out whether its subscription has changed.
+                description.address = Naming.for_old_client(queue.definition.address, queue.definition.routing_type)
+            session.reply(description)
+        elif address == self._server.management_address:
+            session.reply(self._describe_missing(address, qualified, exists=True, consumer_count=-1, message_count=-1))
+        else:
+            session.reply(self._describe_missing(address, qualified, exists=False))
+
+    def _describe_missing(self, address: str, name: str | None, **values: Any) -> QueueDescription:
+        """The answer for a queue that is none (yet): what it would be like by the address' settings."""
+        settings = self._server.messaging.core.settings_of(address)
+        return self._response(
+            durable=True,
+            address=address,
+            name=name or address,
+            auto_create_queues=settings.auto_create_queues,
+            purge_on_no_consumers=settings.default_purge_on_no_consumers,
+            routing_type=settings.default_queue_routing_type,
+            max_consumers=settings.default_max_consumers,
+            default_consumer_window_size=settings.default_consumer_window_size,
+            consumers_before_dispatch=settings.default_consumers_before_dispatch,
+            delay_before_dispatch=settings.default_delay_before_dispatch,
+            auto_delete=settings.auto_delete_queues,
+            auto_delete_delay=settings.auto_delete_queues_delay,
+            auto_delete_message_count=settings.auto_delete_queues_message_count,
+            last_value_key=settings.default_last_value_key,
+            group_first_key=settings.default_group_first_key,
+            **values,
+        )
+
+    def describe_queue(self, queue: Queue) -> QueueDescription:
+        """The answer to a query for a queue that exists."""
+        definition = queue.definition
+        settings = queue.address.settings
+        return self._response(
+            exists=True,
+            durable=definition.durable,
+            temporary=definition.temporary,
+            consumer_count=queue.consumer_count,
+            message_count=queue.message_count,
+            filter_string=definition.filter_string,
+            address=definition.address,
+            name=definition.name,
+            auto_create_queues=settings.auto_create_queues,
+            auto_created=definition.auto_created,
+            purge_on_no_consumers=definition.purge_on_no_consumers,
+            routing_type=definition.routing_type,
+            max_consumers=definition.max_consumers,
+            default_consumer_window_size=settings.default_consumer_window_size,
+            consumers_before_dispatch=definition.consumers_before_dispatch,
+            delay_before_dispatch=definition.delay_before_dispatch,
+            auto_delete=definition.auto_delete,
+            auto_delete_delay=definition.auto_delete_delay,
+            auto_delete_message_count=definition.auto_delete_message_count,
+            enabled=definition.enabled,
+            exclusive=definition.exclusive,
+            group_buckets=definition.group_buckets,
+            group_rebalance=definition.group_rebalance,
+            group_rebalance_pause_dispatch=definition.group_rebalance_pause_dispatch,
+            group_first_key=definition.group_first_key,
+            last_value=definition.last_value,
+            last_value_key=definition.last_value_key,
+            ring_size=definition.ring_size,
+            non_destructive=definition.non_destructive,
+            configuration_managed=definition.configuration_managed,
+        )
+
+    def _response(self, **values: Any) -> QueueDescription:
+        version = self._session.version
+        kind: Any = wire.QueueQueryResponseV3
+        if version < VERSION_NEW_ADDRESSING:
+            kind = wire.QueueQueryResponseV2 if version >= wire.QueueQueryResponseV2.SINCE else wire.QueueQueryResponse
+        defaults: dict[str, Any] = {
+            "temporary": False,
+            "consumer_count": 0,
+            "message_count": 0,
+            "filter_string": None,
+            "exclusive": False,
+            "last_value": False,
+            "non_destructive": False,
+            "group_rebalance": False,
+            "group_buckets": -1,
+            "ring_size": -1,
+            "group_rebalance_pause_dispatch": False,
+            "configuration_managed": False,
+        }
+        result: QueueDescription = kind(**{**defaults, **values})
+        return result
+
+    def _query_binding(self, packet: wire.BindingQuery) -> None:
+        session = self._session
+        name, _ = session.connection.naming.strip(packet.address)
+        name = split_qualified(name)[0]
+        core = self._server.messaging.core
+        settings = core.settings_of(name)
+        address = core.addresses.get(name)
+        management = name == self._server.management_address
+        queues = [] if management else core.routing.covered(name)
+        names = [self.shown_name(queue) for queue in queues]
+        session.reply(
+            self._binding_kind()(
+                exists=address is not None or management or name == wire.READERS_ADDRESS,
+                queue_names=tuple(names),
+                auto_create_queues=settings.auto_create_queues,
+                auto_create_addresses=settings.auto_create_addresses,
+                default_purge_on_no_consumers=settings.default_purge_on_no_consumers,
+                default_max_consumers=settings.default_max_consumers,
+                default_exclusive=settings.default_exclusive_queue,
+                default_last_value=settings.default_last_value_queue,
+                default_last_value_key=settings.default_last_value_key,
+                default_non_destructive=settings.default_non_destructive,
+                default_consumers_before_dispatch=settings.default_consumers_before_dispatch,
+                default_delay_before_dispatch=settings.default_delay_before_dispatch,
+                supports_multicast=management or (address is not None and MULTICAST in address.routing_types),
+                supports_anycast=management or (address is not None and ANYCAST in address.routing_types),
+            )
+        )
+
+    def _binding_kind(self) -> Any:
+        version = self._session.version
+        for kind in (
+            wire.BindingQueryResponseV5,
+            wire.BindingQueryResponseV4,
+            wire.BindingQueryResponseV3,
+            wire.BindingQueryResponseV2,
+        ):
+            if version >= kind.SINCE:
+                return kind
+        return wire.BindingQueryResponse
+
+    # --- clients before protocol version 129
+
+    @property
+    def wants_old_names(self) -> bool:
+        """Does this session expect ``jms.queue.`` and ``jms.topic.`` before names?"""
+        return self._session.version < VERSION_NEW_ADDRESSING and JMS_SESSION_KEY in self._session.metadata
+
+    def shown_name(self, queue: Queue) -> str:
+        """The name of a queue as this session expects it."""
+        return Naming.for_old_client(queue.name, queue.definition.routing_type) if self.wants_old_names else queue.name
+
+    def with_old_address(self, message: Message) -> bytes:
+        """A regular message, encoded, with its address as this session expects it.  (Large ones are sent with the plain address.)"""
+        if not self.wants_old_names:
+            return message.buffer
+        content = message.decoded()
+        routing_type = message.routing_type
+        if routing_type is None:
+            known = self._server.messaging.core.addresses.get(message.address)
+            routing_type = ANYCAST if known is None or ANYCAST in known.routing_types else MULTICAST
+        content.address = Naming.for_old_client(message.address, routing_type)
+        return encode_message(content)
+
+    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
+        wire.CreateAddress.TYPE: _create_address,
+        wire.CreateQueue.TYPE: _create_queue,
+        wire.CreateQueueV2.TYPE: _create_queue,
+        wire.CreateSharedQueue.TYPE: _create_shared_queue,
+        wire.CreateSharedQueueV2.TYPE: _create_shared_queue,
+        wire.DeleteQueue.TYPE: _delete_queue,
+        wire.QueueQuery.TYPE: _query_queue,
+        wire.BindingQuery.TYPE: _query_binding,
+    }
+    """What handles each packet, called with this object and the packet: one table for all sessions."""

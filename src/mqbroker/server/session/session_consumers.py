@@ -1,0 +1,175 @@
+"""The consumers of a session: made, found, closed, and what they hold taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.queues.references import Reference
+from mqbroker.server.session.browsing import BrowsingConsumer
+from mqbroker.server.session.consumers import ServerConsumer, disconnect
+from mqbroker.server.transport.naming import queue_part
+from mqclient.errors import (
+    IllegalStateError,
+    InvalidQueueConfigurationError,
+    MaxConsumerLimitExceededError,
+    MQError,
+    QueueDoesNotExistError,
+)
+from mqclient.wire import packets as wire
+from mqclient.wire.hot import decode_flow_token
+
+if TYPE_CHECKING:
+    from mqbroker.server.session.session import ServerSession
+
+
+class SessionConsumers:
+    """The consumers of one session by their id."""
+
+    __slots__ = ("_server", "_session", "by_id")
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._server = session.server
+        self.by_id: dict[int, ServerConsumer] = {}
+
+    def _create(self, packet: wire.CreateConsumer) -> None:
+        try:
+            self._make(packet)
+        except MQError:
+            # A client that recreates its consumers after a failure wants no answer.  Told nothing, it would wait for this one for ever.
+            if not packet.requires_response and packet.consumer_id not in self.by_id:
+                disconnect(self._session, packet.consumer_id)
+            raise
+
+    def _make(self, packet: wire.CreateConsumer) -> None:
+        session = self._session
+        name, _ = session.connection.naming.strip(packet.queue_name)
+        queue = self._server.messaging.core.queues.get(queue_part(name))
+        if queue is None:
+            raise QueueDoesNotExistError(f"AMQ229017: Queue {packet.queue_name} does not exist")
+        if packet.consumer_id in self.by_id:
+            raise InvalidQueueConfigurationError(f"consumer {packet.consumer_id} exists already in this session")
+        self._server.connection_limits.check_consumers(session.connection)
+        session.permissions.check("browse" if packet.browse_only else "consume", queue.definition.address, queue.name)
+        self._server.connection_limits.check_filters(session.connection, packet.filter_string)
+        session.connection.filter_read(packet.filter_string)
+        filter = parse_filter(packet.filter_string)
+        if not packet.browse_only and queue.has_readers:
+            raise IllegalStateError(
+                f"AMQ229907: queue {queue.name} has readers ({', '.join(queue.log.readers) if queue.log else ''}): "
+                "only browsers may look at it as long as it has"
+            )
+        limit = queue.definition.max_consumers
+        if not packet.browse_only and 0 <= limit <= queue.consumer_count:
+            raise MaxConsumerLimitExceededError(
+                f"AMQ229200: Maximum Consumer Limit Reached on Queue:(address={queue.definition.address},queue={queue.name})"
+            )
+        kind = BrowsingConsumer if packet.browse_only else ServerConsumer
+        consumer = kind(session, packet.consumer_id, queue, filter, packet.priority)
+        self.by_id[packet.consumer_id] = consumer
+        if not packet.browse_only:
+            queue.add_consumer(consumer)
+        if packet.requires_response:
+            session.reply(session.administration.describe_queue(queue))
+        if not packet.browse_only:
+            self._server.notifications.consumer_created(consumer, name)
+
+    def flow_token(self, data: bytes) -> None:
+        """A SESS_FLOWTOKEN frame; one for an unknown consumer is ignored."""
+        consumer_id, credits = decode_flow_token(data[13:])
+        consumer = self.by_id.get(consumer_id)
+        if consumer is not None:
+            consumer.grant(credits)
+
+    def _force(self, packet: wire.ForceConsumerDelivery) -> None:
+        consumer = self.by_id.get(packet.consumer_id)
+        if consumer is not None:
+            # Behind this session's own sends: what it has sent is deliverable to it.
+            self._session.context.run(0, consumer.force, packet.sequence)
+
+    def _close(self, packet: wire.ConsumerClose) -> None:
+        consumer = self.by_id.pop(packet.consumer_id, None)
+        if consumer is not None:
+            self._remove(consumer, failed=False)
+        self._session.reply_null()
+
+    def expel(self, consumer: ServerConsumer) -> None:
+        """Management closes a consumer; its client is told."""
+        self.by_id.pop(consumer.consumer_id, None)
+        self._remove(consumer, failed=True)
+        consumer.queue_deleted()
+
+    def close_all(self, failed: bool) -> None:
+        """The session ends."""
+        consumers, self.by_id = list(self.by_id.values()), {}
+        held = [(consumer, consumer.detach()) for consumer in consumers]
+        for consumer in consumers:
+            self._tell_closed(consumer)
+        for consumer, references in held:
+            self._settle_removed(consumer, references, failed)
+
+    def _remove(self, consumer: ServerConsumer, failed: bool) -> None:
+        references = consumer.detach()
+        self._tell_closed(consumer)
+        self._settle_removed(consumer, references, failed)
+
+    def _tell_closed(self, consumer: ServerConsumer) -> None:
+        """When its queue was deleted, that has been told already."""
+        if not consumer.browse_only and not consumer.queue.deleted:
+            self._server.notifications.consumer_closed(consumer)
+
+    def _settle_removed(self, consumer: ServerConsumer, references: list[Reference], failed: bool) -> None:
+        settlement = self._server.messaging.settlement
+        if failed:
+            settlement.redeliver(references)
+        else:
+            settlement.cancel(references)
+        if consumer.browse_only:
+            return
+        queue = consumer.queue
+        if queue.consumer_count or queue.deleted:
+            return
+        if queue.definition.transient:
+            self._server.messaging.administration.delete_queue(queue, keep_address=True)
+        elif queue.definition.purge_on_no_consumers:
+            self._server.messaging.removal.purge_soon(queue)
+
+    def started_changed(self) -> None:
+        """The session was started or stopped."""
+        for consumer in self.by_id.values():
+            consumer.update_ready()
+
+    def writable_changed(self) -> None:
+        """The connection has room again, or has none."""
+        for consumer in list(self.by_id.values()):
+            consumer.update_ready()
+
+    def take_back(self, keep_first_counts: bool) -> tuple[list[Reference], list[Reference]]:
+        """Everything in delivery leaves its consumer: (consumed in vain, merely prefetched).
+
+        With ``keep_first_counts`` the oldest of each consumer counts as consumed.
+        """
+        consumed: list[Reference] = []
+        prefetched: list[Reference] = []
+        for consumer in self.by_id.values():
+            if consumer.browse_only:
+                continue
+            if consumer.large is not None:
+                consumer.large.abandon()
+                consumer.large = None
+            references = list(consumer.unacknowledged.values())
+            consumer.unacknowledged.clear()
+            consumer.bytes_in_transit = 0
+            if keep_first_counts and references:
+                consumed.append(references.pop(0))
+            prefetched.extend(references)
+        return consumed, prefetched
+
+    HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
+        wire.CreateConsumer.TYPE: _create,
+        wire.ConsumerClose.TYPE: _close,
+        wire.ForceConsumerDelivery.TYPE: _force,
+    }
+    """What handles each packet, called with this object and the packet: one table for all sessions."""

@@ -1,0 +1,159 @@
+"""All sessions of the broker: creation, reattachment, and what must be unique among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
+
+from mqbroker.server.session.session import ServerSession
+from mqbroker.server.transport.naming import check_length
+from mqclient.errors import (
+    IncompatibleVersionsError,
+    MQError,
+    SessionCreationRejectedError,
+)
+from mqclient.wire.frames import FIRST_USER_CHANNEL, SESSION_CHANNEL
+from mqclient.wire.packets import VERSION_MIN, CreateSession, CreateSessionResponse, ReattachSession, ReattachSessionResponse
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
+
+    from mqbroker.server.security.security import Subject
+    from mqbroker.server.server import Server
+    from mqbroker.server.transport.connection import ServerConnection
+
+log = Logger(namespace="mqbroker.server")
+
+
+class Sessions:
+    """The live sessions by name."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.by_name: dict[str, ServerSession] = {}
+        self.total = 0
+
+    # --- creation
+
+    def create(self, connection: ServerConnection, request: CreateSession) -> None:
+        """Handle CREATESESSION: check version, user and limits, then open the session and answer."""
+        server = self._server
+        try:
+            self._check(connection, request)
+        except MQError as error:
+            connection.reject(error, SESSION_CHANNEL)
+            return
+        connection.declare_version(request.version)
+        if request.client_id is not None:
+            connection.client_id = request.client_id
+        resume = connection.pause_frames()
+        user = request.username
+        decided = server.security.authenticate(
+            user, request.password, connection.remote, connection.certificate, connection.security_domain
+        )
+
+        def accepted(subject: Subject) -> None:
+            if not connection.closed:
+                server.turn.run(self._open, connection, request, subject)
+
+        def refused(failure: Failure) -> None:
+            error = failure.value
+            if not isinstance(error, MQError):
+                log.failure("login of {user} from {remote} failed", failure=failure, user=user, remote=connection.remote)
+                error = SessionCreationRejectedError("the login could not be checked")
+            server.notifications.authentication_failed(user, connection.remote)
+            if not connection.closed:
+                server.turn.run(connection.reject, error, SESSION_CHANNEL)
+
+        decided.addCallbacks(accepted, refused)
+        decided.addErrback(lambda failure: log.failure("session creation failed", failure=failure))
+        decided.addBoth(lambda result: resume())
+
+    def _check(self, connection: ServerConnection, request: CreateSession) -> None:
+        server = self._server
+        if not VERSION_MIN <= request.version <= server.version:
+            raise IncompatibleVersionsError(
+                f"AMQ229104: Server and client versions incompatible (client {request.version}, server {VERSION_MIN} to {server.version})"
+            )
+        if not server.started:
+            raise SessionCreationRejectedError("AMQ229008: Server not started")
+        if request.session_channel_id < FIRST_USER_CHANNEL or request.session_channel_id in connection.sessions:
+            raise SessionCreationRejectedError(f"channel {request.session_channel_id} cannot be used for a session")
+        server.connection_limits.check_sessions(connection)
+        for name in (request.name, request.client_id, request.username):
+            check_length(name)
+        self._check_name(request.name)
+
+    def _check_name(self, name: str) -> None:
+        if name in self.by_name:
+            raise SessionCreationRejectedError("a session of this name exists already")
+
+    def _open(self, connection: ServerConnection, request: CreateSession, subject: Subject) -> None:
+        server = self._server
+        try:
+            self._check_name(request.name)
+            server.limits.check_sessions(subject.name, self.by_name.values())
+        except MQError as error:
+            connection.reject(error, SESSION_CHANNEL)
+            return
+        session = ServerSession(connection, request, subject, connection.version)
+        connection.sessions[session.channel] = session
+        connection.allow_large_frames()
+        self.by_name[session.name] = session
+        self.total += 1
+        connection.send(CreateSessionResponse(server.version), SESSION_CHANNEL)
+        server.notifications.session_created(session)
+
+    # --- reattachment
+
+    def reattach(self, connection: ServerConnection, request: ReattachSession) -> None:
+        """Handle REATTACH_SESSION: a client is back on a new connection and wants to go on."""
+        session = self.by_name.get(request.name)
+        if session is None or session.window is None or session.closed:
+            connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+            return
+        if not session.reattachable:
+            session.refuse_reattachment()
+            connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+            return
+        if session.channel in connection.sessions:
+            connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+            return
+        # What came over the old connection counts as received only when it is durable: until then the answer is not known, and nothing more
+        # may come in that way, or the client would send again what is kept already.
+        go_back = session.connection.pause_frames()
+        session.context.run(0, self._transfer, session, connection, request, connection.pause_frames(), go_back)
+
+    def _transfer(
+        self,
+        session: ServerSession,
+        connection: ServerConnection,
+        request: ReattachSession,
+        resume: Callable[[], None],
+        go_back: Callable[[], None],
+    ) -> None:
+        """All that was received before is confirmed: go on with the new connection, unless something has ended meanwhile."""
+        if connection.closed:
+            go_back()
+            return
+        if session.closed or session.channel in connection.sessions or not session.reattachable:
+            connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+        else:
+            connection.declare_version(session.version)
+            last = session.transfer(connection, request.last_confirmed_command_id)
+            connection.send(ReattachSessionResponse(last, True), SESSION_CHANNEL)
+            session.consumers.writable_changed()
+        resume()
+
+    # --- uniqueness and the end
+
+    def claim_metadata(self, session: ServerSession, key: str, data: str) -> bool:
+        """May ``session`` have this metadata as the only one in the broker?"""
+        return all(other is session or other.metadata.get(key) != data for other in self.by_name.values())
+
+    def ended(self, session: ServerSession) -> None:
+        if self.by_name.get(session.name) is session:
+            del self.by_name[session.name]
+            self._server.notifications.session_closed(session)

@@ -1,0 +1,494 @@
+"""One client connection: frames in and out, back-pressure, and orderly or sudden ends.
+
+Longer than other modules, because what each packet passes, and all that decides about a connection's end, is in one object.
+
+The connection knows no Twisted: whoever owns the socket calls :meth:`ServerConnection.received` and :meth:`ServerConnection.lost`, and
+gives it a transport.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mqbroker.server.transport import farewell
+from mqbroker.server.transport.control_channels import CONTROL_CHANNELS, handle_control
+from mqbroker.server.transport.handshake import Handshake
+from mqbroker.server.transport.limits import COSTLY_FILTER_LENGTH, FILTER_PAUSE_SECONDS, REFUSALS_MAX, REQUESTS_MAX, REQUESTS_SECONDS
+from mqbroker.server.transport.liveness import Liveness
+from mqbroker.server.transport.naming import Naming
+from mqbroker.server.transport.partial_frames import PartialFrame
+from mqclient.errors import MalformedPacketError, MQError, ProtocolError
+from mqclient.wire.frames import FIRST_USER_CHANNEL, FRAME_SIZE_BEFORE_SESSION, PING_CHANNEL, SESSION_CHANNEL, FrameSplitter, frame
+from mqclient.wire.packets import DisconnectConsumerKill, DisconnectV3, ExceptionResponse, Packet, Ping, encode_packet
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.server.cluster_port import TopologySubscription
+    from mqbroker.server.server import Server
+    from mqbroker.server.session.session import ServerSession
+
+FLUSH_BYTES = 256 * 1024
+"""Output gathered in one turn beyond this is handed to the transport at once, so that its back-pressure is felt."""
+
+_TYPE_CHANNEL = struct.Struct(">bq")
+
+log = Logger(namespace="mqbroker.server")
+
+
+class ConnectionTransport(Protocol):
+    """What a connection needs of its socket."""
+
+    def writeSequence(self, data: list[bytes]) -> None: ...
+
+    def loseConnection(self) -> None: ...
+
+    def abortConnection(self) -> None: ...
+
+    def pauseProducing(self) -> None: ...
+
+    def resumeProducing(self) -> None: ...
+
+
+class ServerConnection:
+    """A connection of a client or of another broker.
+
+    ``version`` is the protocol version that the peer declared (0 = not yet), ``security_domain`` the entry of login.config for this peer
+    (None = the broker's own), ``logged_in`` whether it has ever had a session.  ``cluster_connection`` names the cluster connection whose
+    topology the peer is told (None = the default one), and ``cluster_authorized`` says whether it has shown the cluster's password.
+    """
+
+    __slots__ = (
+        "_again",
+        "_handshake",
+        "_out",
+        "_out_bytes",
+        "_partial",
+        "_pauses",
+        "_reading",
+        "_requests",
+        "_requests_until",
+        "_splitter",
+        "_transport",
+        "_waiting_frames",
+        "certificate",
+        "client_id",
+        "closed",
+        "cluster_authorized",
+        "cluster_connection",
+        "connection_id",
+        "created_ms",
+        "flush_due",
+        "frozen",
+        "held_back",
+        "liveness",
+        "logged_in",
+        "naming",
+        "refusals",
+        "remote",
+        "security_domain",
+        "server",
+        "sessions",
+        "subscription",
+        "temporary_queues",
+        "transport_lost",
+        "version",
+        "writable",
+    )
+
+    def __init__(
+        self,
+        server: Server,
+        transport: ConnectionTransport,
+        connection_id: str,
+        remote: str,
+        naming: Naming,
+        certificate: object,
+        handshake_timeout_seconds: float,
+        security_domain: str | None,
+        cluster_connection: str | None = None,
+    ) -> None:
+        self.server = server
+        self.connection_id = connection_id
+        self.remote = remote
+        self.naming = naming
+        self.certificate = certificate
+        self.security_domain = security_domain
+        self.cluster_connection = cluster_connection
+        self.cluster_authorized = False
+        self.frozen = False
+        self.subscription: TopologySubscription | None = None
+        self.version = 0
+        self.client_id: str | None = None
+        self.created_ms = server.clock.wall_ms()
+        self.liveness = Liveness(self, server.default_ttl_ms, server.clock.monotonic())
+        self.writable = True
+        self.logged_in = False
+        self.refusals = 0
+        self.held_back = 0
+        self.closed = False
+        self.transport_lost = False
+        self.sessions: dict[int, ServerSession] = {}
+        self.temporary_queues: dict[Queue, None] = {}
+        self.flush_due = False
+        self._transport = transport
+        self._splitter = FrameSplitter(FRAME_SIZE_BEFORE_SESSION)
+        self._partial = PartialFrame(server.partial_frames, self._splitter)
+        self._handshake: Handshake | None = Handshake(self, handshake_timeout_seconds)
+        self._waiting_frames: list[bytes] = []
+        self._pauses = 0
+        self._again = False
+        self._reading = True
+        self._requests = 0
+        self._requests_until = 0.0
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+
+    def wrap_transport(self, wrap: Callable[[ConnectionTransport], ConnectionTransport]) -> None:
+        """Everything goes through what ``wrap`` makes of the transport from now on; before anything was received or sent."""
+        self._transport = wrap(self._transport)
+
+    # --- input
+
+    def received(self, data: bytes) -> None:
+        """Bytes from the peer."""
+        self.server.turn.run(self._received, data)
+
+    def _received(self, data: bytes) -> None:
+        if self.closed:
+            return
+        if self._handshake is not None:
+            rest = self._handshake.feed(data)
+            if rest is None:
+                return
+            self._end_handshake()
+            data = rest
+        splitter = self._splitter
+        try:
+            frames = splitter.feed(data)
+            if splitter.buffered > FRAME_SIZE_BEFORE_SESSION or self._partial.held:
+                self._partial.account(self.sessions)
+        except ProtocolError as error:
+            self.fail(f"AMQ222067: {error}")
+            return
+        if frames:
+            self.liveness.seen = True
+        else:
+            self.liveness.unframed(len(data))
+        if self._pauses or not self.writable or self.held_back:
+            self._waiting_frames.extend(frames)
+        else:
+            self._handle_frames(frames)
+        if splitter.error is not None and not self.closed:
+            self.fail(f"AMQ222067: {splitter.error}")
+
+    def _handle_frames(self, frames: list[bytes]) -> None:
+        sessions = self.sessions
+        self._requests = 0
+        index = 0
+        while index < len(frames):
+            data = frames[index]
+            head: tuple[int, int] = _TYPE_CHANNEL.unpack_from(data, 4)
+            packet_type, channel = head
+            try:
+                session = sessions.get(channel)
+                if session is not None:
+                    index = session.handle_some(packet_type, frames, index) - 1
+                elif channel in CONTROL_CHANNELS:
+                    handle_control(self, packet_type, channel, data)
+                    self.request_handled()
+                elif channel < FIRST_USER_CHANNEL or not self.logged_in:
+                    raise MalformedPacketError("frame", "channel", f"{channel} is no channel of a session")
+            except ProtocolError as error:
+                self.fail(f"AMQ222067: {error}")
+            except Exception:
+                self._log_failure(packet_type)
+                self.fail("internal error")
+            if self.closed:
+                return
+            if self._pauses or not self.writable or self.held_back:
+                following = index if self._again else index + 1
+                self._again = False
+                self._waiting_frames = [*frames[following:], *self._waiting_frames]
+                return
+            index += 1
+
+    def _end_handshake(self) -> None:
+        handshake, self._handshake = self._handshake, None
+        if handshake is not None:
+            handshake.end()
+
+    def _log_failure(self, packet_type: int) -> None:
+        text = "connection {id} from {remote}: unexpected failure in packet {type}"
+        failure = Failure()  # type: ignore[no-untyped-call]
+        self.server.reasons.failure(
+            self.remote,
+            f"unexpected failure: {failure.type}",
+            lambda: log.failure(text, failure, id=self.connection_id, remote=self.remote, type=packet_type),
+        )
+
+    # --- the protocol
+
+    def declare_version(self, version: int) -> None:
+        """The peer speaks this protocol version; the first declaration holds."""
+        if not self.version:
+            self.version = min(version, self.server.version)
+
+    def allow_large_frames(self) -> None:
+        """A session exists: frames may now have the full size."""
+        self.logged_in = True
+        self._splitter.limit = self.server.frame_size_max
+
+    def pause_frames(self) -> Callable[[], None]:
+        """Stop handling packets until the returned function is called, because an answer has to be waited for.
+
+        Several may wait at the same time: packets are handled again once each of them has called its function.
+        """
+        self._pauses += 1
+        self._update_reading()
+
+        def resume() -> None:
+            self.server.turn.run(self._resume_frames)
+
+        return resume
+
+    def _resume_frames(self) -> None:
+        self._pauses -= 1
+        self._handle_waiting()
+
+    def _handle_waiting(self) -> None:
+        """Go on with the frames that could not be handled when they came."""
+        if self.closed:
+            return
+        if self._waiting_frames and self.writable and not self._pauses and not self.held_back:
+            frames, self._waiting_frames = self._waiting_frames, []
+            self._handle_frames(frames)
+        self._update_reading()
+
+    def hold_back(self) -> None:
+        """Do not read from the peer, which lives all the same, until :meth:`hear_again` was called as many times."""
+        self.held_back += 1
+        self._update_reading()
+
+    def hear_again(self) -> None:
+        self.held_back -= 1
+        self.server.turn.run(self._handle_waiting)
+
+    def put_off(self) -> Callable[[], None]:
+        """Handle the current frame again, and nothing else before it, once the returned function is called.  The peer lives meanwhile."""
+        self._again = True
+        self.hold_back()
+        return self.hear_again
+
+    def yield_turn(self, seconds: float = 0.0) -> None:
+        """A costly request: everybody else comes first before this peer's next one, which waits for ``seconds`` at least."""
+        self.hold_back()
+        self.server.clock.call_later(seconds, self.hear_again)
+
+    def filter_read(self, text: str | None) -> None:
+        """A request with a filter: whoever sends long ones without a pause leaves the others most of the time all the same."""
+        if text is not None and len(text) > COSTLY_FILTER_LENGTH:
+            self.yield_turn(len(text) * FILTER_PAUSE_SECONDS)
+
+    def request_handled(self) -> None:
+        """A request beside sends and acknowledgements: many of them at once are costly, too."""
+        now = self.server.clock.monotonic()
+        if not self._requests:
+            self._requests_until = now + REQUESTS_SECONDS
+        self._requests += 1
+        if self._requests == REQUESTS_MAX or now > self._requests_until:
+            self.yield_turn()
+
+    # --- output
+
+    def send(self, packet: Packet, channel: int) -> bytes:
+        """Send a packet; returns its frame."""
+        data = frame(packet.TYPE, channel, encode_packet(packet, self.version or self.server.version))
+        self.send_frame(data)
+        return data
+
+    def send_frame(self, data: bytes) -> None:
+        """Send a complete frame at the end of the turn."""
+        self._out.append(data)
+        self._out_bytes += len(data)
+        if self._out_bytes >= FLUSH_BYTES:
+            self.flush()
+        elif not self.flush_due:
+            self.server.turn.mark_output(self)
+
+    def send_parts(self, parts: Sequence[bytes], size: int) -> None:
+        """Send whole frames that are given in parts."""
+        self._out.extend(parts)
+        self._out_bytes += size
+        if self._out_bytes >= FLUSH_BYTES:
+            self.flush()
+        elif not self.flush_due:
+            self.server.turn.mark_output(self)
+
+    def flush(self) -> None:
+        """Hand what has gathered to the transport."""
+        if self._out:
+            out, self._out = self._out, []
+            self._out_bytes = 0
+            if not self.transport_lost:
+                self._transport.writeSequence(out)
+
+    # --- back-pressure: the transport tells when its buffer is full and when it has room again
+
+    def pause_output(self) -> None:
+        """The peer does not read fast enough: deliver nothing more, and take nothing that would cause more answers."""
+        self.writable = False
+        for session in list(self.sessions.values()):
+            session.consumers.writable_changed()
+        self._update_reading()
+
+    def resume_output(self) -> None:
+        self.server.turn.run(self._resume_output)
+
+    def _resume_output(self) -> None:
+        self.writable = True
+        for session in list(self.sessions.values()):
+            session.consumers.writable_changed()
+        if self.subscription is not None:
+            self.subscription.writable()
+        self._handle_waiting()
+
+    def _update_reading(self) -> None:
+        wanted = self.writable and not self.frozen and not self._pauses and not self.held_back and not self._waiting_frames
+        if wanted != self._reading and not self.transport_lost:
+            self._reading = wanted
+            if wanted:
+                self._transport.resumeProducing()
+            else:
+                self._transport.pauseProducing()
+
+    def freeze(self) -> None:
+        """Read nothing more; what was read already is dealt with."""
+        self.frozen = True
+        self._update_reading()
+
+    # --- liveness
+
+    def check_alive(self, now: float) -> None:
+        """Called every ``connection-ttl-check-interval``; ``now`` is the monotonic clock in seconds."""
+        if self.held_back and not self.transport_lost:
+            # Its pings wait behind what it has sent; and it is to see that the broker lives.
+            self.liveness.seen = True
+            self.send(Ping(self.liveness.ttl_ms), PING_CHANNEL)
+        reason = self.liveness.check(now)
+        if reason is not None:
+            self.fail(reason)
+            return
+        for session in list(self.sessions.values()):
+            session.flush_confirmations()
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of a frame that is not complete."""
+        return self._splitter.incomplete
+
+    # --- the end
+
+    def lost(self, reason: str) -> None:
+        """The socket is gone.  Sessions that can be reattached wait for their client until the TTL has passed."""
+        self.server.turn.run(self._lost, reason)
+
+    def _lost(self, reason: str) -> None:
+        self.transport_lost = True
+        if self.closed:
+            return
+        self._partial.drop()
+        self._end_handshake()
+        if any(session.reattachable for session in self.sessions.values()):
+            self.pause_output()
+            for session in list(self.sessions.values()):
+                if not session.reattachable:
+                    session.refuse_reattachment()
+            return
+        self._end(
+            f"AMQ222061: Client connection failed, clearing up resources for sessions of {self.remote}: {reason}" if self.sessions else ""
+        )
+
+    def fail(self, reason: str) -> None:
+        """Give the connection up: sessions end as after a failure, the socket is closed without a word."""
+        if self.closed:
+            return
+        self._end(f"{reason} (connection {self.connection_id} from {self.remote})")
+        self.flush()
+        if not self.transport_lost:
+            self._transport.abortConnection()
+
+    def refuse(self, error: MQError) -> MQError:
+        """What a request beyond a limit of the connection is answered with; a peer that goes on asking is given up."""
+        self.refusals += 1
+        if self.refusals == REFUSALS_MAX:
+            self.fail_soon(f"a limit of the connection is exceeded again and again: {error}")
+        return error
+
+    def report(self, reason: str) -> None:
+        """Log a request that failed and that the peer does not wait for."""
+        self.server.reasons.info(self.remote, f"{reason} (connection {self.connection_id} from {self.remote})")
+
+    def fail_soon(self, reason: str) -> None:
+        """Give the connection up as soon as the work in hand is done."""
+        self.server.clock.call_later(0, self.server.turn.run, self.fail, reason)
+
+    def end_slow_consumer(self, reason: str) -> None:
+        """Say that a consumer is too slow (``slow-consumer-policy`` KILL), and give the connection up."""
+        if self.closed:
+            return
+        if self.version >= DisconnectConsumerKill.SINCE:
+            self.send(DisconnectConsumerKill(self.server.node_id), SESSION_CHANNEL)
+        self.fail_soon(reason)  # not at once: the notice would not get out
+
+    def disconnect(self, packet: DisconnectV3) -> None:
+        """Say goodbye and close; the client may reconnect elsewhere."""
+        if self.closed:
+            return
+        for session in self.sessions.values():
+            session.flush_confirmations()
+        farewell.send_disconnect(self, packet)
+        self.flush()
+        self._end("")
+        if not self.transport_lost:
+            self._transport.loseConnection()
+
+    def superseded(self) -> None:
+        """The client has come back on another connection, and taken all sessions along."""
+        self._end("")
+        if not self.transport_lost:
+            self._transport.abortConnection()
+
+    def adopt_resources(self, other: ServerConnection) -> None:
+        """Take over what ``other``, whose client has come back on this connection, still holds beside its sessions."""
+        self.temporary_queues |= other.temporary_queues
+        other.temporary_queues = {}
+        if self.client_id is None:
+            self.client_id = other.client_id
+        self.server.messaging.branches.adopt(other, self)
+
+    def _end(self, reason: str) -> None:
+        self.closed = True
+        self._partial.drop()
+        self._end_handshake()
+        subscription, self.subscription = self.subscription, None
+        if subscription is not None:
+            subscription.ended()
+        if reason:
+            self.server.reasons.warn(self.remote, reason)
+        for session in list(self.sessions.values()):
+            try:
+                session.end(failed=True)
+            except Exception:
+                log.failure("session {name} did not end well", name=session.name)
+        self.sessions.clear()
+        self._waiting_frames.clear()
+        self.server.connection_ended(self)
+
+    def reject(self, error: MQError, channel: int) -> None:
+        """Answer a request of channel 1 with an error; the connection stays open."""
+        self.send(ExceptionResponse(error.code, str(error)), channel)

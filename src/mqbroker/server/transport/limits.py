@@ -1,0 +1,166 @@
+"""Limits per user (``resource-limit-settings``), and what one connection may have open at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mqbroker.config.model.configuration import ResourceLimit
+from mqbroker.messaging.queues.queue import Queue
+from mqclient.errors import (
+    FrameTooLargeError,
+    IllegalStateError,
+    MalformedPacketError,
+    MaxConsumerLimitExceededError,
+    SecurityError,
+    SessionCreationRejectedError,
+)
+
+if TYPE_CHECKING:
+    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.transport.connection import ServerConnection
+
+
+SESSIONS_MAX = 1_000
+"""Sessions of one connection: a pool of sessions has some hundreds."""
+
+CONSUMERS_MAX = 2_000
+"""Consumers of one connection, over all its sessions."""
+
+TEMPORARY_QUEUES_MAX = 1_000
+"""Temporary queues of one connection."""
+
+PRODUCERS_MAX = 10_000
+"""Producers of one connection that are remembered for statistics."""
+
+CREDIT_REQUESTS_WAITING_MAX = 10_000
+"""Credit requests of one connection that may wait for room; a client asks again only when it has got what it asked for."""
+
+UPLOAD_HEADERS_MAX = 4 * 1024 * 1024
+"""Bytes of headers and properties of the large messages that one connection has begun: these stay in memory until the body is there."""
+
+UPLOAD_BODIES_MAX = 16 * 1024 * 1024 * 1024
+"""Bytes of the bodies of the large messages that one connection has begun and not ended: they are on the disk."""
+
+CONTROL_FRAME_SIZE_MAX = 1024 * 1024
+"""Bytes of a frame that carries no message: what a peer says beside messages is kept, or costs work, and needs no more."""
+
+REFUSALS_MAX = 100
+"""Requests beyond a limit of the connection that are answered with an error; a peer that asks on is given up."""
+
+
+REQUESTS_MAX = 20
+"""Requests of one connection, beside sends and acknowledgements, that are handled in one turn: then everybody else comes first."""
+
+REQUESTS_SECONDS = 0.003
+"""The same in time: some requests cost more than others, and what somebody waits for takes several turns."""
+
+
+COSTLY_FILTER_LENGTH = 1024
+"""Characters: a peer with a longer filter waits for its next turn, and for :data:`FILTER_PAUSE_SECONDS`."""
+
+FILTERS_LENGTH_MAX = 256 * 1024
+"""Characters of the filters of one connection's consumers and temporary queues: read, a filter takes up to thirty times as many bytes."""
+
+FILTER_PAUSE_SECONDS = 5e-6
+"""For each character of such a filter: some times what reading it takes at worst."""
+
+
+def check_control_size(data: bytes) -> None:
+    """Raises FrameTooLargeError for a frame without a message that is greater than any needs to be."""
+    if len(data) > CONTROL_FRAME_SIZE_MAX:
+        raise FrameTooLargeError(f"a frame of {len(data)} bytes without a message, {CONTROL_FRAME_SIZE_MAX} are allowed")
+
+
+METADATA_LENGTH_MAX = 1024 * 1024
+"""Characters of the metadata of all sessions of one connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What one connection may have open at a time.
+
+    A request beyond a limit is answered with an error, and a peer that asks on and on is given up.
+    """
+
+    sessions: int = SESSIONS_MAX
+    consumers: int = CONSUMERS_MAX
+    temporary_queues: int = TEMPORARY_QUEUES_MAX
+    producers: int = PRODUCERS_MAX
+    credit_requests: int = CREDIT_REQUESTS_WAITING_MAX
+    upload_headers: int = UPLOAD_HEADERS_MAX
+    upload_bodies: int = UPLOAD_BODIES_MAX
+    metadata_length: int = METADATA_LENGTH_MAX
+    filters_length: int = FILTERS_LENGTH_MAX
+
+    def check_sessions(self, connection: ServerConnection) -> None:
+        if len(connection.sessions) >= self.sessions:
+            raise connection.refuse(SessionCreationRejectedError(f"the connection has {self.sessions} sessions already"))
+
+    def check_consumers(self, connection: ServerConnection) -> None:
+        if sum(len(session.consumers.by_id) for session in connection.sessions.values()) >= self.consumers:
+            raise connection.refuse(MaxConsumerLimitExceededError(f"the connection has {self.consumers} consumers already"))
+
+    def check_filters(self, connection: ServerConnection, text: str | None) -> None:
+        """May a consumer or a temporary queue have this filter, too?  Short ones are bounded by the number of those."""
+        if text is None or len(text) <= COSTLY_FILTER_LENGTH:
+            return
+        kept = [consumer.filter for session in connection.sessions.values() for consumer in session.consumers.by_id.values()]
+        kept += [queue.filter for queue in connection.temporary_queues]
+        if len(text) + sum(len(filter.text) for filter in kept if filter is not None) > self.filters_length:
+            raise connection.refuse(IllegalStateError(f"the filters of the connection have {self.filters_length} characters already"))
+
+    def check_temporary_queues(self, connection: ServerConnection) -> None:
+        if len(connection.temporary_queues) >= self.temporary_queues:
+            raise connection.refuse(IllegalStateError(f"the connection has {self.temporary_queues} temporary queues already"))
+
+    def check_producers(self, connection: ServerConnection) -> None:
+        if sum(len(session.sends.producers) for session in connection.sessions.values()) >= self.producers:
+            raise MalformedPacketError("CREATE_PRODUCER", "producer_id", f"the connection has {self.producers} producers already")
+
+    def check_credit_requests(self, connection: ServerConnection) -> None:
+        if sum(session.sends.requests_waiting for session in connection.sessions.values()) >= self.credit_requests:
+            raise MalformedPacketError("SESS_PRODUCER_REQUEST_CREDITS", "credits", f"{self.credit_requests} requests are waiting already")
+
+    def check_metadata(self, connection: ServerConnection, length: int) -> None:
+        """May a session keep ``length`` more characters?"""
+        kept = sum(len(data) for session in connection.sessions.values() for data in session.metadata.values())
+        if length + kept > self.metadata_length:
+            raise connection.refuse(IllegalStateError(f"the connection has {self.metadata_length} characters of metadata already"))
+
+    def check_upload(self, connection: ServerConnection, size: int) -> None:
+        """May a large message with ``size`` bytes of headers be begun?"""
+        if size + sum(session.sends.upload_size for session in connection.sessions.values()) > self.upload_headers:
+            raise connection.refuse(
+                IllegalStateError(f"the headers of the large messages that the connection sends exceed {self.upload_headers} bytes")
+            )
+
+    def check_upload_bodies(self, connection: ServerConnection, size: int) -> None:
+        """May ``size`` bytes of a large message be added?"""
+        if size + sum(session.sends.upload_body_size for session in connection.sessions.values()) > self.upload_bodies:
+            raise IllegalStateError(f"the large messages that the connection sends exceed {self.upload_bodies} bytes")
+
+
+class ResourceLimits:
+    """What single users may have: ``max_connections`` limits their sessions, ``max_queues`` their queues; -1 = no limit."""
+
+    def __init__(self, limits: dict[str, ResourceLimit], queues: Callable[[], Iterable[Queue]]) -> None:
+        self._limits = limits
+        self._queues = queues
+
+    def check_sessions(self, user: str | None, sessions: Iterable[ServerSession]) -> None:
+        limit = self._limits.get(user or "")
+        if limit is None or limit.max_connections < 0:
+            return
+        if sum(session.subject.name == user for session in sessions) >= limit.max_connections:
+            raise SessionCreationRejectedError(
+                f"AMQ229110: Too many sessions for user '{user}'. Sessions allowed: {limit.max_connections}."
+            )
+
+    def check_queues(self, user: str | None) -> None:
+        limit = self._limits.get(user or "")
+        if limit is None or limit.max_queues < 0:
+            return
+        if sum(queue.definition.user == user for queue in self._queues()) >= limit.max_queues:
+            raise SecurityError(f"AMQ229111: Too many queues created by user '{user}'. Queues allowed: {limit.max_queues}.")

@@ -1,0 +1,77 @@
+"""Does the peer of a connection still live?  The connection TTL, and what holds for peers that asked for none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION
+
+if TYPE_CHECKING:
+    from mqbroker.server.transport.connection import ServerConnection
+
+CONNECTION_TTL_MS = 60_000
+"""How long a peer may be silent until its first ping says otherwise."""
+
+
+class Liveness:
+    """Signs of life of one peer.
+
+    ``ttl_ms`` is how long it may be silent (-1 = for ever), ``seen`` whether it spoke since the last check, ``last_seen`` the monotonic
+    time (s) of the check that found so.
+    """
+
+    __slots__ = ("_connection", "_stalled_since", "_unframed", "last_seen", "seen", "ttl_ms")
+
+    def __init__(self, connection: ServerConnection, ttl_ms: int, now: float) -> None:
+        self._connection = connection
+        self._unframed = 0
+        self._stalled_since: float | None = None
+        self.ttl_ms = ttl_ms
+        self.seen = True
+        self.last_seen = now
+
+    def unframed(self, size: int) -> None:
+        """``size`` bytes have come that complete no frame.  A frame that comes in by single bytes is no sign of life."""
+        self._unframed += size
+        if self._unframed >= FRAME_SIZE_BEFORE_SESSION:
+            self.seen = True
+            self._unframed = 0
+
+    def check(self, now: float) -> str | None:
+        """Why the peer is given up, None while it lives."""
+        if self.seen and not self._connection.transport_lost:
+            self.seen = False
+            self.last_seen = now
+            self._stalled_since = None
+        elif self._overdue(now) or self._stalled(now):
+            return self._reason()
+        return None
+
+    def _overdue(self, now: float) -> bool:
+        """Has the peer been silent for too long?
+
+        One whose socket is gone, or that never had a session, is not waited for without limit, whatever it asked for.
+        """
+        ttl_ms = self.ttl_ms
+        if self._connection.transport_lost or not self._connection.logged_in:
+            ttl_ms = min(ttl_ms, CONNECTION_TTL_MS) if ttl_ms >= 0 else CONNECTION_TTL_MS
+        return ttl_ms >= 0 and now >= self.last_seen + ttl_ms / 1000
+
+    def _stalled(self, now: float) -> bool:
+        """Has a peer that may be silent for ever left a frame half sent, or not read, for :data:`CONNECTION_TTL_MS`?"""
+        if self._connection.writable and not self._connection.buffered:
+            self._stalled_since = None
+            return False
+        if self._stalled_since is None:
+            self._stalled_since = now
+        return now >= self._stalled_since + CONNECTION_TTL_MS / 1000
+
+    def _reason(self) -> str:
+        connection = self._connection
+        text = (
+            f"AMQ229014: Did not receive data from {connection.remote} within the {self.ttl_ms}ms connection TTL. "
+            "The connection will now be closed."
+        )
+        if not connection.writable and not connection.transport_lost:
+            return f"{text} (The peer does not read what it is sent.)"
+        return f"{text} (A frame is not complete.)" if connection.buffered else text

@@ -1,0 +1,76 @@
+"""The topology that clients and brokers ask for on channel 0: who answers, and the forms that a member takes by the peer's version."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from mqclient.protocol.topology import TopologyMember
+from mqclient.wire.frames import PING_CHANNEL
+from mqclient.wire.packets import ClusterTopology, ClusterTopologyV2, ClusterTopologyV3, ClusterTopologyV4, Packet
+from mqclient.wire.primitives import TransportConfiguration
+
+if TYPE_CHECKING:
+    from mqbroker.server.transport.connection import ServerConnection
+
+VERSION_V2 = 122
+VERSION_V3 = 125
+VERSION_ARTEMIS_NAMES = 126
+"""From here on connectors travel in Artemis's spelling, below it in that of HornetQ."""
+VERSION_V4 = 131
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def subscribe(connection: ServerConnection, cluster_connection: bool) -> None:
+    """Answer a subscription.  A broker without a cluster is alone and names no connector: the client goes on with the one it uses."""
+    cluster = connection.server.cluster
+    if cluster is not None:
+        cluster.subscribe(connection, cluster_connection)
+    else:
+        answer_alone(connection)
+
+
+def answer_alone(connection: ServerConnection) -> None:
+    """The one answer of a broker that is in no cluster."""
+    server = connection.server
+    version = connection.version
+    packet: Packet
+    if version >= VERSION_V4:
+        packet = ClusterTopologyV4(False, server.node_id, server.clock.wall_ms(), last=True, server_version=server.version)
+    elif version >= VERSION_V2:
+        packet = ClusterTopologyV2(False, server.node_id, server.clock.wall_ms(), last=True)
+    else:
+        packet = ClusterTopology(False, server.node_id, last=True)
+    connection.send(packet, PING_CHANNEL)
+
+
+def member_up(member: TopologyMember, last: bool, peer_version: int, server_version: int) -> Packet:
+    """A member as a peer of ``peer_version`` is told of it; ``last`` ends the table that a subscription is answered with."""
+    primary, backup = member.primary, member.backup
+    if peer_version < VERSION_ARTEMIS_NAMES:
+        primary, backup = hornetq_names(primary), hornetq_names(backup)
+    node_id, event_id, groups = member.node_id, member.unique_event_id, (member.backup_group_name, member.scale_down_group_name)
+    if peer_version >= VERSION_V4:
+        return ClusterTopologyV4(False, node_id, event_id, primary, backup, last, *groups, server_version)
+    if peer_version >= VERSION_V3:
+        return ClusterTopologyV3(False, node_id, event_id, primary, backup, last, *groups)
+    if peer_version >= VERSION_V2:
+        return ClusterTopologyV2(False, node_id, event_id, primary, backup, last, groups[0])
+    return ClusterTopology(False, node_id, 0, primary, backup, last)
+
+
+def member_down(node_id: str, event_id: int, peer_version: int) -> Packet:
+    """A member that left.  Also the newest peers get the second form, as Artemis sends it."""
+    if peer_version >= VERSION_V2:
+        return ClusterTopologyV2(True, node_id, event_id)
+    return ClusterTopology(True, node_id)
+
+
+def hornetq_names(connector: TransportConfiguration | None) -> TransportConfiguration | None:
+    """The same connector in the spelling of HornetQ: its package, and hyphens instead of humps."""
+    if connector is None:
+        return None
+    factory = connector.factory_class_name.replace("org.apache.activemq.artemis", "org.hornetq").replace("ActiveMQ", "HornetQ")
+    parameters = tuple((_HUMP.sub("-", key).lower(), value) for key, value in connector.parameters)
+    return TransportConfiguration(connector.name, factory, parameters)

@@ -1,0 +1,1 @@
+"""The store on files: batches, bindings, large bodies, restoring, recovering."""

@@ -1,0 +1,433 @@
+"""The store in files: the durable default.
+
+It starts in two parts.  :meth:`FileStore.open` takes the folder (lock, node id) and touches no journal; :meth:`FileStore.load` reads the
+journals and makes the store ready.  :meth:`FileStore.stop` ends it in order, :meth:`FileStore.abort` at once; :meth:`FileStore.withdraw`
+gives a start up.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.ports import Clock, Recovered, StoreBatch, WritingTurn
+from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
+from mqbroker.storage.disk.filesystem import FileSystem, WriteObserver
+from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_FIRST_TIME, STATE_PAUSED, NodeLock, new_node_id
+from mqbroker.storage.errors import JournalDamagedError, StorageError
+from mqbroker.storage.files.batch import FileBatch
+from mqbroker.storage.files.folders import check_folders, journal_node_id, make_folders
+from mqbroker.storage.files.journal.compaction import Compactor, Sweeper
+from mqbroker.storage.files.journal.journal import Journal
+from mqbroker.storage.files.journal.live import LiveIndex
+from mqbroker.storage.files.journal.maintenance import Maintenance
+from mqbroker.storage.files.journal.segments import Segment, SegmentLog
+from mqbroker.storage.files.largebodies import FileLargeBody, LargeBodies
+from mqbroker.storage.files.pages.pager import FilePager
+from mqbroker.storage.files.pages.recovery import adopt_pages, open_bodies
+from mqbroker.storage.files.plain import PlainMessages
+from mqbroker.storage.files.restore import to_recovered
+from mqbroker.storage.settings import StoreSettings
+from mqbroker.storage.tickets import Tickets
+from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
+from mqclient.storageformat.images import Images, LogSegment, find_images
+from mqclient.storageformat.records import encode_branch, encode_duplicates, encode_id_limit, encode_trim
+from mqclient.storageformat.replay import State, StoredMessage
+from mqclient.storageformat.replay_plain import replay_plain
+
+ID_BLOCK = 1 << 20
+"""Ids reserved at a time: a crash skips at most this many.  The next block is asked for when half of one is used."""
+
+ID_LIMIT_KEY = "id-limit"
+
+
+class Begun:
+    """The first segments that a start has begun, and the ticket up to which it has written them itself."""
+
+    __slots__ = ("bindings", "first_binding", "first_message", "messages", "synced")
+
+    def __init__(self, messages: SegmentLog, bindings: SegmentLog) -> None:
+        self.messages = messages
+        self.first_message = messages.next_sequence
+        self.bindings = bindings
+        self.first_binding = bindings.next_sequence
+        self.synced = 0
+
+
+class FileStore(Tickets):
+    """See :class:`mqbroker.messaging.ports.Store`.
+
+    ``on_failure`` is called once, with a reason, when a write has failed: the store is of no use from then on (``failed``).
+    Nothing may be asked of a store after :meth:`stop` or :meth:`abort`.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        settings: StoreSettings,
+        file_system: FileSystem,
+        disk_writer: DiskWriter,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        on_failure: Callable[[str], object] | None = None,
+    ) -> None:
+        super().__init__()
+        self.node_id = ""
+        self.on_failure = on_failure
+        self._settings = settings
+        self._file_system = file_system
+        self._writer = disk_writer
+        self._clock = clock
+        self._entropy = entropy
+        self._lock = NodeLock(file_system, settings.node_directory)
+        self.encoded_addresses: dict[str, bytes] = {}
+        self.pager: FilePager | None = None
+        if settings.paging_directory is not None:
+            self.pager = FilePager(self, file_system, settings, disk_writer, clock, entropy)
+        self._bodies = LargeBodies(
+            file_system,
+            settings.large_messages_directory,
+            disk_writer,
+            settings.large_message_sync,
+            lambda function: self.when_synced(self.last, function),
+            self._body_failed,
+        )
+        self._journal: Journal
+        self._index: LiveIndex
+        self._loaded = False
+        self._state_found = STATE_FIRST_TIME
+        self._begun: Begun | None = None
+        self._next_id = 1
+        self._ids_asked = 1
+        self._ids_alarm = 1
+        self._stopped: Callable[[], object] | None = None
+
+    # Start and stop.
+
+    def open(self, node_id: str | None = None) -> None:
+        """Take the folder: refuse what is not ours, lock, learn the node id.
+
+        ``node_id`` is the one that a folder without any gets; None = a new one.
+        Raises :class:`mqbroker.storage.errors.StorageError`, OSError.
+        """
+        check_folders(self._file_system, self._settings)
+        make_folders(self._file_system, self._settings)
+        self._lock.acquire()
+        try:
+            found = self._lock.node_id()
+            if found is None:
+                raw = journal_node_id(self._file_system, self._settings)
+                found = str(uuid.UUID(bytes=raw)) if raw is not None else node_id or new_node_id(self._entropy)
+                self._lock.write_node_id(found)
+            self.node_id = found
+            self._state_found = self._lock.state()
+            self._lock.write_state(STATE_FAILING_BACK)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def load(self, first_id: int = 1) -> Recovered:
+        """Read the journals and become ready.
+
+        Ids begin at ``first_id`` at least (for a folder that is filled from another one).
+        Raises :class:`mqbroker.storage.errors.JournalDamagedError`, OSError; the folder is free again then, and unchanged.
+        """
+        try:
+            recovered = self._load(first_id)
+        except BaseException:
+            error = run_steps(self._withdrawal())
+            if error is not None:
+                self._log.warn("the files of the start that failed could not be removed: {error}", error=error)
+            self._lock.release()
+            raise
+        self._loaded = True
+        return recovered
+
+    def stop(self, done: Callable[[], object]) -> None:
+        """Write what is left, note that this was an orderly end, free the folder, then call ``done`` (also when that fails)."""
+        self._stopped = done
+        if not self._loaded or self.failed:
+            self._leave([], done)
+            return
+        journal = self._journal
+        group = journal.commit([encode_trim(journal.messages.first)], [encode_id_limit(self._next_id)])
+        self.when_synced(group.ticket, self._all_written)
+        self._bodies.flush()
+        journal.flush()
+
+    def abort(self) -> None:
+        """Leave at once: nothing more is written, nobody is called, the folder is free when the write under way has ended."""
+        self._leave([], _nothing)
+
+    def withdraw(self) -> None:
+        """As :meth:`abort`, for a start that failed after :meth:`load`: the folder is as it was before.
+
+        The files that this start has begun stay if anything was made durable since: somebody may have been told of it.
+        """
+        begun = self._begun
+        untouched = begun is not None and self.synced == begun.synced and not self.failed
+        self._leave([], _nothing, self._withdrawal() if untouched else [])
+
+    # The store contract.
+
+    def next_id(self) -> int:
+        number = self._next_id
+        if number >= self._ids_alarm:
+            self._reserve_ids()
+        self._next_id = number + 1
+        return number
+
+    def ensure_ids(self, count: int) -> None:
+        """See to it that the next ``count`` ids can be had without a word to the journal."""
+        while self._next_id + count > self._ids_alarm:
+            self._reserve_ids()
+
+    def begin(self) -> FileBatch:
+        return FileBatch(self.encoded_addresses)
+
+    def commit(self, batch: StoreBatch) -> int:
+        assert isinstance(batch, FileBatch)
+        journal = self._journal
+        pages = batch.pages
+        if pages is not None and self.pager is not None:
+            self.pager.prepare(pages, batch)
+        size = batch.size
+        bindings = batch.bindings
+        if not size and bindings is None:
+            if pages is None or self.pager is None:
+                return self.last
+            if not pages.messages:
+                self.pager.apply(pages, None)
+                return self.last
+        group = journal.group
+        if group.size + size > group.limit:
+            group = journal.next_group(size)
+        group.parts += batch.parts
+        group.size += size
+        if bindings is not None:
+            group.bindings += bindings
+        if batch.bodies is not None:
+            group.bodies += batch.bodies
+        # The ticket first: a body that nobody names any more is removed once the work up to the last ticket is durable.
+        group.ticket = self.last = ticket = self.last + 1
+        self._index.apply(batch.changes, group.segment)
+        if pages is not None and self.pager is not None:
+            self.pager.apply(pages, group)
+        if batch.urgent:
+            if journal.busy:
+                journal.urgent = True
+            else:
+                journal.schedule()
+        elif not journal.busy:
+            journal.schedule_late()
+        return ticket
+
+    def when_synced(self, ticket: int, function: Callable[..., object], *args: Any) -> None:
+        """See :meth:`mqbroker.messaging.ports.Store.when_synced`."""
+        if ticket > self.synced and self._loaded and not self._journal.urgent:
+            self._journal.want()
+        super().when_synced(ticket, function, *args)
+
+    def create_large_body(self, body_id: int) -> FileLargeBody:
+        return self._bodies.create(body_id)
+
+    # Beyond the contract.
+
+    def write_at_end_of(self, turn: WritingTurn) -> None:
+        """Write what a turn has caused at its end."""
+        turn.at_end = self.flush
+        self._journal.turn = turn
+
+    def flush(self) -> None:
+        """Write what was committed now; without this call it is written at the end of the turn."""
+        self._journal.flush()
+
+    @property
+    def backlog(self) -> int:
+        """Bytes handed over that are not durable yet."""
+        pages = 0 if self.pager is None else self.pager.backlog
+        return self._journal.backlog + self._bodies.in_flight + pages
+
+    def observe(self, observer: WriteObserver | None) -> None:
+        """Tell ``observer`` of every write from now on, in order."""
+        self._journal.observer = observer
+        self._bodies.observer = observer
+
+    def _load(self, first_id: int) -> Recovered:
+        plain = PlainMessages()
+        images, state = self._read(plain)
+        node = uuid.UUID(self.node_id).bytes
+        settings = self._settings
+        messages = SegmentLog(self._file_system, settings.journal_directory, KIND_MESSAGES, settings.journal_file_size, node, self._entropy)
+        bindings = SegmentLog(
+            self._file_system, settings.bindings_directory, KIND_BINDINGS, settings.bindings_file_size, node, self._entropy
+        )
+        self._index = LiveIndex(messages, bindings)
+        named = {stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None} | state.pages.bodies()
+        recovered = self._adopt(images, state, plain, messages, bindings)
+        gone = [] if self.pager is None else self.pager.gone_records()
+        if not gone:  # pages that are recorded as gone lose their files, so that record has to stay
+            self._begun = Begun(messages, bindings)
+        messages.roll(images.mark)
+        bindings.roll(images.mark)
+        self._journal = Journal(
+            messages, bindings, self._bodies, self, self._writer, self._clock, settings.journal_datasync, images.mark, self._write_failed
+        )
+        for path in images.messages.stale + images.bindings.stale:
+            self._file_system.remove(path)
+        self._bodies.remove_orphans(named)
+        if self.pager is not None:
+            self.pager.start(self._journal, self._index, node)
+        self._begin_writing(max(state.id_limit, first_id), gone)
+        maintenance = Maintenance(self._journal, self._index, self, self._writer, self._clock)
+        Sweeper(self._journal, self._index, self._clock)
+        Compactor(self._journal, self._index, self, maintenance, self._clock, settings, self.encoded_addresses)
+        maintenance.trim()
+        return recovered
+
+    def _read(self, plain: PlainMessages) -> tuple[Images, State]:
+        """What is on the disk, made durable first: a page that only the dead process' system had cached must not be built upon."""
+        settings = self._settings
+        for directory in (settings.bindings_directory, settings.journal_directory):
+            self._file_system.sync_directory(directory)
+        images = find_images(self._file_system, settings.journal_directory, settings.bindings_directory)
+        for image in (images.bindings, images.messages):
+            if image.segments:
+                self._store_again(image.segments[-1])
+            for segment in image.segments:
+                if str(uuid.UUID(bytes=segment.header.node_id)) != self.node_id:
+                    owner = uuid.UUID(bytes=segment.header.node_id)
+                    raise JournalDamagedError(segment.path, 0, (), f"this segment belongs to node {owner}, server.lock says {self.node_id}")
+        return images, replay_plain(images, plain)
+
+    def _adopt(self, images: Images, state: State, plain: PlainMessages, messages: SegmentLog, bindings: SegmentLog) -> Recovered:
+        """Make the segments that were found the beginning of the logs, with what is live in them."""
+        places: list[dict[int, Segment]] = []
+        for image, log in ((images.messages, messages), (images.bindings, bindings)):
+            log.adopt([Segment(each.header, each.path, each.end) for each in image.segments], image.first)
+            places.append({segment.sequence: segment for segment in log.segments})
+        segments = places[0]
+        for record_id, (sequence, record) in state.duplicates.items():
+            self._index.put_numbered(record_id, encode_duplicates(record), segments[sequence])
+        for branch_id, branch in state.branches.items():
+            self._index.put_numbered(branch_id, encode_branch(branch.record), segments[branch.sequence])
+        for key, binding in state.bindings.items():
+            self._index.put_binding(key, binding.encoded, places[1][binding.sequence])
+        index = self._index
+
+        def placed(message: Message, stored: StoredMessage) -> None:
+            index.place(message, stored.references, segments[stored.sequence])
+            if stored.record.branch_id:
+                index.put_prepared(stored.record.branch_id, message)
+
+        bodies = open_bodies(state.pages, self._bodies)
+        if self.pager is not None:
+            adopt_pages(self.pager, state.pages, bodies, segments, index, self._settings.journal_datasync)
+        elif state.pages:
+            raise StorageError("the journal names pages, and no paging-directory is set")
+        recovered = to_recovered(state, self._bodies, placed, bodies, plain)
+        index.place_plain(plain.messages.values(), segments)
+        return recovered
+
+    def _begin_writing(self, first_id: int, gone: list[bytes]) -> None:
+        """Begin the new segments, which settles where the old ones end, and reserve the first ids; all on the disk when this returns."""
+        self._next_id = self._ids_asked = first_id
+        self._journal.commit([encode_trim(self._journal.messages.first), *gone], self._id_block())
+        self._journal.write_now()
+        if self._begun is not None:
+            self._begun.synced = self.synced
+        if self.pager is not None:
+            self.pager.remove_orphans()
+        self._ids_alarm = self._ids_asked - ID_BLOCK // 2
+        self._lock.write_state(STATE_ACTIVE)
+
+    def _store_again(self, segment: LogSegment) -> None:
+        """Write what was read once more, and sync it.
+
+        After a sync that failed the system takes its pages for written: another sync alone would leave them off the disk.
+        """
+        data = self._file_system.read(segment.path, 0, segment.end)
+        file = self._file_system.open(segment.path)
+        try:
+            file.write(0, data)
+            file.sync()
+        finally:
+            file.close()
+
+    def _reserve_ids(self) -> None:
+        """Half of the last block is used: ask for the next one.
+
+        Whatever is stored under an id of it comes behind its record in the journal, so nobody has to wait until that is on the disk.
+        """
+        self._journal.commit([], self._id_block())
+        self._ids_alarm = self._ids_asked - ID_BLOCK // 2
+
+    def _id_block(self) -> list[bytes]:
+        """The record that reserves one more block."""
+        self._ids_asked += ID_BLOCK
+        record = encode_id_limit(self._ids_asked)
+        self._index.put_binding(ID_LIMIT_KEY, record, self._journal.bindings.current)
+        return [record]
+
+    def _all_written(self) -> None:
+        journal = self._journal
+        steps: list[Step] = [journal.bindings.finish, journal.messages.finish, partial(self._lock.write_state, STATE_PAUSED)]
+        self._leave(steps, self._stopped or _nothing)
+
+    def _withdrawal(self) -> list[Step]:
+        """The steps that take back what a start has written.
+
+        The journal of messages goes first: a frame of bindings without its other half does not count.
+        """
+        steps: list[Step] = [partial(self._lock.write_state, self._state_found)]
+        begun = self._begun
+        if begun is not None:
+            steps = [partial(begun.messages.withdraw, begun.first_message), partial(begun.bindings.withdraw, begun.first_binding), *steps]
+        return steps
+
+    def _leave(self, steps: list[Step], done: Callable[[], object], withdrawal: Sequence[Step] = ()) -> None:
+        """Close everything and free the folder, after what the disk writer has still to do."""
+        self._stopped = None
+        self._bodies.close()
+        closing: list[Step] = [self._bodies.close_files]
+        if self.pager is not None:
+            closing.append(self.pager.close_files)
+        if self._loaded:
+            self._journal.close()
+            closing += [self._journal.messages.close, self._journal.bindings.close]
+        self.close()
+        self._writer.submit([partial(self._run_and_free, [*steps, *closing, *withdrawal])], partial(self._left, done))
+
+    def _run_and_free(self, steps: Sequence[Step]) -> None:
+        """Run the last steps of the disk writer; the folder is free afterwards, whatever fails."""
+        try:
+            for step in steps:
+                step()
+        finally:
+            self._lock.release()
+
+    def _left(self, done: Callable[[], object], error: Exception | None) -> None:
+        if error is not None:
+            self._log.warn("the store did not close well: {error}", error=error)
+        done()
+
+    def _write_failed(self, reason: str) -> None:
+        self._bodies.close()
+        if self.on_failure is not None:
+            self.on_failure(reason)
+        if self._stopped is not None:
+            self._leave([], self._stopped)
+
+    def _body_failed(self, error: BaseException) -> None:
+        if self._loaded:
+            self._journal.fail(error)
+
+
+def _nothing() -> None:
+    pass

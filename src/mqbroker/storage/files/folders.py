@@ -1,0 +1,67 @@
+"""The folders of a file store before it starts."""
+
+from __future__ import annotations
+
+import re
+
+from mqbroker.storage.disk.filesystem import FileSystem, join
+from mqbroker.storage.errors import ForeignJournalError, StorageError
+from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.files import segment_sequence
+from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSAGES, StorageFormatError, decode_segment_header
+
+_ARTEMIS_JOURNAL = re.compile(r"activemq-(data-.*\.amq|bindings-.*)")
+
+
+def check_folders(file_system: FileSystem, settings: StoreSettings) -> None:
+    """Refuse folders that hold a journal of Apache ActiveMQ Artemis; raises :class:`ForeignJournalError` before anything is touched."""
+    for directory in (settings.journal_directory, settings.bindings_directory):
+        for name in file_system.list(directory):
+            if _ARTEMIS_JOURNAL.fullmatch(name):
+                raise ForeignJournalError(
+                    f"{directory} holds a journal of Apache ActiveMQ Artemis ({name}), which mqbroker cannot read and does not touch. "
+                    "Export it with 'artemis data exp', give mqbroker an empty folder and bring the data in with 'mqbroker data imp'."
+                )
+
+
+def make_folders(file_system: FileSystem, settings: StoreSettings) -> None:
+    """Create the folders that are missing, where that is allowed."""
+    for directory, allowed, name in (
+        (settings.journal_directory, settings.create_journal_directory, "create-journal-dir"),
+        (settings.bindings_directory, settings.create_bindings_directory, "create-bindings-dir"),
+        (settings.large_messages_directory, True, ""),
+        (settings.paging_directory, True, ""),
+        (settings.node_directory, True, ""),
+    ):
+        if directory is None or file_system.exists(directory):
+            continue
+        if not allowed:
+            raise StorageError(f"{directory} does not exist, and {name} is false")
+        _make_folder(file_system, directory)
+
+
+def _make_folder(file_system: FileSystem, directory: str) -> None:
+    """Create it, and those above it: all of their names are durable, for with a name everything below would be lost."""
+    missing = [directory]
+    while not file_system.exists(parent := _parent(missing[-1])) and parent != missing[-1]:
+        missing.append(parent)
+    file_system.make_directory(directory)
+    for path in reversed(missing):
+        file_system.sync_directory(_parent(path))
+
+
+def _parent(directory: str) -> str:
+    path = directory.rstrip("/")
+    return path.rpartition("/")[0] or ("/" if directory.startswith("/") else ".")
+
+
+def journal_node_id(file_system: FileSystem, settings: StoreSettings) -> bytes | None:
+    """The node id in the newest readable segment, for a folder whose ``server.lock`` is lost."""
+    for directory, kind in ((settings.journal_directory, KIND_MESSAGES), (settings.bindings_directory, KIND_BINDINGS)):
+        for name in reversed(file_system.list(directory)):
+            if segment_sequence(kind, name) is not None:
+                try:
+                    return decode_segment_header(file_system.read(join(directory, name), 0, HEADER_SIZE)).node_id
+                except StorageFormatError:
+                    continue
+    return None

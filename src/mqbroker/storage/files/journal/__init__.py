@@ -1,0 +1,1 @@
+"""The journal of the file store: segments, their live records, compaction, maintenance."""

@@ -1,0 +1,359 @@
+"""Group commit over the journal of messages and the journal of bindings.
+
+What is committed gathers in a *group*; while one write runs the next groups gather.  A group becomes one frame in the journal of messages,
+one in that of bindings, or one in each.  Tickets count commits over both.  Waiters of all groups of one write are released together.
+
+**Order on the disk.**  One write syncs, in this order: bindings; bodies of large messages that the new records name; pages; messages.  So a
+message never exists without its queue or its body, and no page record without the page (see ``pager``).
+
+**A group in both journals** must not be seen by half.  Both its frames begin with the same mark, an ascending number.  Bindings reach
+the disk first; when a crash then keeps the frame of messages from it, recovery finds a mark in the bindings that is higher than any in the
+journal of messages, and cuts the bindings there.  Only frames of the very last write can be in that state: any later write began after both
+halves were durable.  What is cut stays cut, since the next segment's header says where its predecessor ends.  And since all
+frames of messages after the missing one are missing too, nothing survives that was committed after a cut binding and could depend on it.
+
+Only one write is under way at a time.  The first that fails is the last: ``synced`` never moves again and nobody is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
+
+from mqbroker.messaging.ports import Cancellable, Clock, WritingTurn
+from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
+from mqbroker.storage.disk.filesystem import WriteObserver
+from mqbroker.storage.files.journal.segments import Segment, SegmentLog
+from mqbroker.storage.files.largebodies import FileLargeBody, LargeBodies
+from mqbroker.storage.tickets import Tickets
+from mqclient.storageformat.frames import FRAME_HEADER_SIZE, encode_frame
+from mqclient.storageformat.records import encode_mark
+
+if TYPE_CHECKING:
+    from mqbroker.storage.files.pages.disk import PageWrite
+    from mqbroker.storage.files.pages.pager import FilePager
+    from mqbroker.storage.files.pages.pages import Page
+
+FRAME_CONTENT = 64 * 1024
+"""Bytes of content at which a frame is closed: what one damaged place can cost, and far above the cost of a frame."""
+
+
+LATE_WRITE_SECONDS = 0.005
+"""How long acknowledgements that nobody waits for may stay in memory, so that they share a write with what comes next."""
+
+
+class Group:
+    """What will be written as a whole.
+
+    ``parts`` are ``size`` bytes of message records for a frame in ``segment``; ``limit`` is the size at which the group is full.
+    ``ticket`` is the one handed out last, 0 while the group is empty.
+    """
+
+    __slots__ = (
+        "binding_end",
+        "binding_offset",
+        "binding_segment",
+        "bindings",
+        "bodies",
+        "limit",
+        "offset",
+        "pages",
+        "parts",
+        "segment",
+        "size",
+        "ticket",
+    )
+
+    def __init__(self, segment: Segment, limit: int) -> None:
+        self.segment = segment
+        self.limit = limit
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.bindings: list[bytes] = []
+        self.binding_segment: Segment | None = None
+        self.bodies: list[FileLargeBody] = []
+        self.pages: dict[Page, PageWrite] | None = None
+        self.ticket = 0
+        self.offset = 0
+        self.binding_offset = 0
+        self.binding_end = 0
+
+
+class Journal:
+    """The two journals of a store, whose ``tickets`` it moves on.  ``busy`` is true while a write runs or is due."""
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        messages: SegmentLog,
+        bindings: SegmentLog,
+        bodies: LargeBodies,
+        tickets: Tickets,
+        writer: DiskWriter,
+        clock: Clock,
+        datasync: bool,
+        mark: int,
+        on_failure: Callable[[str], object],
+    ) -> None:
+        self.messages = messages
+        self.bindings = bindings
+        self.observer: WriteObserver | None = None
+        self.on_roll: list[Callable[[], object]] = []
+        """Called when a journal has begun a new segment."""
+        self.closed = False
+        self.busy = False
+        self.urgent = False
+        """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
+        self.turn: WritingTurn | None = None
+        """The turn that calls :meth:`flush` at its end; while there is none, a timer does."""
+        self.pager: FilePager | None = None
+        self._bodies = bodies
+        self._tickets = tickets
+        self._writer = writer
+        self._clock = clock
+        self._datasync = datasync
+        self._mark = mark
+        """The highest mark in use."""
+        self._on_failure = on_failure
+        self._sealed: list[Group] = []
+        self._in_flight: list[Group] = []
+        self._timer: Cancellable | None = None
+        self._late_timer: Cancellable | None = None
+        self.group = self._open_group(0)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes handed over that are not durable yet."""
+        return self.group.size + sum(group.size for group in self._sealed) + sum(group.size for group in self._in_flight)
+
+    def commit(self, parts: list[bytes], bindings: list[bytes]) -> Group:
+        """Hand over records for the two journals; returns the group that they went into."""
+        size = sum(map(len, parts))
+        group = self.group
+        if group.size + size > group.limit:
+            group = self.next_group(size)
+        group.parts += parts
+        group.size += size
+        group.bindings += bindings
+        tickets = self._tickets
+        tickets.last = group.ticket = tickets.last + 1
+        self.want()
+        return group
+
+    def next_group(self, size: int) -> Group:
+        """A group that takes a batch of ``size`` bytes, which the open one has no room for."""
+        if self.closed:
+            return Group(self.messages.current, -1)
+        if self.group.ticket:
+            self._seal()
+        self.group = self._open_group(size)
+        return self.group
+
+    def want(self) -> None:
+        """What has gathered is needed: it is written at the end of this turn, or after the write that is under way."""
+        if self.busy:
+            self.urgent = True
+        else:
+            self.schedule()
+
+    def schedule(self) -> None:
+        """Write at the end of this turn."""
+        self.busy = True
+        self.urgent = True
+        if self.turn is None or not self.turn.active:
+            self._timer = self._clock.call_later(0, self._due)
+
+    def schedule_late(self) -> None:
+        """Something has gathered that nobody waits for: write it with what comes next, but soon."""
+        if self._late_timer is None and not self.closed:
+            self._late_timer = self._clock.call_later(LATE_WRITE_SECONDS, self._late_due)
+
+    def flush(self) -> None:
+        """Write what has gathered now, if anybody needs it, unless a write is under way: then all of it follows right after that."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.urgent and not self._in_flight and not self.closed:
+            self._write()
+
+    def write_now(self) -> None:
+        """Write what has gathered and wait for it; for the start, when nothing else is under way.  Raises OSError."""
+        self._gather()
+        error = run_steps(self._steps(self._in_flight))
+        if error is not None:
+            raise error
+        self._written(None)
+
+    def fail(self, error: BaseException) -> None:
+        """A write failed: nothing is acknowledged from now on."""
+        if self.closed:
+            return
+        self._tickets.failed = True
+        self.close()
+        self._log.error("AMQ222010: critical IO error, the store stops: {error}", error=error)
+        self._on_failure(f"{type(error).__name__}: {error}")
+
+    def close(self) -> None:
+        """Forget what is not written and whoever waits for it."""
+        self.closed = True
+        self._tickets.close()
+        self._sealed = []
+        self._in_flight = []
+        self.group = Group(self.messages.current, -1)
+        for timer in (self._timer, self._late_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._late_timer = None
+        self.busy = True
+
+    def _due(self) -> None:
+        self._timer = None
+        self.flush()
+
+    def _late_due(self) -> None:
+        self._late_timer = None
+        if not self._in_flight and not self.closed:
+            self._write()
+
+    def _gather(self) -> None:
+        """Make everything that was committed the content of the next write."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.urgent = False
+        filled = self.group.ticket
+        if filled:
+            self._seal()
+        self._in_flight, self._sealed = self._sealed, []
+        if filled:
+            self.group = self._open_group(0)
+
+    def _write(self) -> None:
+        try:
+            self._gather()
+            self.busy = bool(self._in_flight)
+            if self.busy:
+                self._bodies.flush()
+                self._writer.submit(self._steps(self._in_flight), self._written)
+        except Exception as error:
+            self._broken(error)
+
+    def _broken(self, error: Exception) -> None:
+        """This should not happen.  A journal that did not go on would let everybody wait for ever."""
+        self._log.failure("the journal cannot go on")
+        self.fail(error)
+
+    def _open_group(self, size: int) -> Group:
+        log = self.messages
+        before = log.segments[-1], self.bindings.segments[-1]
+        segment = log.room(size, self._mark)
+        # Bindings of one write stay in one segment, since recovery looks for missing halves in the last one only; and a new one is begun
+        # before the group is filled, so that its header does not count upon what the group says.
+        if not any(each.bindings for each in self._sealed):
+            self.bindings.room(0, self._mark)
+        if before != (log.segments[-1], self.bindings.segments[-1]):
+            for function in self.on_roll:
+                function()
+        return Group(segment, max(size, min(FRAME_CONTENT, log.file_size - segment.end - FRAME_HEADER_SIZE)))
+
+    def _seal(self) -> None:
+        """Close the open group and fix the places of its frames."""
+        group = self.group
+        if group.pages is not None and self.pager is not None:
+            self.pager.seal(group)
+        if group.bindings:
+            size = sum(map(len, group.bindings))
+            segment = group.binding_segment = self.bindings.current
+            if group.parts:
+                self._mark += 1
+                mark = encode_mark(self._mark)
+                group.parts.insert(0, mark)
+                group.size += len(mark)
+                group.bindings.insert(0, mark)
+                size += len(mark)
+            group.binding_offset = segment.end
+            segment.end += FRAME_HEADER_SIZE + size
+            group.binding_end = segment.end
+        if group.parts:
+            group.offset = group.segment.end
+            group.segment.end += FRAME_HEADER_SIZE + group.size
+        self._sealed.append(group)
+
+    def _steps(self, groups: list[Group]) -> list[Step]:
+        if len(groups) == 1 and self.observer is None:
+            group = groups[0]
+            segment = group.segment
+            more = not group.parts or group.bindings or group.bodies or group.pages
+            if segment.begun and not more and (self.pager is None or self.pager.nothing_to_write):
+                # What nearly every write is, while few messages are on their way.
+                return [partial(segment.write_frame, group.offset, group.parts, segment.synced, self._datasync)]
+        bindings = [(group.binding_segment, group.binding_offset, group.bindings) for group in groups if group.binding_segment is not None]
+        steps = self._write_steps(self.bindings, bindings, sync=True)
+        bodies = {body.body_id: body for group in groups for body in group.bodies}
+        for body in bodies.values():
+            steps += self._bodies.sync_steps(body)
+        if self.pager is not None:
+            steps += self.pager.write_steps(groups, self._syncs(groups))
+        messages = [(group.segment, group.offset, group.parts) for group in groups if group.parts]
+        return steps + self._write_steps(self.messages, messages, self._syncs(groups))
+
+    def _syncs(self, groups: list[Group]) -> bool:
+        """Is the journal of messages synced with this write?  Always when it has the other half of bindings, which are."""
+        return self._datasync or any(group.parts and group.bindings for group in groups)
+
+    def _write_steps(self, log: SegmentLog, frames: list[tuple[Segment, int, list[bytes]]], sync: bool) -> list[Step]:
+        steps: list[Step] = []
+        by_segment: dict[Segment, list[Step]] = {}
+        observer = self.observer
+        for segment, offset, parts in frames:
+            # Joined and summed up by the disk thread: most of that needs nothing of the interpreter.
+            write: Step = partial(segment.write_frame, offset, parts, segment.synced)
+            if observer is not None:
+                data = encode_frame(parts, segment.seed, offset, segment.synced)
+                if not segment.begun and segment not in by_segment:
+                    observer.written(segment.path, 0, segment.header.encode())
+                observer.written(segment.path, offset, data)
+                write = partial(segment.write, offset, data)
+            by_segment.setdefault(segment, []).append(write)
+        for segment, writes in by_segment.items():
+            steps += log.write_steps(segment, writes, sync)
+        return steps
+
+    def _written(self, error: Exception | None) -> None:
+        if self.closed:
+            return
+        if error is not None:
+            self.fail(error)
+            return
+        try:
+            ticket = self._take_in_flight()
+        except Exception as failure:
+            self._broken(failure)
+            return
+        if self.urgent:
+            self._write()
+        else:
+            self.busy = False
+            if self.group.ticket or self._sealed:
+                self.schedule_late()
+        if not self.closed:
+            self._tickets.reached(ticket)
+
+    def _take_in_flight(self) -> int:
+        """What was under way is on the disk.  Returns its last ticket."""
+        ticket = self._tickets.synced
+        synced = self._syncs(self._in_flight)
+        for group in self._in_flight:
+            ticket = group.ticket
+            if group.binding_segment is not None:
+                group.binding_segment.synced = group.binding_end
+            if group.parts and synced:
+                group.segment.synced = group.offset + FRAME_HEADER_SIZE + group.size
+        if self.pager is not None:
+            self.pager.written(self._in_flight)
+        self._in_flight = []
+        return ticket

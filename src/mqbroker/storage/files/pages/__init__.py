@@ -1,0 +1,1 @@
+"""Pages of addresses: writing, reading, compressing, scanning and recovering them."""

@@ -1,0 +1,155 @@
+"""What the disk writer does for pages: folders, files, frames."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import partial
+
+from twisted.logger import Logger
+
+from mqbroker.storage.disk.diskwriter import DiskWriter, Step
+from mqbroker.storage.disk.filesystem import FileSystem, WriteObserver, join
+from mqbroker.storage.files.pages.pages import Folder, Page
+from mqclient.storageformat.files import page_number
+from mqclient.storageformat.frames import encode_frame
+
+ADDRESS_FILE = "address.txt"
+
+
+class PageWrite:
+    """What a group has for one page: messages in chunks, each of which becomes a frame."""
+
+    __slots__ = ("arrived", "chunks", "end", "frames", "messages", "size", "total")
+
+    def __init__(self) -> None:
+        self.chunks: list[tuple[int, list[bytes]]] = []
+        """Index of the first message, bytes."""
+        self.size = 0
+        """Bytes in the last chunk."""
+        self.total = 0
+        """Bytes in all of them."""
+        self.arrived: dict[int, tuple[int, int]] = {}
+        """Queue id to (messages, durable ones)."""
+        self.frames: list[tuple[int, list[bytes]]] = []
+        self.end = 0
+        self.messages = 0
+
+
+class PageDisk:
+    """The folder of all pages.  With ``purges`` the folder of an address goes with its last page."""
+
+    _log = Logger()
+
+    def __init__(self, file_system: FileSystem, directory: str, purges: bool, writer: DiskWriter) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self._purges = purges
+        self._writer = writer
+        self._left: list[Page] = []
+        """Pages that are full, whose files are still open."""
+
+    def leave(self, page: Page) -> None:
+        """Nothing is appended to the page any more: its file is closed after what it has still to get."""
+        self._left.append(page)
+
+    @property
+    def idle(self) -> bool:
+        """No file waits to be closed."""
+        return not self._left
+
+    def write_steps(self, writes: Iterable[tuple[Page, PageWrite]], sync: bool, observer: WriteObserver | None) -> list[Step]:
+        """Write what groups of the journal have for pages."""
+        frames: dict[Page, list[tuple[int, list[bytes]]]] = {}
+        counts: dict[Page, int] = {}
+        for page, write in writes:
+            counts[page] = counts.get(page, 0) + 1
+            frames.setdefault(page, []).extend(write.frames)
+            write.frames = []
+        steps: list[Step] = []
+        for page, data in frames.items():
+            begins = not page.begun
+            if begins:
+                page.begun = True
+                if not page.folder.begun:
+                    page.folder.begun = True
+                    steps.append(partial(self._make_folder, page.folder))
+                steps.append(partial(self._create, page))
+            if observer is not None:
+                if begins:
+                    observer.written(page.path, 0, page.header.encode())
+                for offset, parts in data:
+                    observer.written(page.path, offset, encode_frame(parts, page.seed, offset, page.readable_end))
+            steps.append(partial(_write, page, data, page.readable_end))
+            if sync:
+                steps.append(partial(_sync, page))
+                if begins:
+                    steps.append(partial(self._file_system.sync_directory, page.folder.directory))
+        for page in [page for page in self._left if page.writes == counts.get(page, 0)]:
+            self._left.remove(page)
+            steps.append(page.close_file)
+        return steps
+
+    def remove(self, pages: list[Page], observer: WriteObserver | None) -> None:
+        """Remove the files of pages that are recorded as gone."""
+        steps: list[Step] = []
+        for page in pages:
+            if page.begun:
+                if observer is not None:
+                    observer.removed(page.path)
+                steps += (page.close_file, partial(self._file_system.remove, page.path))
+        if self._purges:
+            for folder in {page.folder.address: page.folder for page in pages}.values():
+                if folder.begun and not folder.pages:
+                    folder.begun = False
+                    steps += (
+                        partial(self._file_system.remove, join(folder.directory, ADDRESS_FILE)),
+                        partial(self._file_system.remove_directory, folder.directory),
+                    )
+        if steps:
+            self._writer.submit(steps, self._removed)
+
+    def remove_orphans(self, needed: Collection[str]) -> None:
+        """Remove all pages but those with these paths.  Blocks: for the start."""
+        for name in self._file_system.list(self._directory):
+            directory = join(self._directory, name)
+            for entry in self._file_system.list(directory):
+                path = join(directory, entry)
+                if page_number(entry) is not None and path not in needed:
+                    self._file_system.remove(path)
+
+    def close(self, pages: Iterable[Page]) -> None:
+        """Close the files of these pages; a step of the disk writer."""
+        for page in (*pages, *self._left):
+            page.close_file()
+
+    def _removed(self, error: Exception | None) -> None:
+        if error is not None:
+            self._log.warn("cannot remove a page that is no longer needed, below {path}: {error}", path=self._directory, error=error)
+
+    def _make_folder(self, folder: Folder) -> None:
+        file_system = self._file_system
+        file_system.make_directory(folder.directory)
+        name = join(folder.directory, ADDRESS_FILE)
+        if not file_system.exists(name):
+            file = file_system.open(name)
+            try:
+                file.write(0, folder.address.encode("utf-8", "surrogatepass") + b"\n")
+            finally:
+                file.close()
+        file_system.sync_directory(self._directory)
+
+    def _create(self, page: Page) -> None:
+        page.file = self._file_system.open(page.path)
+        page.file.write(0, page.header.encode())
+
+
+def _write(page: Page, frames: list[tuple[int, list[bytes]]], durable: int) -> None:
+    """Joins and sums up in the disk thread: most of that needs nothing of the interpreter."""
+    assert page.file is not None
+    for offset, parts in frames:
+        page.file.write(offset, encode_frame(parts, page.seed, offset, durable))
+
+
+def _sync(page: Page) -> None:
+    assert page.file is not None
+    page.file.sync()
