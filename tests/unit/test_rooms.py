@@ -1,0 +1,102 @@
+"""Rooms: how many modules stand side by side, who may import whom inside a package, and how large a circle of modules may be.
+
+Imports that only types need count here, unlike in :mod:`tests.unit.test_layers`: a reader follows them, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("src", "clients/mqclient/src", "clients/mqspark/src")
+SIDE_BY_SIDE_MAX = 20
+"""Modules of one folder."""
+
+Graph = Mapping[str, Collection[str]]
+"""The modules that each module imports."""
+
+ORDER: Mapping[str, Sequence[str]] = {}
+"""Rooms and modules of a package, the lowest first: none imports one that stands further to the right."""
+
+
+def modules(root: Path) -> dict[str, Path]:
+    found = {}
+    for source in SOURCES:
+        for path in (root / source).rglob("*.py"):
+            parts = path.relative_to(root / source).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def graph(root: Path) -> dict[str, set[str]]:
+    """All imports of all modules, also those inside functions and those that only types need."""
+    found = modules(root)
+    return {name: set(_imports(path, found)) - {name} for name, path in found.items()}
+
+
+def _imports(path: Path, known: Collection[str]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                yield from {name for name in (f"{node.module}.{alias.name}",) if name in known} or {node.module} & set(known)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+
+
+def crowded(names: Collection[str], packages: Collection[str]) -> list[str]:
+    """Folders with too many modules side by side."""
+    count = Counter(name.rpartition(".")[0] for name in names if name not in packages)
+    return sorted(f"{folder} has {number} modules" for folder, number in count.items() if number > SIDE_BY_SIDE_MAX)
+
+
+def breaches(imports: Graph, order: Mapping[str, Sequence[str]]) -> list[str]:
+    """Imports against ``order``, and members of a package that ``order`` does not name or that are not there."""
+    wrong = []
+    for package, members in order.items():
+        inside = {name: name.removeprefix(f"{package}.").split(".")[0] for name in imports if name.startswith(f"{package}.")}
+        wrong += [f"{package}.{member} has no place in the order" for member in sorted(set(inside.values()) - set(members))]
+        wrong += [f"{package}.{member} is not there" for member in members if member not in inside.values()]
+        wrong += [
+            f"{name} imports {other}"
+            for name in sorted(inside)
+            for other in sorted(imports[name])
+            if other in inside and _place(members, inside[name]) < _place(members, inside[other])
+        ]
+    return wrong
+
+
+def _place(members: Sequence[str], member: str) -> int:
+    return members.index(member) if member in members else 0
+
+
+class RoomTests(SynchronousTestCase):
+    def test_no_folder_is_crowded(self) -> None:
+        found = modules(ROOT)
+        packages = {name for name, path in found.items() if path.name == "__init__.py"}
+        self.assertEqual(crowded(found, packages), [])
+
+    def test_a_lower_room_imports_no_higher_one(self) -> None:
+        self.assertEqual(breaches(graph(ROOT), ORDER), [])
+
+    def test_crowds_are_noticed(self) -> None:
+        names = [f"p.room.m{number}" for number in range(SIDE_BY_SIDE_MAX + 1)]
+        self.assertEqual(crowded(names, set()), [f"p.room has {SIDE_BY_SIDE_MAX + 1} modules"])
+        self.assertEqual(crowded(names, {"p.room.m0"}), [])
+
+    def test_breaches_are_noticed(self) -> None:
+        imports = {"p.low.a": {"p.high.b", "q.x"}, "p.high.b": {"p.low.a"}, "p.new": set[str]()}
+        order = {"p": ("low", "high", "gone")}
+        self.assertEqual(breaches(imports, order), ["p.new has no place in the order", "p.gone is not there", "p.low.a imports p.high.b"])
+
+    def test_imports_for_types_count(self) -> None:
+        folder = Path(self.mktemp()) / "src" / "p"
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").touch()
+        (folder / "a.py").write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.b import B\n")
+        (folder / "b.py").write_text("def f():\n    import p.a\n    from p import a\n")
+        self.assertEqual(graph(folder.parents[1]), {"p": set(), "p.a": {"p.b"}, "p.b": {"p.a"}})
