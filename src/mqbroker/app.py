@@ -16,10 +16,13 @@ from twisted.logger import Logger
 
 from mqbroker.listening import Listeners
 from mqbroker.messaging.administration.disk_guard import DiskSpace
+from mqbroker.monitoring import MonitoringPages
+from mqbroker.node.activation import ActiveAtOnce
 from mqbroker.node.life import BrokerLife
-from mqbroker.node.parts import Parts
+from mqbroker.node.life_machine import active
+from mqbroker.node.parts import Observed, Parts
 from mqbroker.node.parts import StartError as StartError
-from mqbroker.node.stores import data_directory
+from mqbroker.node.stores import data_directory, make_store
 from mqbroker.process.clocks import ReactorClock
 from mqbroker.process.forms import running_form
 from mqbroker.process.garbage import collection_paused
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import Store
     from mqbroker.node.clustering import Clustering
     from mqbroker.server.management.registry import Registry
+    from mqbroker.server.observation.metrics import MetricsSource
     from mqbroker.server.server import Server
     from mqbroker.server.transport.acceptor import Acceptor
     from mqclient.core.runtime import Runtime
@@ -55,8 +59,8 @@ def product_version() -> str:
 class Broker:
     """One broker on the reactor of this process.  It can be stopped and started again.
 
-    ``on_failure`` is told why the broker cannot go on; without it the broker stops by itself.  ``on_stop_wanted`` is called when management
-    asks for an orderly stop, by default :meth:`stop`; who runs the process may end that, too.
+    ``on_failure`` is told why the broker cannot go on: it serves nobody any more, and writes nothing.  ``on_stop_wanted`` is
+    called when management asks for an orderly stop, by default :meth:`stop`; who runs the process may end that, too.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Broker:
         self.configuration = settings.configuration
         self.clock = ReactorClock(reactor)
         self.listeners: Listeners
+        self.pages: MonitoringPages
         self._reactor = reactor
         self._on_failure = on_failure
         self._life = BrokerLife(settings, self._parts(), self._store_failed, on_stop_wanted or self.stop)
@@ -92,7 +97,11 @@ class Broker:
             disk_space=_disk_space,
             disk_usage=_disk_usage,
             make_runtime=self._make_runtime,
+            make_store=make_store,
             make_listeners=self._make_listeners,
+            make_pages=self._make_pages,
+            activation=ActiveAtOnce(),
+            loop_lag_ms=lambda: None if self._watch is None else self._watch.watch.lag_ms(),
             memory_default=default_global_max_size,
             version=product_version(),
         )
@@ -115,6 +124,10 @@ class Broker:
     def _make_listeners(self, server: Server) -> Listeners:
         self.listeners = Listeners(server, self.settings, self._reactor, self._read_file)
         return self.listeners
+
+    def _make_pages(self, observed: Observed) -> MonitoringPages:
+        self.pages = MonitoringPages(self.settings, self._reactor, observed)
+        return self.pages
 
     # --- what there is of it
 
@@ -142,6 +155,10 @@ class Broker:
     def node_id(self) -> str:
         return self.store.node_id
 
+    def figures(self) -> MetricsSource:
+        """What the metrics show."""
+        return self._life.figures()
+
     @property
     def data_directory(self) -> Path | None:
         """Where the journal is; None without persistence."""
@@ -167,17 +184,10 @@ class Broker:
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))
         self._life.start()
-        active = self._life.active
-        try:
-            memory = active.messaging.core.global_memory
-            self._memory_return = MemoryReturn(self.clock, lambda: memory.size, trim_heap)
-            self._memory_return.start()
-            self._watch_loop()
-            self.listeners.monitor(active.disk_usage)
-        except BaseException:
-            self._stop_looking()
-            self._life.give_up()
-            raise
+        self._memory_return = MemoryReturn(self.clock, lambda: self._life.memory_size, trim_heap)
+        self._memory_return.start()
+        # Not earlier: while the journal is read the loop stands.
+        self._watch_loop()
         log.info("AMQ221007: Server is now active")
         log.info(
             "AMQ221001: Apache ActiveMQ Artemis compatible message broker mqbroker version {version} ({form}) [{name}, nodeID={node}]",
@@ -195,7 +205,6 @@ class Broker:
         period = configuration.critical_analyzer_check_period
         check = timeout / 2 if period is None or period <= 0 else period
         self._watch = WatchThread(self._reactor.callFromThread, timeout / 1000, check / 1000, self._loop_stalled)
-        self.server.loop_lag_ms = self._watch.watch.lag_ms
 
     def _loop_stalled(self, reason: str) -> None:
         """Called in the watching thread: the loop that could stop the broker in order is what does not run."""
@@ -212,7 +221,7 @@ class Broker:
 
     def stop(self) -> Deferred[None]:
         """Orderly: clients are told, what was accepted is written.  With a graceful shutdown they are waited for first."""
-        if not self._life.serving:
+        if self._life.state != active.name:
             return self._life.stop()
         self._stop_looking()
         started_ms = self.server.started_ms
@@ -249,9 +258,7 @@ class Broker:
         log.critical("AMQ222010: Critical IO Error, shutting down the server: {reason}", reason=reason)
         if self._on_failure is not None:
             self._on_failure(reason)
-        else:
-            # The process goes on without this broker: nobody is left waiting for an answer that cannot come.
-            self.clock.call_later(0, self.stop)
+        self._stop_looking()
 
 
 def _disk_space(folders: Sequence[str]) -> list[DiskSpace]:

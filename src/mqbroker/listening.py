@@ -1,16 +1,15 @@
-"""Everything of a broker that takes connections: acceptors, in-process ones, and the ports of metrics and health."""
+"""Everything of a broker that takes connections of clients: acceptors, and in-process ones."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
+from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
-from mqbroker.monitoring import bindings, serve
 from mqbroker.node.parts import StartError
 from mqbroker.process.descriptors import sockets_max
 from mqbroker.server.management.acceptor_control import AcceptorControl
@@ -20,8 +19,6 @@ from mqclient.invm import SERVERS, InVMAcceptor
 from mqclient.text import nearest_name
 
 if TYPE_CHECKING:
-    from twisted.internet.interfaces import IListeningPort
-
     from mqbroker.server.server import Server
     from mqbroker.settings import BrokerSettings
     from mqclient.urls import TransportUri
@@ -30,7 +27,7 @@ log = Logger(namespace="mqbroker")
 
 
 class Listeners:
-    """The acceptors of a broker's configuration, its in-process ways in, and the ports of health and metrics."""
+    """The acceptors of a broker's configuration, and its in-process ways in."""
 
     def __init__(self, server: Server, settings: BrokerSettings, reactor: Any, read_file: Callable[[str], bytes]) -> None:
         self.acceptors: list[Acceptor] = []
@@ -41,13 +38,6 @@ class Listeners:
         self._domains = list(settings.login_domains)
         self._sockets = Sockets(sockets_max())
         self._in_process: list[int] = []
-        self._web: list[IListeningPort] = []
-
-    @property
-    def monitoring_urls(self) -> list[str]:
-        """Where metrics and health are served."""
-        hosts: list[Any] = [port.getHost() for port in self._web]
-        return [f"http://{host.host}:{host.port}" for host in hosts]
 
     def find(self, name: str) -> AcceptorControl | None:
         """The management resource of an acceptor."""
@@ -84,7 +74,7 @@ class Listeners:
         try:
             acceptor.start()
         except (CannotListenError, TlsConfigurationError) as error:
-            raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {_reason(error)}") from error
+            raise StartError(f"acceptor {uri.name} ({uri}) cannot be opened: {reason_of(error)}") from error
 
     def accept_in_process(self, number: int | None = None) -> int:
         """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""
@@ -94,51 +84,12 @@ class Listeners:
         self._in_process.append(registered)
         return registered
 
-    def monitor(self, disk_usage: Callable[[], float]) -> None:
-        """Serve metrics and health where the configuration says so.  Raises :class:`StartError`."""
-        server = self._server
-        try:
-            found, warnings = bindings(server.configuration.metrics, self._settings.web)
-        except ValueError as error:
-            raise StartError(str(error)) from error
-        for warning in warnings:
-            log.warn("{text}", text=warning)
-
-        def live() -> str | None:
-            return "the journal can no longer be written" if server.store.failed else None
-
-        def ready() -> str | None:
-            return live() or server.problem()
-
-        def metrics() -> Iterator[bytes]:
-            from mqbroker.server.observation.figures import BrokerFigures
-            from mqbroker.server.observation.metrics import render
-
-            return render(BrokerFigures(server, disk_usage))
-
-        for binding in found:
-            try:
-                port = serve(self._reactor, binding, live, ready, metrics)
-            except CannotListenError as error:
-                text = f"metrics and health cannot be served at {binding.host}:{binding.port}: {_reason(error)}"
-                if binding.metrics:
-                    self.close()
-                    raise StartError(text) from error
-                # Nobody asked for more than Artemis's console on this port: messages go on without it.
-                log.warn("{text}", text=text)
-                continue
-            self._web.append(port)
-            log.info("health{metrics} at {url}", metrics=" and metrics" if binding.metrics else "", url=self.monitoring_urls[-1])
-
     def close(self) -> Deferred[Any]:
         """Take no more connections; those that are there stay."""
         while self._in_process:
             SERVERS.unregister(self._in_process.pop())
         acceptors, self.acceptors = self.acceptors, []
-        web, self._web = self._web, []
-        stopping: list[Deferred[Any]] = [acceptor.stop() for acceptor in acceptors]
-        stopping += [maybeDeferred(port.stopListening) for port in web]
-        return gatherResults(stopping, consumeErrors=True)
+        return gatherResults([acceptor.stop() for acceptor in acceptors], consumeErrors=True)
 
 
 def _set_socket_buffers(transport: Any, send: int, receive: int) -> None:
@@ -151,7 +102,8 @@ def _set_socket_buffers(transport: Any, send: int, receive: int) -> None:
         transport.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """The cause of a port that cannot be opened, without the words that its message repeats."""
     if isinstance(error, CannotListenError):
         cause = error.socketError
         return str(getattr(cause, "strerror", None) or cause)

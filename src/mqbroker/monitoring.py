@@ -6,10 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
+from twisted.internet.error import CannotListenError
+from twisted.logger import Logger
+
 from mqbroker.config.model.configuration import MetricsConfiguration
+from mqbroker.listening import reason_of
+from mqbroker.node.parts import Observed, StartError
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IListeningPort
+
+    from mqbroker.settings import BrokerSettings
+
+log = Logger(namespace="mqbroker")
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8161
@@ -47,6 +57,56 @@ def bindings(metrics: MetricsConfiguration | None, web: Sequence[str]) -> tuple[
     if shown and not found:
         found.append(Binding(DEFAULT_HOST, DEFAULT_PORT, True))
     return found, warnings
+
+
+class MonitoringPages:
+    """The ports of health and metrics that the configuration asks for."""
+
+    def __init__(self, settings: BrokerSettings, reactor: Any, observed: Observed) -> None:
+        self._settings = settings
+        self._reactor = reactor
+        self._observed = observed
+        self._ports: list[IListeningPort] = []
+
+    @property
+    def urls(self) -> list[str]:
+        """Where metrics and health are served."""
+        hosts: list[Any] = [port.getHost() for port in self._ports]
+        return [f"http://{host.host}:{host.port}" for host in hosts]
+
+    def open(self) -> None:
+        """Does nothing when they are open.  Raises :class:`StartError`; everything is closed again then."""
+        if self._ports:
+            return
+        try:
+            found, warnings = bindings(self._settings.configuration.metrics, self._settings.web)
+        except ValueError as error:
+            raise StartError(str(error)) from error
+        for warning in warnings:
+            log.warn("{text}", text=warning)
+        for binding in found:
+            try:
+                port = serve(self._reactor, binding, self._observed.live, self._observed.ready, self._metrics)
+            except CannotListenError as error:
+                text = f"metrics and health cannot be served at {binding.host}:{binding.port}: {reason_of(error)}"
+                if binding.metrics:
+                    self.close()
+                    raise StartError(text) from error
+                # Nobody asked for more than Artemis's console on this port: messages go on without it.
+                log.warn("{text}", text=text)
+                continue
+            self._ports.append(port)
+            log.info("health{metrics} at {url}", metrics=" and metrics" if binding.metrics else "", url=self.urls[-1])
+
+    def _metrics(self) -> Iterator[bytes]:
+        from mqbroker.server.observation.metrics import render
+
+        return render(self._observed.figures())
+
+    def close(self) -> Deferred[Any]:
+        """Completes when everything is closed."""
+        ports, self._ports = self._ports, []
+        return gatherResults([maybeDeferred(port.stopListening) for port in ports], consumeErrors=True)
 
 
 def _port(text: str | None) -> int:

@@ -1,4 +1,4 @@
-"""A broker of the simulation: the production classes, assembled as :mod:`mqbroker.app` does it, without sockets and threads.
+"""A broker of the simulation: the parts of the outside world are simulated, the rest is what production runs, its life included.
 
 It lives on while its processes come and go: the disk and the network are the world's.
 """
@@ -7,34 +7,31 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.administration.disk_guard import DiskSpace
-from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.messaging import Messaging
-from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.server.management.address_control import AddressControl
-from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
-from mqbroker.server.management.divert_control import DivertControl
-from mqbroker.server.management.queue_control import QueueControl
-from mqbroker.server.management.registry import Registry
-from mqbroker.server.management.service import ManagementService
-from mqbroker.server.security.audit import AuditLog
-from mqbroker.server.security.security import SecurityManager
+from mqbroker.node.activation import ActiveAtOnce
+from mqbroker.node.life import BrokerLife
+from mqbroker.node.parts import Parts, StartError
 from mqbroker.server.server import Server
-from mqbroker.storage.disk.diskwriter import Done, Step
-from mqbroker.storage.errors import JournalDamagedError, StorageError
+from mqbroker.settings import BrokerSettings
+from mqbroker.storage.disk.diskwriter import DiskWriter, Done, Step
+from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.filestore import FileStore
+from mqclient.core.runtime import Runtime
 from tests.simulation import accounts, damage
 from tests.simulation.damage import Damage
 from tests.simulation.disk import SimulatedCrash, SimulatedDisk
 from tests.simulation.diskwriter import SimulatedDiskWriter
 from tests.simulation.model import Ledger
-from tests.simulation.network import BrokerTransport, Network
+from tests.simulation.network import Network
 from tests.simulation.phases import Aim, watch_phases
 from tests.simulation.policies import OWN_QUEUES, Plan
 from tests.simulation.settings import DISK_SCAN_MS, DISK_SIZE, STORE, configuration, store_settings
@@ -47,12 +44,43 @@ GUARD_SECONDS = 3 * DISK_SCAN_MS / 1000
 class _Writer(SimulatedDiskWriter):
     """Reports to the broker within a turn, as the thread of a real one does."""
 
-    def __init__(self, node: BrokerNode, process: Process, delay: Callable[[], float]) -> None:
+    def __init__(self, process: Process, delay: Callable[[], float], in_turn: Callable[..., object]) -> None:
         super().__init__(process, delay)
-        self._node = node
+        self._in_turn = in_turn
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:
-        super().submit(steps, lambda error: self._node.in_turn(done, error))
+        super().submit(steps, lambda error: self._in_turn(done, error))
+
+
+class _Listeners:
+    """The way into a broker: its network."""
+
+    acceptors = ()
+
+    def __init__(self, server: Server, network: Network, process: Process) -> None:
+        self._server = server
+        self._network = network
+        self._process = process
+
+    def find(self, name: str) -> None:
+        """There are no acceptors to be managed."""
+
+    def open(self) -> None:
+        self._network.listen(self._process, self._server.connect)
+
+    def close(self) -> Deferred[Any]:
+        self._network.stop_listening()
+        return succeed(None)
+
+
+class _NoPages:
+    """Nobody looks at health and metrics."""
+
+    def open(self) -> None:
+        pass
+
+    def close(self) -> Deferred[Any]:
+        return succeed(None)
 
 
 class BrokerNode:
@@ -87,15 +115,13 @@ class BrokerNode:
         self.messages_recovered = 0
         self.node_id = ""
         self.process: Process
+        self.life: BrokerLife
         self.store: FileStore
-        self.messaging: Messaging
-        self.server: Server
         self.running = False
         self.store_class = store_class
         self._clock_rng = self.generator("broker clock")
         self._disk_rng = self.generator("disk writer")
         self._entropy = self.generator("broker entropy")
-        self._turn_ready = False
         self._downtime = 0.5
         self._failures_known = 0
         """Refusals of the disk that are accounted for."""
@@ -103,6 +129,16 @@ class BrokerNode:
 
     def generator(self, purpose: str) -> random.Random:
         return self.world.generator(purpose if self.name == "broker" else f"{self.name} {purpose}")
+
+    # --- the present process
+
+    @property
+    def messaging(self) -> Messaging:
+        return self.life.active.messaging
+
+    @property
+    def server(self) -> Server:
+        return self.life.active.server
 
     # --- start
 
@@ -115,7 +151,6 @@ class BrokerNode:
             self.plan = self.plan.later(self.generator(f"settings of life {self.starts}"))
         self.store_settings = store_settings(self.plan)
         self.ledger.counts.settings(self.plan)
-        self._turn_ready = False
         self._failures_known = self.disk.failures
         self._synced_at_failure = None
         if self.damage is not None and not self.damage.still_there:
@@ -134,7 +169,7 @@ class BrokerNode:
             self._start()
         except SimulatedCrash:
             return
-        except (StorageError, OSError) as error:
+        except StartError as error:
             self._does_not_start(error)
         else:
             if self.damage is not None and not self.damage.late:
@@ -146,17 +181,17 @@ class BrokerNode:
     def configuration(self) -> Configuration:
         return configuration(self.plan)
 
-    def join_others(self, recovered: Recovered) -> None:
-        """The broker is there: whoever it works with may be looked for."""
+    def make_runtime(self) -> Runtime:
+        raise NotImplementedError("this broker is alone")
 
-    def _does_not_start(self, error: Exception) -> None:
+    def _does_not_start(self, error: StartError) -> None:
         """Where the disk or an operator can help, that happens, and the broker is started again."""
         self.world.note(f"{self.process.name} does not start: {error}")
         self.running = False
         self.process.end()
         self.disk.end_process()
-        if isinstance(error, JournalDamagedError) and self.damage is not None:
-            self.damage.check(error)
+        if isinstance(error.__cause__, JournalDamagedError) and self.damage is not None:
+            self.damage.check(error.__cause__)
             self._recover()
         elif self.disk.failures == self._failures_known:
             self.world.violation(f"the broker does not start: {error}")
@@ -177,59 +212,43 @@ class BrokerNode:
 
     def _start(self) -> None:
         process = self.process
-        writer = _Writer(self, process, self._disk_delay)
-        self.store = self.store_class(self.store_settings, self.disk, writer, process, self._random_bytes, self._store_failed)
-        self.store.open()
-        recovered = self.store.load()
-        self.messages_recovered = len(recovered.messages)
+        settings = BrokerSettings(self.configuration(), Path("/"))
+        self.life = BrokerLife(settings, self._parts(process), partial(self._store_failed, process), lambda: None)
+        self.life.start()
+        self.messages_recovered = self.life.active.messages_recovered
         if self.node_id not in ("", self.store.node_id):
             self.world.violation(f"the node id was {self.node_id} and is {self.store.node_id} now")
         self.node_id = self.store.node_id
-        settings = self.configuration()
-        self.messaging = Messaging(
-            self.store,
-            process,
-            settings.address_settings_repository(),
-            settings.wildcards,
-            _options(settings),
-            self._entropy.random,
-            disk_space=lambda: [DiskSpace("/data", self._free_space(), DISK_SIZE)],
-        )
-        self.store.write_at_end_of(self.messaging.core.turn)
-        self.messaging.restore(recovered)
-        self.messaging.core.apply_settings()
-        for problem in self.messaging.deploy(settings.addresses):
-            self.world.violation(f"not deployed: {problem}")
-        self.messaging.deploy_diverts(settings.diverts)
-        security = SecurityManager(settings, None, _at_once, process, _no_file)
-        self.server = Server(settings, self.store, process, self.messaging, security, lambda: f"{self._entropy.getrandbits(32):08x}")
-        self._manage()
         watch_phases(self)
-        self._turn_ready = True
-        self.messaging.start()
-        self.server.start()
-        self.network.listen(process, self._accept)
-        self.join_others(recovered)
         self.world.note(f"{process.name} has started with {self.messages_recovered} messages")
 
-    def _manage(self) -> None:
-        """As :meth:`mqbroker.app.Broker._manage`, without acceptors."""
-        server, core, registry = self.server, self.messaging.core, Registry()
-        registry.register("broker", BrokerControl(server, BrokerStatus("simulated", lambda: 0.0, list), None))
-        registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
-        diverts = self.messaging.diverts
-        registry.find_by("divert", lambda name: None if (divert := diverts.find(name)) is None else DivertControl(divert))
-        registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
-        server.management = ManagementService(server, registry, AuditLog()).handle
+    def _parts(self, process: Process) -> Parts:
+        return Parts(
+            clock=process,
+            file_system=self.disk,
+            make_writer=partial(_Writer, process, self._disk_delay),
+            entropy=self._random_bytes,
+            random=self._entropy.random,
+            defer_to_thread=_at_once,
+            read_file=_no_file,
+            write_file=_no_file,
+            disk_space=lambda folders: [DiskSpace("/data", self._free_space(), DISK_SIZE)],
+            disk_usage=lambda folder: 0.0,
+            make_runtime=self.make_runtime,
+            make_store=self._make_store,
+            make_listeners=lambda server: _Listeners(server, self.network, process),
+            make_pages=lambda observed: _NoPages(),
+            activation=ActiveAtOnce(),
+            loop_lag_ms=lambda: None,
+            memory_default=lambda: -1,
+            version="simulated",
+        )
 
-    def _accept(self, transport: BrokerTransport, remote: str) -> Any:
-        return self.server.connect(transport, remote)
-
-    def in_turn(self, function: Callable[..., object], *args: Any) -> None:
-        if self._turn_ready:
-            self.messaging.core.turn.run(function, *args)
-        else:
-            function(*args)
+    def _make_store(
+        self, settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object]
+    ) -> FileStore:
+        self.store = self.store_class(self.store_settings, parts.file_system, new_writer(), parts.clock, parts.entropy, failed)
+        return self.store
 
     # --- ends
 
@@ -256,14 +275,8 @@ class BrokerNode:
             return
         process = self.process
         self.world.note(f"{process.name} is asked to stop")
-        self.network.stop_listening()
-        self.end_services(process, downtime)
-
-    def end_services(self, process: Process, downtime: float) -> None:
         process.stopping = True
-        self.server.stop()
-        self.messaging.stop()
-        self.store.stop(lambda: self._stopped(process, downtime))
+        self.life.stop().addCallback(lambda _: self._stopped(process, downtime))
 
     def step_clock(self, milliseconds: int) -> None:
         """The wall clock of the machine is set."""
@@ -337,9 +350,8 @@ class BrokerNode:
     def _random_bytes(self, size: int) -> bytes:
         return self._entropy.randbytes(size)
 
-    def _store_failed(self, reason: str) -> None:
+    def _store_failed(self, process: Process, reason: str) -> None:
         """As the application does it: the process ends in a moment, and is started again by whoever watches it."""
-        process = self.process
         if not process.alive:
             return
         self.world.note(f"{process.name}: the store has failed: {reason}")
@@ -348,10 +360,11 @@ class BrokerNode:
         elif self.disk.failures == self._failures_known:
             self.world.violation(f"the store has failed on a healthy disk: {reason}")
         self._synced_at_failure = self.store.synced
-        process.call_later(self._disk_rng.uniform(0, 0.3), self._give_up, process)
+        process.stopping = True
+        self.world.schedule(self._disk_rng.uniform(0, 0.3), self._give_up, process)
 
     def _give_up(self, process: Process) -> None:
-        self.stop(0.2)
+        self._exit(process, 0.2)
         if self._disk_rng.random() < 0.5:
             self.disk.drop_caches()
 
@@ -430,14 +443,9 @@ class BrokerNode:
         return []
 
 
-def _options(settings: Configuration) -> MessagingOptions:
-    names = [name for name in MessagingOptions.__slots__ if hasattr(settings, name)]
-    return MessagingOptions(**{name: getattr(settings, name) for name in names})
-
-
 def _at_once(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
     return succeed(function(*args))
 
 
-def _no_file(path: str) -> bytes:
+def _no_file(path: str, data: bytes = b"") -> bytes:
     raise FileNotFoundError(path)

@@ -20,6 +20,7 @@ class SimulatedDiskWriter:
         self._delay = delay
         self._batches: deque[tuple[Sequence[Step], Done]] = deque()
         self._running = False
+        self._closed = False
         self._step = 0
         """How many steps of the oldest batch have run."""
 
@@ -28,6 +29,14 @@ class SimulatedDiskWriter:
         if self._clock is not None and not self._running:
             self._running = True
             self._clock.call_later(self._delay(), self._next)
+
+    def close(self) -> None:
+        """What was submitted is done at once, and nobody hears of it."""
+        self._closed = True
+        while self._batches:
+            steps, _ = self._batches.popleft()
+            run_steps(steps[self._step :])
+            self._step = 0
 
     @property
     def waiting(self) -> int:
@@ -48,6 +57,8 @@ class SimulatedDiskWriter:
             pass
 
     def _next(self) -> None:
+        if self._closed:
+            return
         steps, done = self._batches[0]
         error = run_steps(steps[self._step : self._step + 1])
         self._step += 1
@@ -59,6 +70,8 @@ class SimulatedDiskWriter:
 
     def _report(self, done: Done, error: Exception | None) -> None:
         """The loop hears of a batch later than the disk was done with it."""
+        if self._closed:
+            return
         self._batches.popleft()
         self._step = 0
         done(error)

@@ -204,7 +204,7 @@ class Simulation:
         for queue in broker.messaging.core.queues.values():
             # A request to pause one may come after the one to resume it, when they took different connections.
             queue.paused = False
-            broker.in_turn(broker.messaging.core.turn.mark_queue, queue)
+            broker.messaging.core.turn.run(broker.messaging.core.turn.mark_queue, queue)
         drain = Drain(self)
         drain.start()
         if not self._all_end([drain]) or not self._broker_is_left():

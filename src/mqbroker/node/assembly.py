@@ -56,6 +56,7 @@ class ActiveBroker:
         """Cluster connections, groups and bridges; None until the first is needed."""
         self._parts = parts
         self._stop_wanted = stop_wanted
+        self.messages_recovered = len(recovered.messages)
         self._audit = AuditLog()
         self._kept: Mapping[tuple[str, str], str] = dict(recovered.settings)
         repository = configuration.address_settings_repository()

@@ -1,45 +1,68 @@
-"""The life of a broker: it starts, serves and stops, and may do so again."""
+"""The life of a broker: it starts, waits until it may be active, serves and stops, and may do so again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred, gatherResults, succeed
+from twisted.internet.defer import Deferred, gatherResults
 
 from mqbroker.node.assembly import ActiveBroker
+from mqbroker.node.life_machine import LifeData, active, failed, make_life
 from mqbroker.node.parts import EndingWriter, Parts, StartError
-from mqbroker.node.stores import make_store
 from mqbroker.process.disk_errors import advice
 from mqbroker.settings import BrokerSettings
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.ports import Store
+    from mqbroker.server.observation.metrics import MetricsSource
 
 STOP_SECONDS = 10.0
 """How long an orderly stop waits for the disk before it gives up."""
 
 
 class BrokerLife:
-    """One broker of ``parts``, from start to stop.
+    """One broker of ``parts``, from start to stop.  Its states are those of :mod:`mqbroker.node.life_machine`, whose work it does.
 
-    ``store_failed`` is told why the disk can no longer be written, ``stop_wanted`` is called when management asks for an orderly stop.
+    The pages of health and metrics live as long as the broker is not stopped; store, messaging, server, listeners and links to other
+    brokers belong to one activation.  ``tell_failed`` hears why the broker cannot go on, ``stop_wanted`` is called when management asks for
+    an orderly stop.
     """
 
     def __init__(
         self,
         settings: BrokerSettings,
         parts: Parts,
-        store_failed: Callable[[str], object],
+        tell_failed: Callable[[str], object],
         stop_wanted: Callable[[], object],
     ) -> None:
         self.settings = settings
-        self.serving = False
-        """Started, and not asked to stop."""
         self._parts = parts
-        self._store_failed = store_failed
+        self._tell_failed = tell_failed
         self._stop_wanted = stop_wanted
+        self._machine = make_life(LifeData(self))
+        self._pages = parts.make_pages(self)
+        self._store: Store
         self._active: ActiveBroker | None = None
         self._writer: EndingWriter | None = None
+        self._error: Exception | None = None
+        """Why the last start was refused."""
+        self._era = object()
+        """Tells the stores of several starts apart."""
+        self._closing: list[Deferred[Any]] = []
+        """What a stop waits for beside the store."""
+        self._waiting: list[Deferred[None]] = []
+        """Those who wait for the end of a stop."""
+
+    # --- what others ask
+
+    @property
+    def state(self) -> str:
+        """The name of the present state; not to be asked by the work of a state."""
+        return self._machine.state()
 
     @property
     def active(self) -> ActiveBroker:
@@ -48,65 +71,163 @@ class BrokerLife:
             raise RuntimeError("the broker was not started")
         return self._active
 
+    @property
+    def memory_size(self) -> int:
+        """Bytes that messages hold in memory."""
+        return 0 if self._active is None else self._active.messaging.core.global_memory.size
+
+    def live(self) -> str | None:
+        """One line that says why the broker cannot go on; None when it can."""
+        lost = self.state == failed.name or (self._active is not None and self._active.store.failed)
+        return "the journal can no longer be written" if lost else None
+
+    def ready(self) -> str | None:
+        """One line that says why clients cannot be served; None when they can."""
+        if self.state != active.name:
+            return self.live() or f"the broker is {self.state}"
+        return self.live() or self.active.server.problem()
+
+    def figures(self) -> MetricsSource:
+        from mqbroker.server.observation.figures import BrokerFigures, PassiveFigures
+
+        if self._active is None or self.state != active.name:
+            return PassiveFigures(self.settings.configuration.name)
+        return BrokerFigures(self._active.server, self._active.disk_usage, self._parts.loop_lag_ms)
+
+    # --- what others want
+
     def start(self) -> None:
-        """Open the store, take clients and join other brokers.  Raises :class:`StartError`; nothing is left open then."""
-        self._active = None
-        try:
-            store = make_store(self.settings, self._parts, self._new_writer, self._store_failed)
-            store.open()
-            recovered = store.load()
-        except (StorageError, OSError) as error:
-            self._end_writer()
-            raise StartError(advice(error) if isinstance(error, OSError) else str(error)) from error
-        try:
-            self._active = ActiveBroker(self.settings, self._parts, store, recovered, self._stop_wanted)
-            self._active.start()
-        except BaseException:
-            self._give_up(store.withdraw)
-            raise
-        self.serving = True
+        """Open the store; then take clients and join other brokers, now or once the activation is granted.
 
-    def give_up(self) -> None:
-        """What follows a start has failed: leave nothing running, as if the start itself had."""
-        self.serving = False
-        self._give_up(self.active.store.withdraw)
-
-    def _give_up(self, withdraw: Callable[[], None]) -> None:
-        if self._active is not None:
-            self._active.give_up()
-        withdraw()
-        self._end_writer()
+        Raises :class:`StartError` for an activation that was granted now, too; nothing is left open then.
+        """
+        self._error = None
+        self._machine.start()
+        if self._error is not None:
+            raise self._error
 
     def stop(self) -> Deferred[None]:
         """Orderly: clients are told, what was accepted is written.  With a graceful shutdown they are waited for first."""
-        if not self.serving:
-            return succeed(None)
-        self.serving = False
-        active = self.active
-        closing = active.listeners.close()
-        return (
-            active.clients_gone()
-            .addCallback(lambda _: Deferred.fromCoroutine(active.leave()))
-            .addBoth(lambda _: self._stop_now(active, closing))
-        )
+        done: Deferred[None] = Deferred()
+        self._waiting.append(done)
+        self._machine.stop()
+        return done
 
-    def _stop_now(self, active: ActiveBroker, closing: Deferred[Any]) -> Deferred[None]:
-        active.end()
+    # --- the work of the states
+
+    def open(self) -> None:
+        self._active = None
+        self._era = era = object()
+        try:
+            self._pages.open()
+            self._store = self._parts.make_store(self.settings, self._parts, self._new_writer, partial(self._store_failed, era))
+            self._store.open()
+        except Exception as error:
+            self._refuse(error)
+        else:
+            self._machine.opened()
+
+    def seek_activation(self) -> None:
+        at_once = False
+
+        def granted() -> None:
+            nonlocal at_once
+            at_once = True
+            self._machine.activate()
+
+        self._parts.activation.seek(granted)
+        if not at_once:
+            self._machine.wait()
+
+    def activate(self) -> None:
+        store = self._store
+        try:
+            recovered = store.load()
+        except Exception as error:
+            self._refuse(error)
+            return
+        try:
+            self._active = ActiveBroker(self.settings, self._parts, store, recovered, self._stop_wanted)
+            self._active.start()
+        except Exception as error:
+            if self._active is not None:
+                self._active.give_up()
+            store.withdraw()
+            self._refuse(error)
+        else:
+            self._machine.activated()
+
+    def _refuse(self, error: Exception) -> None:
+        """Nothing of the start is left."""
+        self._parts.activation.cease()
+        self._end_writer()
+        self._pages.close()
+        if isinstance(error, StorageError | OSError):
+            self._error = StartError(advice(error) if isinstance(error, OSError) else str(error))
+            self._error.__cause__ = error
+        else:
+            self._error = error
+        self._machine.refused()
+
+    def close(self) -> None:
+        self._parts.activation.cease()
+        self._store.abort()
+        self._end_writer()
+        self._closing.append(self._pages.close())
+
+    def leave(self) -> None:
+        active = self.active
+        self._closing.append(active.listeners.close())
+        left = active.clients_gone().addCallback(lambda _: Deferred.fromCoroutine(active.leave()))
+        left.addBoth(lambda _: self._machine.left())
+
+    def write(self) -> None:
+        self.active.end()
         written: Deferred[None] = Deferred()
 
         def done() -> None:
             if not written.called:
                 written.callback(None)
 
-        active.store.stop(done)
-        give_up = self._parts.clock.call_later(STOP_SECONDS, done)
-        both: Deferred[Any] = gatherResults([closing, written], consumeErrors=True)
+        self._store.stop(done)
+        limit = self._parts.clock.call_later(STOP_SECONDS, done)
 
         def finished(result: object) -> None:
-            give_up.cancel()
+            limit.cancel()
+            self._parts.activation.cease()
             self._end_writer()
+            self._machine.written()
 
-        return both.addBoth(finished)
+        closing: Deferred[Any] = gatherResults([*self._closing, self._pages.close(), written], consumeErrors=True)
+        self._closing.clear()
+        closing.addBoth(finished)
+
+    def tell_stopped(self) -> None:
+        closing, self._closing = self._closing, []
+        waiting, self._waiting = self._waiting, []
+
+        def tell() -> None:
+            for each in waiting:
+                each.callback(None)
+
+        closed: Deferred[Any] = gatherResults([*closing, self._pages.close()], consumeErrors=True)
+        # Later: whoever waits may start the broker again, which the work of a state cannot.
+        closed.addBoth(lambda _: self._parts.clock.call_later(0, tell))
+
+    def abandon(self) -> None:
+        if self._active is not None:
+            self._active.end()
+            self._closing.append(self._active.listeners.close())
+        self._store.abort()
+        self._parts.activation.cease()
+        self._end_writer()
+
+    def _store_failed(self, era: object, reason: str) -> None:
+        self._tell_failed(reason)
+        # The store is in the middle of its work now.
+        self._parts.clock.call_later(0, lambda: self._machine.fail() if era is self._era else None)
+
+    # --- the writer of the store
 
     def _new_writer(self) -> DiskWriter:
         self._writer = self._parts.make_writer(self._in_turn)

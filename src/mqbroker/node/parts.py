@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqbroker.messaging.administration.disk_guard import DiskSpace
-from mqbroker.messaging.ports import Clock
+from mqbroker.messaging.ports import Clock, Store
+from mqbroker.node.activation import Activation
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.disk.filesystem import FileSystem
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
+    from mqbroker.server.observation.metrics import MetricsSource
     from mqbroker.server.server import Server
     from mqbroker.server.transport.acceptor import Acceptor
+    from mqbroker.settings import BrokerSettings
     from mqclient.core.runtime import Runtime
 
 
@@ -46,6 +49,36 @@ class Listeners(Protocol):
         """Take no more clients; those that are there stay.  Completes when everything is closed."""
 
 
+class Observed(Protocol):
+    """A broker as health and metrics show it, active or not."""
+
+    def live(self) -> str | None:
+        """One line that says why the broker cannot go on; None when it can."""
+
+    def ready(self) -> str | None:
+        """One line that says why clients cannot be served; None when they can."""
+
+    def figures(self) -> MetricsSource: ...
+
+
+class Pages(Protocol):
+    """Health and metrics for operators."""
+
+    def open(self) -> None:
+        """Does nothing when they are open.  Raises :class:`StartError`; everything is closed again then."""
+
+    def close(self) -> Deferred[Any]:
+        """Completes when everything is closed."""
+
+
+class StoreFactory(Protocol):
+    """Makes a store that is not opened yet; ``failed`` hears why it can no longer write."""
+
+    def __call__(
+        self, settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object], /
+    ) -> Store: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The outside world of one broker.
@@ -54,7 +87,8 @@ class Parts:
     bytes, ``random`` a number from 0 to 1.  ``defer_to_thread`` runs a function beside the loop.  ``read_file`` and ``write_file`` are for
     the files that the configuration names.  ``disk_space`` tells of the disks below folders, ``disk_usage`` how full the disk below a
     folder is, 0 to 1.  ``make_runtime`` gives links to other brokers their network and clock.  ``make_listeners`` makes the ways into a
-    server.  ``memory_default`` is the ``global-max-size`` in bytes of a configuration without one.
+    server, ``make_pages`` those to health and metrics.  ``memory_default`` is the ``global-max-size`` in bytes of a configuration without
+    one.  ``loop_lag_ms`` tells how long the event loop let others wait; None = nobody watches it.
     """
 
     clock: Clock
@@ -68,6 +102,10 @@ class Parts:
     disk_space: Callable[[Sequence[str]], list[DiskSpace]]
     disk_usage: Callable[[str], float]
     make_runtime: Callable[[], Runtime]
+    make_store: StoreFactory
     make_listeners: Callable[[Server], Listeners]
+    make_pages: Callable[[Observed], Pages]
+    activation: Activation
+    loop_lag_ms: Callable[[], float | None]
     memory_default: Callable[[], int]
     version: str

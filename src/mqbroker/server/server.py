@@ -102,8 +102,6 @@ class Server:
         """
         self.members: Callable[[], Iterable[TopologyMember]] | None = None
         """The members of the cluster, this broker among them, for management; None: this broker is alone."""
-        self.loop_lag_ms: Callable[[], float] | None = None
-        """How long the event loop lets others wait, in ms; None where nobody measures it."""
         self.on_empty: Callable[[], object] | None = None
         """Called when the last client has gone."""
         self._new_id = new_id

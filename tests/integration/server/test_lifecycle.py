@@ -216,7 +216,7 @@ class MonitoringTests(Sender):
         client = await self.client(broker)
         await self.make_queue(client)
         await self.publish(client, b"x")
-        (url,) = broker.listeners.monitoring_urls
+        (url,) = broker.pages.urls
         self.assertTrue(url.startswith("http://127.0.0.1:"))
         code, text = await self.get(url + "/metrics")
         self.assertEqual(code, 200)
@@ -229,12 +229,12 @@ class MonitoringTests(Sender):
 
     async def test_the_address_of_the_console_serves_health_only(self) -> None:
         broker = self.start(web=("http://localhost:0",))
-        (url,) = broker.listeners.monitoring_urls
+        (url,) = broker.pages.urls
         self.assertEqual((await self.get(url + "/health/live"))[0], 200)
         self.assertEqual((await self.get(url + "/metrics"))[0], 404)
 
     async def test_nothing_is_served_unless_configured(self) -> None:
-        self.assertEqual(self.start().listeners.monitoring_urls, [])
+        self.assertEqual(self.start().pages.urls, [])
         await deferLater(reactor, 0)
 
 

@@ -1,19 +1,18 @@
-"""A broker of a simulated cluster, with its cluster connection as :mod:`mqbroker.node.clustering` makes it."""
+"""A broker of a simulated cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.grouping.grouping import UNPROPOSAL, GroupingHandler, Proposal
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.routing import Route
 from mqbroker.node.clustering import Clustering
+from mqclient.core.runtime import Runtime
 from mqclient.wire.properties import TypedValue
 from tests.simulation.broker import BrokerNode
 from tests.simulation.cluster.bridging import OUT
@@ -39,8 +38,6 @@ class ClusterNode(BrokerNode):
         self.cluster_plan = plan
         self.number = number
         self.away = False
-        self.clustering: Clustering | None = None
-        self._stopping: Process | None = None
         self.undecided: set[str] = set()
         """Messages, by identity, that went without a decision about their group, in all lives."""
         self.forgotten: dict[tuple[str, str], float] = {}
@@ -62,12 +59,18 @@ class ClusterNode(BrokerNode):
         if not self.away:
             super().start()
 
-    def join_others(self, recovered: Recovered) -> None:
-        self.clustering = Clustering(self.server, FabricRuntime(self.process, self.fabric), Path("etc"), recovered.settings)
+    def make_runtime(self) -> Runtime:
+        return FabricRuntime(self.process, self.fabric)
+
+    @property
+    def clustering(self) -> Clustering | None:
+        return self.life.active.clustering
+
+    def _start(self) -> None:
+        super()._start()
         self.server.notifications.observers.append(self._notified)
-        if self.clustering.grouping is not None:
+        if self.clustering is not None and self.clustering.grouping is not None:
             self._watch(self.clustering.grouping)
-        self.clustering.start()
 
     def _watch(self, handler: GroupingHandler) -> None:
         """Notice which messages the handler counts as routed without a decision."""
@@ -100,23 +103,6 @@ class ClusterNode(BrokerNode):
     def heal(self) -> None:
         super().heal()
         self.step_clock(self.skew_ms - self.process.wall_offset_ms)
-
-    def stop(self, downtime: float) -> None:
-        process = self.process
-        if not self.running or self._stopping is process:
-            return
-        self._stopping = process
-        self.world.note(f"{process.name} is asked to stop")
-        self.network.stop_listening()
-        left: Any = self.clustering.stop() if self.clustering is not None else None
-        if left is None:
-            self.end_services(process, downtime)
-        else:
-            left.addCallback(lambda _: self.end_services(process, downtime))
-
-    def end_services(self, process: Process, downtime: float) -> None:
-        if process is self.process and process.alive:
-            super().end_services(process, downtime)
 
     def _dies(self, machine: bool) -> None:
         process = self.process

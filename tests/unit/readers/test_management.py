@@ -78,7 +78,7 @@ class ManagementTests(SynchronousTestCase):
 
     def test_the_metrics_say_how_far_readers_are(self) -> None:
         self.client.open()
-        text = b"".join(render(BrokerFigures(self.world.server, lambda: 0.5))).decode()
+        text = b"".join(render(BrokerFigures(self.world.server, lambda: 0.5, lambda: None))).decode()
         self.assertIn('artemis_reader_lag{broker="localhost",address="q",queue="q",reader="r"} 3', text.replace("3.0", "3"))
 
     def test_nothing_is_redistributed(self) -> None:

@@ -117,7 +117,7 @@ class RenderTests(TestCase):
     def test_a_broker_shows_them_and_their_checks(self) -> None:
         server = World().server
         server.gauges.register("link.pending", "Messages on their way", {}, lambda: 5)
-        self.assertIn(b"\nartemis_link_pending{broker=", b"".join(render(BrokerFigures(server, lambda: 0.5))))
+        self.assertIn(b"\nartemis_link_pending{broker=", b"".join(render(BrokerFigures(server, lambda: 0.5, lambda: None))))
         self.assertIsNone(server.problem())
         server.health_checks += [lambda: None, lambda: "two brokers have one node id"]
         self.assertEqual(server.problem(), "two brokers have one node id")

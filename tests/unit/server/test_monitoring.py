@@ -59,7 +59,7 @@ class ConnectionTests(SynchronousTestCase):
 
 class FigureTests(SynchronousTestCase):
     def lines(self, world: World) -> set[str]:
-        return set(b"".join(render(BrokerFigures(world.server, lambda: 0.25))).decode().splitlines())
+        return set(b"".join(render(BrokerFigures(world.server, lambda: 0.25, lambda: None))).decode().splitlines())
 
     def test_of_a_broker_at_work(self) -> None:
         world = World(Configuration(name="b", security_enabled=False))

@@ -21,7 +21,7 @@ class QueueSizeTests(SynchronousTestCase):
         self.session.take()
 
     def figures(self, names: tuple[str, ...] = NAMES, queue: str = "q") -> tuple[float, ...]:
-        found = {name: figures for _, name, figures in BrokerFigures(self.world.server, lambda: 0.0).queues()}[queue]
+        found = {name: figures for _, name, figures in BrokerFigures(self.world.server, lambda: 0.0, lambda: None).queues()}[queue]
         return tuple(found[name] for name in names)
 
     def size(self) -> int:

@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 
 class BrokerFigures:
-    """A :class:`~mqbroker.server.observation.metrics.MetricsSource`.  ``disk_usage`` is the used part of the data disk, 0.0 to 1.0."""
+    """A :class:`~mqbroker.server.observation.metrics.MetricsSource`.
 
-    def __init__(self, server: Server, disk_usage: Callable[[], float]) -> None:
+    ``disk_usage`` is the used part of the data disk, 0.0 to 1.0; ``loop_lag_ms`` is None when nobody watches the event loop.
+    """
+
+    def __init__(self, server: Server, disk_usage: Callable[[], float], loop_lag_ms: Callable[[], float | None]) -> None:
         self._server = server
         self._core = server.messaging.core
         self._disk_usage = disk_usage
+        self._loop_lag_ms = loop_lag_ms
 
     @property
     def broker_name(self) -> str:
@@ -32,9 +36,9 @@ class BrokerFigures:
 
     def broker(self) -> Figures:
         server, memory = self._server, self._core.global_memory
-        lag = {} if server.loop_lag_ms is None else {"event.loop.lag": server.loop_lag_ms()}
+        lag = self._loop_lag_ms()
         return {
-            **lag,
+            **({} if lag is None else {"event.loop.lag": lag}),
             "connection.count": len(server.connections),
             "total.connection.count": server.total_connections,
             "session.count": len(server.sessions.by_name),
@@ -64,6 +68,31 @@ class BrokerFigures:
 
     def metrics_enabled(self, address: str) -> bool:
         return self._core.settings_of(address).enable_metrics
+
+
+class PassiveFigures:
+    """A :class:`~mqbroker.server.observation.metrics.MetricsSource` of a broker that is not active."""
+
+    def __init__(self, broker_name: str) -> None:
+        self.broker_name = broker_name
+
+    def broker(self) -> Figures:
+        return {"active": 0}
+
+    def results(self) -> Mapping[str, tuple[int, int]]:
+        return {}
+
+    def addresses(self) -> Iterable[tuple[str, Figures]]:
+        return ()
+
+    def queues(self) -> Iterable[tuple[str, str, Figures]]:
+        return ()
+
+    def gauges(self) -> Iterable[Gauge]:
+        return ()
+
+    def metrics_enabled(self, address: str) -> bool:
+        return True
 
 
 def _of_address(address: Address) -> Figures:

@@ -1,0 +1,26 @@
+"""Whether a broker that has its data may become active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Activation(Protocol):
+    """Decides when a broker becomes active; until then it is passive."""
+
+    def seek(self, granted: Callable[[], object]) -> None:
+        """Call ``granted`` once, now or later, unless :meth:`cease` comes first."""
+
+    def cease(self) -> None:
+        """The broker wants it no more, or is active no more."""
+
+
+class ActiveAtOnce:
+    """The activation of a broker without high availability."""
+
+    def seek(self, granted: Callable[[], object]) -> None:
+        granted()
+
+    def cease(self) -> None:
+        pass

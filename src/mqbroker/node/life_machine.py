@@ -1,0 +1,184 @@
+"""The life of a broker, as a state machine.
+
+The work itself is behind :class:`LifeCore`.  A broker that was stopped, or that has failed, may start again.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from automat import TypeMachineBuilder
+
+
+class LifeMachine(Protocol):
+    """Inputs: requests in the imperative, facts in the past tense."""
+
+    def state(self) -> str:
+        """The name of the present state."""
+
+    def start(self) -> None: ...
+
+    def opened(self) -> None:
+        """The place where the messages are is locked for this broker."""
+
+    def wait(self) -> None:
+        """Another broker is active: this one is passive until ``activate``."""
+
+    def activate(self) -> None: ...
+
+    def activated(self) -> None:
+        """Clients are served."""
+
+    def refused(self) -> None:
+        """A step of the start has failed, and has left nothing behind."""
+
+    def stop(self) -> None: ...
+
+    def left(self) -> None:
+        """Clients and other brokers need not be waited for any more."""
+
+    def written(self) -> None:
+        """Everything is written, or is not waited for any more."""
+
+    def fail(self) -> None:
+        """The store or a lock is lost: nothing may be acknowledged any more."""
+
+
+class LifeCore(Protocol):
+    """What the states' work is done with; no method may raise."""
+
+    def open(self) -> None:
+        """Show health and metrics, and lock the place of the messages.  It ends with ``opened`` or ``refused``."""
+
+    def seek_activation(self) -> None:
+        """Ask whether this broker may become active.  It ends with ``activate`` or ``wait``."""
+
+    def activate(self) -> None:
+        """Read the messages, take clients.  It ends with ``activated`` or ``refused``."""
+
+    def close(self) -> None:
+        """Give up what ``open`` has made; the store was not loaded."""
+
+    def leave(self) -> None:
+        """Take no more clients, wait for those that may end by themselves, leave other brokers.  It ends with ``left``."""
+
+    def write(self) -> None:
+        """Send everybody away, write what is left.  It ends with ``written``."""
+
+    def tell_stopped(self) -> None: ...
+
+    def abandon(self) -> None:
+        """Send everybody away and free the place of the messages; nothing is written, nobody is waited for."""
+
+
+class LifeData:
+    """What all states share."""
+
+    def __init__(self, core: LifeCore) -> None:
+        self.core = core
+
+
+build = TypeMachineBuilder(LifeMachine, LifeData)
+
+stopped = build.state("stopped")
+starting = build.state("starting")
+locked = build.state("locked")
+passive = build.state("passive")
+activating = build.state("activating")
+unwanted = build.state("starting, to be stopped")
+active = build.state("active")
+leaving = build.state("leaving")
+stopping = build.state("stopping")
+failed = build.state("failed")
+
+STATES = (stopped, starting, locked, passive, activating, unwanted, active, leaving, stopping, failed)
+
+for each in STATES:
+    each.upon(LifeMachine.state).loop().returns(each.name)
+# Requests that are met already.
+for over in (leaving, stopping, unwanted):
+    over.upon(LifeMachine.stop).loop().returns(None)
+for nothing_to_lose in (stopped, failed, starting):
+    nothing_to_lose.upon(LifeMachine.fail).loop().returns(None)
+# Late facts about what is over.
+for ended in (stopped, failed):
+    ended.upon(LifeMachine.activate).loop().returns(None)
+    ended.upon(LifeMachine.left).loop().returns(None)
+    ended.upon(LifeMachine.written).loop().returns(None)
+
+
+@stopped.upon(LifeMachine.start).to(starting)
+@failed.upon(LifeMachine.start).to(starting)
+def begin(machine: LifeMachine, data: LifeData) -> None:
+    data.core.open()
+
+
+@starting.upon(LifeMachine.opened).to(locked)
+def ask(machine: LifeMachine, data: LifeData) -> None:
+    data.core.seek_activation()
+
+
+locked.upon(LifeMachine.wait).to(passive).returns(None)
+
+
+@locked.upon(LifeMachine.activate).to(activating)
+@passive.upon(LifeMachine.activate).to(activating)
+def become_active(machine: LifeMachine, data: LifeData) -> None:
+    data.core.activate()
+
+
+activating.upon(LifeMachine.activated).to(active).returns(None)
+starting.upon(LifeMachine.refused).to(failed).returns(None)
+activating.upon(LifeMachine.refused).to(failed).returns(None)
+activating.upon(LifeMachine.stop).to(unwanted).returns(None)
+starting.upon(LifeMachine.stop).to(unwanted).returns(None)
+
+
+@unwanted.upon(LifeMachine.refused).to(stopped)
+@stopped.upon(LifeMachine.stop).loop()
+@failed.upon(LifeMachine.stop).to(stopped)
+def stop_idle(machine: LifeMachine, data: LifeData) -> None:
+    data.core.tell_stopped()
+
+
+@unwanted.upon(LifeMachine.opened).to(stopped)
+@locked.upon(LifeMachine.stop).to(stopped)
+@passive.upon(LifeMachine.stop).to(stopped)
+def stop_waiting(machine: LifeMachine, data: LifeData) -> None:
+    data.core.close()
+    data.core.tell_stopped()
+
+
+@active.upon(LifeMachine.stop).to(leaving)
+@unwanted.upon(LifeMachine.activated).to(leaving)
+def leave(machine: LifeMachine, data: LifeData) -> None:
+    data.core.leave()
+
+
+@leaving.upon(LifeMachine.left).to(stopping)
+def write(machine: LifeMachine, data: LifeData) -> None:
+    data.core.write()
+
+
+@stopping.upon(LifeMachine.written).to(stopped)
+def end(machine: LifeMachine, data: LifeData) -> None:
+    data.core.tell_stopped()
+
+
+@locked.upon(LifeMachine.fail).to(failed)
+@passive.upon(LifeMachine.fail).to(failed)
+def fail_before_activation(machine: LifeMachine, data: LifeData) -> None:
+    data.core.close()
+
+
+@activating.upon(LifeMachine.fail).to(failed)
+@unwanted.upon(LifeMachine.fail).to(failed)
+@active.upon(LifeMachine.fail).to(failed)
+@leaving.upon(LifeMachine.fail).to(failed)
+@stopping.upon(LifeMachine.fail).to(failed)
+def fail(machine: LifeMachine, data: LifeData) -> None:
+    data.core.abandon()
+
+
+make_life = build.build()
+"""Makes a machine for a :class:`LifeData`; it begins stopped."""

@@ -1,0 +1,302 @@
+"""The life of a broker: its states, what each step leaves behind, and what a stop or a failure does in each of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.model.configuration import Configuration, QueueConfiguration
+from mqbroker.node.life import STOP_SECONDS, BrokerLife
+from mqbroker.node.life_machine import STATES, LifeData, make_life
+from mqbroker.node.parts import StartError
+from mqbroker.server.observation.metrics import render
+from mqbroker.settings import BrokerSettings
+from tests.simulation.disk import SimulatedDisk
+from tests.support.parts import KnownListeners, KnownPages, WriterInTurns, make_parts
+from tests.unit.messaging.support import FakeClock
+
+
+class GrantedLater:
+    """An activation that a test grants."""
+
+    def __init__(self) -> None:
+        self.granted: Callable[[], object] | None = None
+        self.ceased = 0
+
+    def seek(self, granted: Callable[[], object]) -> None:
+        self.granted = granted
+
+    def cease(self) -> None:
+        self.ceased += 1
+        self.granted = None
+
+    def grant(self) -> None:
+        assert self.granted is not None
+        self.granted()
+
+
+class LifeCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = FakeClock()
+        self.disk = SimulatedDisk(random.Random(1))
+        self.failures: list[str] = []
+        self.writers: list[WriterInTurns] = []
+        self.pages: list[KnownPages] = []
+        self.listeners: list[KnownListeners] = []
+        self.configuration = Configuration(security_enabled=False, name="b")
+
+    def life(self, **others: Any) -> BrokerLife:
+        parts = make_parts(
+            self.clock,
+            self.disk,
+            **{
+                "make_writer": self._kept(self.writers, WriterInTurns),
+                "make_pages": self._kept(self.pages, KnownPages),
+                "make_listeners": self._kept(self.listeners, KnownListeners),
+                **others,
+            },
+        )
+        return BrokerLife(BrokerSettings(self.configuration, Path("/")), parts, self.failures.append, lambda: None)
+
+    def _kept(self, kept: list[Any], make: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*args: Any) -> Any:
+            kept.append(make(*args))
+            return kept[-1]
+
+        return made
+
+    def settle(self) -> None:
+        for _ in range(10):
+            for writer in self.writers:
+                writer.run()
+            self.clock.advance(0)
+
+    def stopped(self, life: BrokerLife) -> None:
+        done = life.stop()
+        self.settle()
+        self.assertTrue(done.called)
+        self.assertEqual(life.state, "stopped")
+
+    def files(self) -> list[str]:
+        return sorted(self.disk.files())
+
+    def make_queue(self, life: BrokerLife) -> None:
+        queue = QueueConfiguration(name="q", address="q", routing_type=1, durable=True)
+        life.active.messaging.core.turn.run(life.active.messaging.administration.create_queue, queue)
+        self.settle()
+
+
+class StartTests(LifeCase):
+    def test_a_broker_alone_is_active_at_once(self) -> None:
+        life = self.life()
+        self.assertEqual(life.state, "stopped")
+        life.start()
+        self.assertEqual((life.state, life.live(), life.ready()), ("active", None, None))
+        self.assertTrue(self.pages[0].is_open and self.listeners[0].is_open)
+        self.stopped(life)
+        self.assertFalse(self.pages[0].is_open or self.listeners[0].is_open)
+
+    def test_the_same_broker_becomes_active_again_with_what_it_kept(self) -> None:
+        life = self.life()
+        life.start()
+        self.make_queue(life)
+        self.stopped(life)
+        life.start()
+        self.assertIn("q", life.active.messaging.core.queues)
+        self.stopped(life)
+
+    def test_who_waits_for_the_stop_may_start_again_at_once(self) -> None:
+        life = self.life()
+        life.start()
+        life.stop().addCallback(lambda _: life.start())
+        self.settle()
+        self.assertEqual(life.state, "active")
+        self.stopped(life)
+
+    def test_a_folder_that_another_broker_holds_is_left_alone(self) -> None:
+        first, second = self.life(), self.life()
+        first.start()
+        found = self.files()
+        error = self.assertRaises(StartError, second.start)
+        self.assertIn("lock", str(error))
+        self.assertEqual((second.state, self.files()), ("failed", found))
+        self.assertFalse(self.pages[1].is_open)
+        self.stopped(first)
+        second.start()
+        self.assertEqual(second.state, "active")
+        self.stopped(second)
+
+    def test_an_activation_that_fails_frees_the_folder_and_takes_its_files_back(self) -> None:
+        self.stopped_once()
+        found = self.files()
+        life = self.life(make_listeners=lambda server: KnownListeners(server, StartError("the port is taken")))
+        error = self.assertRaises(StartError, life.start)
+        self.assertEqual((str(error), life.state, self.files()), ("the port is taken", "failed", found))
+        self.assertFalse(self.pages[-1].is_open)
+        other = self.life()
+        other.start()
+        self.stopped(other)
+
+    def stopped_once(self) -> None:
+        life = self.life()
+        life.start()
+        self.stopped(life)
+
+    def test_a_stop_within_a_start_stops(self) -> None:
+        lives: list[BrokerLife] = []
+        ends: list[Deferred[None]] = []
+
+        class Stopping(KnownListeners):
+            def open(self) -> None:
+                super().open()
+                ends.append(lives[0].stop())
+
+        lives.append(self.life(make_listeners=Stopping))
+        lives[0].start()
+        self.settle()
+        self.assertEqual((lives[0].state, ends[0].called), ("stopped", True))
+
+    def test_a_stop_within_a_start_that_fails_stops(self) -> None:
+        lives: list[BrokerLife] = []
+        ends: list[Deferred[None]] = []
+
+        class Failing(KnownListeners):
+            def open(self) -> None:
+                ends.append(lives[0].stop())
+                raise StartError("no")
+
+        lives.append(self.life(make_listeners=Failing))
+        self.assertRaises(StartError, lives[0].start)
+        self.settle()
+        self.assertEqual((lives[0].state, ends[0].called), ("stopped", True))
+
+
+class PassiveTests(LifeCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.activation = GrantedLater()
+
+    def test_a_passive_broker_shows_health_and_metrics_and_nothing_else(self) -> None:
+        life = self.life(activation=self.activation)
+        life.start()
+        self.assertEqual((life.state, life.live(), life.ready()), ("passive", None, "the broker is passive"))
+        self.assertTrue(self.pages[0].is_open)
+        self.assertEqual(self.listeners, [])
+        text = b"".join(render(life.figures())).decode()
+        self.assertIn('artemis_active{broker="b"} 0\n', text)
+        self.stopped(life)
+
+    def test_it_becomes_active_when_it_may(self) -> None:
+        life = self.life(activation=self.activation)
+        life.start()
+        self.activation.grant()
+        self.assertEqual((life.state, life.ready()), ("active", None))
+        self.assertIn('artemis_active{broker="b"} 1\n', b"".join(render(life.figures())).decode())
+        self.stopped(life)
+
+    def test_a_stop_while_passive_frees_the_folder_and_asks_no_more(self) -> None:
+        life = self.life(activation=self.activation)
+        life.start()
+        self.stopped(life)
+        self.assertTrue(self.activation.ceased)
+        self.assertFalse(self.pages[0].is_open)
+        other = self.life()
+        other.start()
+        self.stopped(other)
+
+    def test_a_grant_that_comes_too_late_does_nothing(self) -> None:
+        life = self.life(activation=self.activation)
+        life.start()
+        granted = self.activation.granted
+        assert granted is not None
+        self.stopped(life)
+        granted()
+        self.assertEqual(life.state, "stopped")
+
+
+class EndTests(LifeCase):
+    def test_several_who_ask_for_the_stop_hear_of_its_end(self) -> None:
+        life = self.life()
+        life.start()
+        ends = [life.stop(), life.stop()]
+        self.assertEqual(life.state, "stopping")
+        self.assertFalse(ends[0].called or ends[1].called)
+        self.settle()
+        self.assertTrue(ends[0].called and ends[1].called)
+
+    def test_a_disk_that_does_not_answer_holds_up_a_stop_no_longer_than_that(self) -> None:
+        life = self.life()
+        life.start()
+        self.make_queue(life)
+        done = life.stop()
+        self.clock.advance(STOP_SECONDS - 0.1)
+        self.assertEqual((life.state, done.called), ("stopping", False))
+        self.clock.advance(0.2)
+        self.assertEqual((life.state, done.called), ("stopped", True))
+
+    def test_a_store_that_fails_ends_the_activation_and_nothing_is_written_any_more(self) -> None:
+        life = self.life()
+        life.start()
+        self.make_queue(life)
+        self.disk.fail("write", OSError(28, "No space left on device"))
+        batch = life.active.store.begin()
+        batch.put_setting("kind", "key", "value")
+        life.active.messaging.core.turn.run(life.active.store.commit, batch)
+        self.settle()
+        self.assertEqual(len(self.failures), 1)
+        self.assertEqual((life.state, life.live()), ("failed", "the journal can no longer be written"))
+        self.assertFalse(self.listeners[0].is_open)
+        self.assertTrue(self.pages[0].is_open)
+        content = self.disk.files()
+        self.stopped(life)
+        self.assertEqual(self.disk.files(), content)
+        self.assertFalse(self.pages[0].is_open)
+
+    def test_a_broker_that_has_failed_can_start_again(self) -> None:
+        life = self.life()
+        life.start()
+        self.disk.fail("write", OSError(5, "Input/output error"))
+        batch = life.active.store.begin()
+        batch.put_setting("kind", "key", "value")
+        life.active.messaging.core.turn.run(life.active.store.commit, batch)
+        self.settle()
+        life.start()
+        self.assertEqual((life.state, life.live()), ("active", None))
+        self.stopped(life)
+
+
+class Core:
+    """Does its work at once, or leaves it to be reported by the test."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda: None
+
+
+class MachineTests(SynchronousTestCase):
+    @given(st.lists(st.sampled_from(("start", "stop", "fail")), max_size=20), st.data())
+    def test_every_request_is_possible_in_every_state(self, requests: list[str], data: st.DataObject) -> None:
+        core: Any = Core()
+        machine = make_life(LifeData(core))
+        facts = {
+            "starting": ("opened", "refused"),
+            "starting, to be stopped": ("opened", "refused", "activated"),
+            "locked": ("wait", "activate"),
+            "passive": ("activate",),
+            "activating": ("activated", "refused"),
+            "leaving": ("left",),
+            "stopping": ("written",),
+        }
+        for request in requests:
+            if request != "start" or machine.state() in ("stopped", "failed"):
+                getattr(machine, request)()
+            possible = facts.get(machine.state(), ())
+            if possible and data.draw(st.booleans()):
+                getattr(machine, data.draw(st.sampled_from(possible)))()
+            self.assertIn(machine.state(), [state.name for state in STATES])
