@@ -53,11 +53,11 @@ class Options(usage.Options):
     synopsis = "(--config FILE | --instance DIR)"
     longdesc = "Runs a message broker that speaks the Artemis CORE protocol, on Artemis's own configuration."
     optParameters = [
-        ["properties", "p", None, "Properties files, with commas between, that override broker.xml; DIR/ means all of that folder."],
-        ["config", "c", None, "The broker.xml to start with; relative paths in it are taken from the current folder."],
-        ["instance", "i", None, "An instance folder as 'mqbroker create' or 'artemis create' makes it."],
-        ["data", "d", None, "Folder that relative paths of --config are taken from instead of the current one."],
-        ["broker", None, None, "The broker.xml of --instance to use instead of the one that its bootstrap.xml names."],
+        ["properties", "p", None, "Properties files, separated by commas, that override broker.xml; DIR/ means all files of that folder."],
+        ["config", "c", None, "The broker.xml to start with; relative paths in it start from the current folder."],
+        ["instance", "i", None, "An instance folder made by 'mqbroker create' or 'artemis create'."],
+        ["data", "d", None, "Folder that relative paths of --config start from, instead of the current one."],
+        ["broker", None, None, "The broker.xml to use for --instance, instead of the one that its bootstrap.xml names."],
         ["journal", None, None, "Folder of the messages, instead of the one in broker.xml."],
         ["bindings", None, None, "Folder of the bindings, instead of the one in broker.xml."],
         ["large-messages", None, None, "Folder of the large messages, instead of the one in broker.xml."],
@@ -69,9 +69,9 @@ class Options(usage.Options):
         if (self["config"] is None) == (self["instance"] is None):
             raise usage.UsageError("give either --config FILE or --instance DIR")
         if self["data"] is not None and self["config"] is None:
-            raise usage.UsageError("--data goes with --config")
+            raise usage.UsageError("--data can only be used with --config")
         if self["broker"] is not None and self["instance"] is None:
-            raise usage.UsageError("--broker goes with --instance")
+            raise usage.UsageError("--broker can only be used with --instance")
 
 
 class BrokerService(Service):

@@ -14,16 +14,16 @@ from mqbroker.cli.status import BadUsage, CommandError
 
 @click.command(epilog="Example: mqbroker mask --key my-codec-key secret")
 @click.argument("password")
-@click.option("--hash", "hashed", is_flag=True, help="A hash that cannot be undone, for artemis-users.properties only.")
-@click.option("--key", help="Key of the codec. Default: ARTEMIS_DEFAULT_SENSITIVE_STRING_CODEC_KEY, else the well-known default key.")
+@click.option("--hash", "hashed", is_flag=True, help="Print a hash that cannot be reversed, for artemis-users.properties only.")
+@click.option("--key", help="Key of the codec. Default: ARTEMIS_DEFAULT_SENSITIVE_STRING_CODEC_KEY, otherwise the well-known default key.")
 @click.option("--password-codec", is_flag=True, help="Take the key of the codec from <password-codec> in the broker.xml of the instance.")
 @instance_option
 @verbose_option
 @JSON
 def mask(password: str, hashed: bool, key: str | None, password_codec: bool, instance: Path | None, verbose: bool, as_json: bool) -> None:
-    """Print a password masked, for broker.xml and other configuration files as ENC(…), or hashed, for the users file.
+    """Print a password masked as ENC(…), for broker.xml and other configuration files, or hashed, for the users file.
 
-    A masked password can be read back by everyone who knows the key: it protects from a glance, not from a thief.
+    Everyone who knows the key can recover a masked password: masking protects from a casual glance, not from a thief.
     """
     from mqbroker.config.instance import masking
 

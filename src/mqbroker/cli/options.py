@@ -43,9 +43,9 @@ _INSTANCE = click.option(
     "--instance",
     type=click.Path(path_type=Path, file_okay=False),
     default=instance_from_environment,
-    help="The instance folder. Default: the one whose start script runs this command.",
+    help="The instance folder. Default: the instance whose start script runs this command.",
 )
-_VERBOSE = click.option("--verbose", is_flag=True, help="Say more about what is done.")
+_VERBOSE = click.option("--verbose", is_flag=True, help="Print more details.")
 
 
 def instance_option(command: Callable[..., R]) -> Callable[..., R]:
@@ -82,7 +82,7 @@ def connection_options(command: Callable[Concatenate[ConnectionOptions, P], R]) 
     for option in (
         _INSTANCE,
         _VERBOSE,
-        click.option("--silent", is_flag=True, help="Ask nothing; take a sensible value, or fail, where one is missing."),
+        click.option("--silent", is_flag=True, help="Ask nothing: use a sensible default for a missing value, or fail."),
         click.option(
             "--protocol",
             type=click.Choice(["CORE"], case_sensitive=False),
@@ -95,11 +95,11 @@ def connection_options(command: Callable[Concatenate[ConnectionOptions, P], R]) 
         click.option(
             "--acceptor",
             default="artemis",
-            help="Acceptor (or else connector) in the broker.xml of the instance to connect to without --url. Default: artemis.",
+            help="Acceptor (or else connector) in the broker.xml of the instance that is used without --url. Default: artemis.",
         ),
         click.option(
             "--url",
-            help=f"Address of the broker. Default: that of the acceptor 'artemis' of the instance, without an instance {DEFAULT_URL}.",
+            help=f"URL of the broker. Default: that of the acceptor 'artemis' of the instance; without an instance, {DEFAULT_URL}.",
         ),
     ):
         decorated = option(decorated)

@@ -60,7 +60,7 @@ def root() -> None:
     },
 )
 def queue() -> None:
-    """Queues of a running broker."""
+    """Manage the queues of a running broker."""
 
 
 @click.group(
@@ -73,7 +73,7 @@ def queue() -> None:
     },
 )
 def reader() -> None:
-    """Readers of queues: named positions, such as those of Spark jobs."""
+    """Manage the readers of queues: named positions, such as those of Spark jobs."""
 
 
 @click.group(
@@ -88,7 +88,7 @@ def reader() -> None:
     },
 )
 def address() -> None:
-    """Addresses of a running broker."""
+    """Manage the addresses of a running broker."""
 
 
 @click.group(
@@ -102,7 +102,7 @@ def address() -> None:
     },
 )
 def check() -> None:
-    """Checks for scripts and health probes."""
+    """Run checks for scripts and health probes."""
 
 
 @click.group(
@@ -112,7 +112,7 @@ def check() -> None:
     lazy={"cluster": ("mqbroker.cli.demo.demo:cluster", "Three brokers with producers and consumers, one of which you may kill.")},
 )
 def demo() -> None:
-    """Demonstrations that start everything they need, and remove it again."""
+    """Run demonstrations, which start everything that they need and remove it again."""
 
 
 @click.group(
@@ -127,7 +127,7 @@ def demo() -> None:
     },
 )
 def user() -> None:
-    """Users of a running broker that keeps them in properties files."""
+    """Manage the users of a running broker that keeps them in properties files."""
 
 
 @click.group(
@@ -142,7 +142,7 @@ def user() -> None:
     },
 )
 def data() -> None:
-    """Journal and messages: look at them, bring them from and to a real Artemis."""
+    """Look at the journal and messages, and move them from and to a real Artemis."""
 
 
 @click.command(name="version", epilog="Example: mqbroker version")

@@ -215,7 +215,10 @@ class CoreBridges:
         """
         for configuration in configurations:
             if configuration.name in self._kept:
-                log.info("bridge {name} stays as management has made it, although broker.xml has one as well", name=configuration.name)
+                log.info(
+                    "bridge {name} is used as management has created it; the bridge of the same name in broker.xml is ignored",
+                    name=configuration.name,
+                )
                 continue
             try:
                 self.create(configuration)
@@ -238,7 +241,7 @@ class CoreBridges:
             try:
                 self.create(_decoded(json.loads(text), self._key()))
             except (ValueError, TypeError, KeyError) as error:
-                log.error("bridge {name}, which management has made, is not in force: {error}", name=name, error=str(error))
+                log.error("bridge {name}, which was created by management, is not deployed: {error}", name=name, error=str(error))
 
     def _key(self) -> str:
         """For the passwords of kept bridges."""

@@ -133,7 +133,7 @@ class ScaleDown:
         if self._cut:
             return
         self._cut = True
-        log.warn("scale-down is cut short: messages that have not been moved stay on the disk of this broker")
+        log.warn("scale-down was cut short: messages that have not been moved stay on the disk of this broker")
         self._interrupt(NotConnectedError("scale-down was cut short"))
 
     def _interrupt(self, error: MQError) -> None:
@@ -155,7 +155,7 @@ class ScaleDown:
         try:
             complete = await self._insist()
         except Exception:
-            log.failure("scale-down failed; what is not moved yet stays on the disk of this broker")
+            log.failure("scale-down failed; messages that have not been moved stay on the disk of this broker")
             complete = False
         finally:
             self._report.cancel()
@@ -242,7 +242,7 @@ class ScaleDown:
         self._check_cut()
         if queue.log is not None and queue.log.readers and queue.name not in self.progress.queues:
             log.warn(
-                "scale-down: queue {queue} has readers ({readers}); its messages go to the target, where these readers are not",
+                "scale-down: queue {queue} has readers ({readers}); its messages go to the target, but the readers do not",
                 queue=queue.name,
                 readers=", ".join(queue.log.readers),
             )
@@ -319,7 +319,7 @@ class ScaleDown:
         moved = self.progress.messages
         if move is not None:
             moved += move.moved
-        log.info("scale-down: {count} messages are moved, {left} wait", count=moved, left=self._waiting())
+        log.info("scale-down: {count} messages have been moved, {left} are waiting", count=moved, left=self._waiting())
 
     def _waiting(self) -> int:
         return sum(queue.total_count for queue in self._server.messaging.core.queues.values() if not queue.definition.temporary)
@@ -327,11 +327,11 @@ class ScaleDown:
     def _tell_end(self, complete: bool, seconds: float) -> None:
         progress = self.progress
         for name, count in progress.queues.items():
-            log.info("scale-down: {count} messages of queue {queue}", count=count, queue=name)
+            log.info("scale-down: {count} messages of queue {queue} have been moved", count=count, queue=name)
         core = self._server.messaging.core
         lost = sum(queue.message_count for queue in core.queues.values() if queue.definition.temporary)
         if lost:
-            log.warn("scale-down: {count} messages of temporary queues end with this broker", count=lost)
+            log.warn("scale-down: {count} messages of temporary queues are lost with this broker", count=lost)
         for name, reason in self._left.items():
             count = core.queues[name].message_count if name in core.queues else 0
             log.warn("scale-down: queue {queue} stays here with {count} messages: {reason}", queue=name, count=count, reason=reason)

@@ -143,7 +143,7 @@ class Clustering:
         handler = configuration.grouping_handler
         if handler is not None and not any(each.interests.cover(handler.address) for each in connections):
             log.warn(
-                "grouping-handler {name}: no cluster connection shares its address, {address!r}: other brokers will not hear it. "
+                "grouping-handler {name}: no cluster connection shares its address, {address!r}: other brokers do not hear its decisions. "
                 "Expected an address that begins as the <address> of a cluster connection says",
                 name=handler.name,
                 address=handler.address,

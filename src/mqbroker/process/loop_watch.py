@@ -88,7 +88,7 @@ class LoopWatch:
         if waiting >= self._stall_seconds and not self._logged:
             self._logged = True
             log.error(
-                "AMQ224107: the event loop has not run for {seconds:.1f} seconds; it stands here:\n{stack}",
+                "AMQ224107: the event loop has not run for {seconds:.1f} seconds; it is stuck here:\n{stack}",
                 seconds=waiting,
                 stack=self._stack(),
             )
@@ -104,7 +104,7 @@ class LoopWatch:
         self._greatest = max(self._greatest, lag)
         if self._logged:
             self._logged = self._timed_out = False
-            log.warn("the event loop runs again, after {seconds:.1f} seconds", seconds=lag)
+            log.warn("the event loop is running again, after {seconds:.1f} seconds", seconds=lag)
 
 
 class WatchThread:

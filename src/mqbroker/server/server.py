@@ -145,7 +145,7 @@ class Server:
             try:
                 self.turn.run(connection.disconnect, notice)
             except Exception:
-                log.failure("connection {id} was not sent away in order", id=connection.connection_id)
+                log.failure("connection {id} could not be disconnected in order", id=connection.connection_id)
         self.reasons.stop()
 
     def _schedule_check(self) -> None:

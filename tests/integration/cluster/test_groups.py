@@ -127,4 +127,4 @@ class GroupTests(ClusterCase):
             node.configuration.grouping_handler = GroupingHandlerConfiguration("groups", True, address)
             node.start()
             await node.stop()
-        self.assertEqual(sum("other brokers will not hear it" in line for line in lines), 1)
+        self.assertEqual(sum("other brokers do not hear its decisions" in line for line in lines), 1)

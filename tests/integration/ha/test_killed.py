@@ -84,7 +84,7 @@ class SignalTests(LeavingTestCase):
         self.begin_to_leave()
         self.brokers[0]._process.send_signal(signal.SIGTERM)
         self.brokers[0]._process.wait(20)
-        for text in ("scale-down is cut short", "not complete, ", "AMQ221002"):
+        for text in ("scale-down was cut short", "not complete, ", "AMQ221002"):
             self.assertIn(text, self.told())
         self.brokers[0] = self.start(0)
         self.brokers[0].stop()

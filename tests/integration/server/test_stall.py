@@ -28,7 +28,7 @@ class StallTests(BrokerCase):
             time.sleep(0.01)
         await client.ping()
         lines = [str(event["log_format"]).format(**event) for event in events if "log_format" in event]
-        stalls = [line for line in lines if "it stands here" in line]
+        stalls = [line for line in lines if "it is stuck here" in line]
         self.assertEqual(len(stalls), 1)
         self.assertIn("test_a_stall_is_logged", stalls[0])
         self.assertEqual(len(failures), 1)

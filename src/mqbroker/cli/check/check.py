@@ -32,7 +32,7 @@ class Check:
     run: Callable[[], None]
 
 
-_FAIL_AT_END = click.option("--fail-at-end", is_flag=True, help="Go on with the other checks after one failed.")
+_FAIL_AT_END = click.option("--fail-at-end", is_flag=True, help="Continue with the other checks after one has failed.")
 _TIMEOUT = click.option(
     "--timeout", type=click.IntRange(1), default=30_000, show_default=True, help="Milliseconds that all checks together may take."
 )
@@ -81,19 +81,22 @@ def _outcome(check: Check, deadline: float) -> str:
 
 
 @click.command(epilog="Example: mqbroker check node --up --diskUsage -1 --memoryUsage 90")
-@click.option("--up", is_flag=True, help="The broker is started. Also checked when nothing else is asked for.")
+@click.option("--up", is_flag=True, help="Check that the broker has started. This is the default check.")
 @click.option(
     "--diskUsage",
     "disk_usage",
     type=click.IntRange(-1, 100),
-    help="The disk is less full than that many per cent; -1: than max-disk-usage.",
+    help="Check that less than this percentage of the disk is used; -1: less than max-disk-usage.",
 )
 @click.option(
-    "--memoryUsage", "memory_usage", type=click.IntRange(0, 100), help="Messages take less than that many per cent of global-max-size."
+    "--memoryUsage",
+    "memory_usage",
+    type=click.IntRange(0, 100),
+    help="Check that messages take less than this percentage of global-max-size.",
 )
-@click.option("--primary", "--live", "primary", is_flag=True, help="The node is known in the topology with a primary.")
-@click.option("--backup", is_flag=True, help="The node has a backup in the topology.")
-@click.option("--peers", type=click.IntRange(1), help="The topology has that many nodes with a primary.")
+@click.option("--primary", "--live", "primary", is_flag=True, help="Check that the node is in the topology with a primary.")
+@click.option("--backup", is_flag=True, help="Check that the node has a backup in the topology.")
+@click.option("--peers", type=click.IntRange(1), help="Check that the topology has this many nodes with a primary.")
 @_FAIL_AT_END
 @_TIMEOUT
 @without_effect(values=("--name",))
@@ -165,10 +168,10 @@ def _peers(broker: Management, wanted: int) -> None:
 
 @click.command(epilog="Example: mqbroker check queue --name orders --produce 1 --consume 1")
 @click.option("--name", help="Name of the queue.")
-@click.option("--up", is_flag=True, help="The queue exists and is not paused. Also checked when nothing else is asked for.")
-@click.option("--produce", type=click.IntRange(1), help="Send that many messages.")
-@click.option("--browse", type=click.IntRange(-1), help="Browse that many messages; -1: the queue can be browsed.")
-@click.option("--consume", type=click.IntRange(-1), help="Consume that many messages; -1: the queue can be consumed from.")
+@click.option("--up", is_flag=True, help="Check that the queue exists and is not paused. This is the default check.")
+@click.option("--produce", type=click.IntRange(1), help="Send this many messages.")
+@click.option("--browse", type=click.IntRange(-1), help="Browse this many messages; -1: only check that the queue can be browsed.")
+@click.option("--consume", type=click.IntRange(-1), help="Consume this many messages; -1: only check that the queue can be consumed from.")
 @_FAIL_AT_END
 @_TIMEOUT
 @JSON
@@ -186,7 +189,7 @@ def queue(
 ) -> None:
     """Check a queue.
 
-    --consume takes messages away: any that are there, also those of the application.
+    --consume removes messages from the queue, whichever are there, including those of applications.
     """
     connection.quiet = as_json
     wanted = name or ask("name of the queue", "--name", connection)

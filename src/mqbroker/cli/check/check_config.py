@@ -17,18 +17,18 @@ from mqbroker.cli.status import BadUsage, CommandError
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @instance_option
 @click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), default=".", help="Folder that relative paths of FILE are taken from."
+    "--data", type=click.Path(path_type=Path, file_okay=False), default=".", help="Folder that relative paths in FILE start from."
 )
-@click.option("--properties", "property_files", multiple=True, type=click.Path(dir_okay=False), help="Properties file applied on top.")
-@click.option("-D", "definitions", multiple=True, metavar="NAME=VALUE", help="What ${NAME} stands for in the file.")
+@click.option("--properties", "property_files", multiple=True, type=click.Path(dir_okay=False), help="Properties file that overrides FILE.")
+@click.option("-D", "definitions", multiple=True, metavar="NAME=VALUE", help="Value of ${NAME} in FILE.")
 @JSON
 def config(
     file: Path | None, instance: Path | None, data: Path, property_files: tuple[str, ...], definitions: tuple[str, ...], as_json: bool
 ) -> None:
     """Check a broker.xml without starting a broker.
 
-    Reads all that a start reads: the configuration, login.config with the users and roles files, key stores and trust stores. Every
-    error and warning is printed with file and line. The exit status is 0 when a broker would start with it, warnings or not.
+    The check reads everything that a start reads: the configuration, login.config with the users and roles files, key stores and trust
+    stores. Every error and warning is printed with file and line. The exit status is 0 if a broker would start, even with warnings.
     """
     from mqbroker.checks import odd_settings
     from mqbroker.config.problems import ConfigurationError, Problem

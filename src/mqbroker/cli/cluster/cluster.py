@@ -40,9 +40,13 @@ _BINDINGS: Final = ("QUEUE", "ADDRESS", "NODE", "HOPS", "CONSUMERS", "FILTER", "
     metavar="[FILE]",
     help="Draw all members and their links: as SVG into FILE.svg, as text into another file or, without one, on the terminal.",
 )
-@click.option("--maxRows", "max_rows", type=click.IntRange(0), default=50, show_default=True, help="Most remote bindings to show.")
-@click.option("--maxColumnSize", "max_width", type=int, default=40, show_default=True, help="Widest column, in characters; -1 is no limit.")
-@click.option("--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option(
+    "--maxRows", "max_rows", type=click.IntRange(0), default=50, show_default=True, help="Maximum number of remote bindings to show."
+)
+@click.option(
+    "--maxColumnSize", "max_width", type=int, default=40, show_default=True, help="Maximum width of a column, in characters; -1: no limit."
+)
+@click.option("--watch", is_flag=True, help="Repeat the output until Ctrl-C.")
 @click.option("--sleep", type=click.IntRange(1), default=2_000, show_default=True, help="Milliseconds between two rounds of --watch.")
 @JSON
 @connection_options
@@ -56,10 +60,10 @@ def cluster(
     sleep: int,
     as_json: bool,
 ) -> None:
-    """Show the cluster that a broker is in: members, links and what waits for them, queues of other members.
+    """Show the cluster of a broker: its members, the links and the messages that wait for them, and the queues of other members.
 
-    BACKLOG: messages that wait for the member, those on their way to it (PENDING) among them. CREDITS: bytes that it still lets be sent to
-    the address that has the least left. BINDINGS: its queues that are known here. SINCE: when the link was lost.
+    BACKLOG: messages that wait for the member, including those on their way to it (PENDING). CREDITS: bytes that may still be sent to the
+    member, for the address that has the fewest left. BINDINGS: queues of the member that are known here. SINCE: when the link was lost.
     """
     if graph is not None and as_json:
         raise BadUsage("either --graph or --json")

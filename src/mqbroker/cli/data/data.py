@@ -42,7 +42,9 @@ def _data_options(command: Callable[..., R]) -> Callable[..., R]:
         _folder("--bindings", "Folder of the bindings. Default: as in broker.xml."),
         _folder("--large-messages", "Folder of the large messages. Default: as in broker.xml."),
         _folder("--paging", "Folder of the pages. Default: as in broker.xml."),
-        click.option("--f", "ignore_lock", is_flag=True, help="Read although a broker uses the folder. What is read may be inconsistent."),
+        click.option(
+            "--f", "ignore_lock", is_flag=True, help="Read the folder even while a broker uses it. The result may be inconsistent."
+        ),
     ):
         decorated = option(decorated)
     return decorated
@@ -76,7 +78,7 @@ def _output(stack: ExitStack, file: Path | None) -> TextIO:
 @click.option("--skip-journal", is_flag=True, help="Leave out the messages journal.")
 @without_effect(values=("--max-pages",))
 def print_data(output: Path | None, safe: bool, skip_bindings: bool, skip_journal: bool, ignore_lock: bool, **options: Any) -> None:
-    """Print the records of the journals of a stopped broker, one in a line, with the segment and what is left of them at the end."""
+    """Print the records of the journals of a stopped broker, one per line, with their segment, and a summary at the end."""
     from mqbroker.cli.data.journal_folder import exclusive
     from mqbroker.cli.data.printing import print_journals
 
@@ -91,7 +93,7 @@ def print_data(output: Path | None, safe: bool, skip_bindings: bool, skip_journa
 @_data_options
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal.")
 def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
-    """Export queues and messages of a stopped broker as XML, which `artemis data imp` reads too."""
+    """Export queues and messages of a stopped broker as XML, which `artemis data imp` can also read."""
     from mqbroker.cli.data.export import export
     from mqbroker.cli.data.journal_folder import exclusive, load_state
     from mqclient.storageformat.records import BRANCH_PREPARED
@@ -116,13 +118,13 @@ def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
     "--input", "file", type=click.Path(path_type=Path, dir_okay=False), default=Path("exp.dmp"), show_default=True, help="File to read."
 )
 @click.option("--legacy-prefixes", is_flag=True, help="Keep the prefixes jms.queue. and jms.topic. of old exports.")
-@click.option("--sort", is_flag=True, help="Sort the messages by their ids, for files whose writer did not; keeps all of them in memory.")
+@click.option("--sort", is_flag=True, help="Sort the messages by id, for a file in which they are not sorted; holds all of them in memory.")
 @connection_options
 def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: bool) -> None:
     """Import an XML export of mqbroker or Artemis into a running broker.
 
-    Creates the addresses and queues that are missing. Messages are sent in transactions of 500, to exactly the queues that held them;
-    all of them become durable. The user needs the permission manage.
+    Missing addresses and queues are created. Messages are sent in transactions of 500 to exactly the queues that held them, and all of
+    them become durable. The user needs the permission manage.
     """
     from mqbroker.cli.connection import broker_url, reason
     from mqbroker.cli.data.importing import Importer
@@ -170,14 +172,14 @@ def _queue_id(asked: Management, queue: str) -> int:
     "--target",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="New folder for all that is saved.",
+    help="New folder for everything that can be saved.",
 )
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the list to this file instead of the terminal.")
 @JSON
 def recover(target: Path, output: Path | None, as_json: bool, ignore_lock: bool, **options: Any) -> None:
-    """Salvage what a damaged journal still holds into a new one, and list what is lost.
+    """Save everything readable in a damaged journal to a new one, and list what is lost.
 
-    The old folders stay as they are. Messages whose acknowledgement is lost come again.
+    The old folders are not changed. Messages whose acknowledgement is lost are delivered again.
     """
     from mqbroker.cli.data.journal_folder import DataFolders, exclusive
     from mqbroker.cli.data.recover import salvage, write_journal

@@ -31,18 +31,20 @@ _LINE: Final = 1.0
 
 
 @click.command(epilog="Example: mqbroker demo cluster --seconds 30")
-@click.option("--seconds", type=click.FloatRange(min=1), help="End after that many seconds. Default: with the key q, or Ctrl-C.")
-@click.option("--plain", is_flag=True, help="Print lines instead of a live picture. So it is without a terminal.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=1), help="End after this many seconds. Default: run until the key q or Ctrl-C is pressed."
+)
+@click.option("--plain", is_flag=True, help="Print lines instead of a live picture. Always so without a terminal.")
 @click.option("--kill", is_flag=True, help="Kill node2 after a third of --seconds, and start it again after two thirds.")
 def cluster(seconds: float | None, plain: bool, kill: bool) -> None:
     """Show what a cluster of three brokers does.
 
-    It starts three brokers on this machine, on free ports of 127.0.0.1 and with their data in a temporary folder, two producers and two
-    consumers. Of the consumers one is slow and leaves now and then, so that messages are forwarded, wait, and are redistributed. The keys
-    0, 1 and 2 kill a broker, as a crash would, and start it again.
+    The demonstration starts three brokers on this machine, on free ports of 127.0.0.1 and with their data in a temporary folder, and two
+    producers and two consumers. One of the consumers is slow and leaves now and then, so that messages are forwarded, wait, and are
+    redistributed. The keys 0, 1 and 2 kill a broker, as a crash would, and start it again.
 
-    At the end the sequence numbers of all messages that were sent are compared with those that were read: status 0 says that none is
-    missing and none came twice.
+    At the end the sequence numbers of all messages that were sent are compared with those that were read: status 0 means that no message
+    is missing and none came twice.
     """
     if kill and seconds is None:
         raise click.UsageError("--kill goes with --seconds")

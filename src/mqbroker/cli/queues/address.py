@@ -21,8 +21,8 @@ def _address_options(command: Callable[..., R]) -> Callable[..., R]:
     decorated = command
     for option in (
         click.option("--name", help="Name of the address."),
-        click.option("--anycast/--no-anycast", default=None, help="May it have anycast queues?"),
-        click.option("--multicast/--no-multicast", default=None, help="May it have multicast queues?"),
+        click.option("--anycast/--no-anycast", default=None, help="Whether the address may have anycast queues."),
+        click.option("--multicast/--no-multicast", default=None, help="Whether the address may have multicast queues."),
     ):
         decorated = option(decorated)
     return decorated
@@ -36,7 +36,7 @@ def _routing_types(anycast: bool | None, multicast: bool | None) -> str:
 @_address_options
 @connection_options
 def create(connection: ConnectionOptions, name: str | None, anycast: bool | None, multicast: bool | None) -> None:
-    """Create an address: multicast when no routing type is given."""
+    """Create an address; it is multicast if no routing type is given."""
     address = name or ask("name of the address", "--name", connection)
     if anycast is None and multicast is None:
         multicast = True
@@ -62,7 +62,7 @@ def update(connection: ConnectionOptions, name: str | None, anycast: bool | None
 
 @click.command(epilog="Example: mqbroker address delete --name orders --force")
 @click.option("--name", help="Name of the address.")
-@click.option("--force", is_flag=True, help="Delete it although it has queues, with these queues and their messages.")
+@click.option("--force", is_flag=True, help="Delete the address even if it has queues, together with these queues and their messages.")
 @without_effect(*_ROUTING_FLAGS)
 @connection_options
 def delete(connection: ConnectionOptions, name: str | None, force: bool) -> None:
@@ -73,7 +73,7 @@ def delete(connection: ConnectionOptions, name: str | None, force: bool) -> None
 
 
 @click.command(epilog="Example: mqbroker address show --name orders --bindings")
-@click.option("--name", help="Show this address; without it the names of all addresses.")
+@click.option("--name", help="Show this address. Default: show the names of all addresses.")
 @click.option("--bindings", is_flag=True, help="Show the queues and other bindings of the address.")
 @without_effect(*_ROUTING_FLAGS)
 @JSON

@@ -20,12 +20,12 @@ def _queue_options(command: Callable[..., R]) -> Callable[..., R]:
     decorated = command
     for option in (
         click.option("--name", help="Name of the queue; address::queue is allowed."),
-        click.option("--address", help="Its address. Default: the name of the queue."),
-        click.option("--filter", help="Only messages that match this filter come into the queue. Default: all."),
+        click.option("--address", help="Address of the queue. Default: the name of the queue."),
+        click.option("--filter", help="Only messages that match this filter enter the queue. Default: all."),
         click.option("--anycast", is_flag=True, help="Every message goes to one consumer among all queues of the address."),
-        click.option("--multicast", is_flag=True, help="Every queue of the address gets its copy."),
-        click.option("--durable/--no-durable", default=None, help="Does the queue survive a restart of the broker?"),
-        click.option("--max-consumers", type=int, help="Most consumers at a time; -1 is no limit."),
+        click.option("--multicast", is_flag=True, help="Every queue of the address gets its own copy of each message."),
+        click.option("--durable/--no-durable", default=None, help="Whether the queue survives a restart of the broker."),
+        click.option("--max-consumers", type=int, help="Maximum number of consumers at a time; -1: no limit."),
         click.option(
             "--purge-on-no-consumers", "purge", flag_value=True, default=None, help="Empty the queue when its last consumer leaves."
         ),
@@ -72,7 +72,7 @@ def create(
 ) -> None:
     """Create a queue.
 
-    What is not given is asked for at a terminal; otherwise it is no, and the routing type is the broker's default for the address.
+    Missing options are asked for at a terminal; elsewhere they count as no, and the routing type is the broker's default for the address.
     """
     name = name or ask("name of the queue", "--name", connection)
     settings = {
@@ -122,8 +122,8 @@ def update(
 
 @click.command(epilog="Example: mqbroker queue delete --name orders --removeConsumers --autoDeleteAddress")
 @click.option("--name", help="Name of the queue.")
-@click.option("--removeConsumers", "remove_consumers", is_flag=True, help="Delete it although it has consumers; they are closed.")
-@click.option("--autoDeleteAddress", "delete_address", is_flag=True, help="Delete the address too when this was its last queue.")
+@click.option("--removeConsumers", "remove_consumers", is_flag=True, help="Delete the queue even if it has consumers; they are closed.")
+@click.option("--autoDeleteAddress", "delete_address", is_flag=True, help="Also delete the address if this was its last queue.")
 @connection_options
 def delete(connection: ConnectionOptions, name: str | None, remove_consumers: bool, delete_address: bool) -> None:
     """Delete a queue with its messages."""

@@ -23,7 +23,7 @@ def _message_options(command: Callable[..., R]) -> Callable[..., R]:
     for option in (
         click.option("--dry-run", is_flag=True, help="Only count the messages; change nothing."),
         click.option("--filter", help="Only messages that match this filter, such as \"_AMQ_ORIG_ADDRESS = 'orders'\". Default: all."),
-        click.option("--name", help="Name of the queue that they are in."),
+        click.option("--name", help="Name of the queue that holds the messages."),
     ):
         decorated = option(decorated)
     return decorated
@@ -33,10 +33,11 @@ def _message_options(command: Callable[..., R]) -> Callable[..., R]:
 @_message_options
 @connection_options
 def retry(connection: ConnectionOptions, name: str | None, filter: str | None, dry_run: bool) -> None:
-    """Send dead letters and expired messages back to where they came from.
+    """Send dead letters and expired messages back to the queues that they came from.
 
-    A message goes back to the queue in its property _AMQ_ORIG_QUEUE, or to its address _AMQ_ORIG_ADDRESS where that queue is gone. It stays
-    when it does not say, when nobody takes it there, and while a consumer holds it. An Artemis takes no --filter.
+    A message goes back to the queue that its property _AMQ_ORIG_QUEUE names or, if that queue no longer exists, to the address in
+    _AMQ_ORIG_ADDRESS. A message stays if it has neither property, if no queue takes it there, and while a consumer holds it. With an
+    Artemis, --filter is not available.
     """
     queue = name or ask("name of the queue", "--name", connection)
     with management(connection) as broker:
@@ -53,7 +54,7 @@ def retry(connection: ConnectionOptions, name: str | None, filter: str | None, d
 
 @click.command("move-messages", epilog="Example: mqbroker queue move-messages --name DLQ --to orders.repair --filter \"kind = 'order'\"")
 @_message_options
-@click.option("--to", "target", help="Name of the queue that they go to; it must exist.")
+@click.option("--to", "target", help="Name of the queue to move the messages to; it must exist.")
 @connection_options
 def move(connection: ConnectionOptions, name: str | None, filter: str | None, dry_run: bool, target: str | None) -> None:
     """Move messages to another queue of the same broker.

@@ -44,15 +44,17 @@ _OPERATIONS: Final = ("CONTAINS", "NOT_CONTAINS", "EQUALS", "NOT_EQUALS", "GREAT
     metavar="OPERATION",
     help=f"How --field and --value are compared: {', '.join(_OPERATIONS)}.",
 )
-@click.option("--value", help="What --field is compared with.")
-@click.option("--maxRows", "max_rows", type=click.IntRange(1), default=50, show_default=True, help="Most queues to show.")
-@click.option("--maxColumnSize", "max_width", type=int, default=25, show_default=True, help="Widest column, in characters; -1 is no limit.")
-@click.option("--single-line-header", "one_line", is_flag=True, help="Titles in one line, everything flush left.")
-@click.option("--internal", is_flag=True, help="Show the queues, too, that brokers have for themselves, as between cluster members.")
-@click.option("--include-management", is_flag=True, help="Show the reply queues of management clients too.")
-@click.option("--clustered", is_flag=True, help="Sums over all members of the cluster.")
-@click.option("--per-node", is_flag=True, help="With --clustered: a column for each node, with the messages that it has.")
-@click.option("--loop", is_flag=True, help="Print again and again, until Ctrl-C.")
+@click.option("--value", help="Value that --field is compared with.")
+@click.option("--maxRows", "max_rows", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of queues to show.")
+@click.option(
+    "--maxColumnSize", "max_width", type=int, default=25, show_default=True, help="Maximum width of a column, in characters; -1: no limit."
+)
+@click.option("--single-line-header", "one_line", is_flag=True, help="Print the titles in one line, and all columns flush left.")
+@click.option("--internal", is_flag=True, help="Also show the queues that brokers use internally, for example between cluster members.")
+@click.option("--include-management", is_flag=True, help="Also show the reply queues of management clients.")
+@click.option("--clustered", is_flag=True, help="Show the sums over all members of the cluster.")
+@click.option("--per-node", is_flag=True, help="With --clustered: add a column for each node, with the number of its messages.")
+@click.option("--loop", is_flag=True, help="Repeat the output until Ctrl-C.")
 @click.option("--sleep", type=click.IntRange(1), default=60_000, show_default=True, help="Milliseconds between two rounds of --loop.")
 @JSON
 @connection_options
@@ -75,10 +77,10 @@ def stat(
 ) -> None:
     """Print the counters of queues.
 
-    CONSUMER_COUNT: consumers. MESSAGE_COUNT: messages in the queue, with scheduled, paged and delivered ones that are not acknowledged.
+    CONSUMER_COUNT: consumers. MESSAGE_COUNT: messages in the queue, including scheduled, paged, and delivered but unacknowledged ones.
     MESSAGES_ADDED: routed to the queue since the start. DELIVERING_COUNT: delivered and not acknowledged. MESSAGES_ACKED: acknowledged
-    since the start. Filter EITHER by --queueName OR by --field, --operation and --value. Queues that brokers have for themselves come last,
-    and without a filter only with --internal.
+    since the start. Filter EITHER by --queueName OR by --field, --operation and --value. Queues that brokers use internally come last, and
+    without a filter are shown only with --internal.
     """
     internal = internal or queue_name is not None or field is not None
     wanted = _filter(queue_name, field, operation, value)

@@ -19,8 +19,8 @@ _COLUMNS = {"QUEUE": "queue", "READER": "name", "EPOCH": "epoch", "SETTLED": "se
 def list_readers(connection: ConnectionOptions, queue: str | None, as_json: bool) -> None:
     """Print the readers of queues.
 
-    SETTLED: everything up to this message id is done with. RESERVED: everything up to this one was handed out. LAG: messages that are not
-    settled. EPOCH: how often the reader was opened; only who has opened it last may go on with it.
+    SETTLED: everything up to this message id is settled. RESERVED: everything up to this message id has been handed out. LAG: messages that
+    are not settled. EPOCH: how often the reader was opened; only the program that opened it last may use it.
     """
     connection.quiet = as_json
     with management(connection) as broker:
@@ -39,9 +39,9 @@ def list_readers(connection: ConnectionOptions, queue: str | None, as_json: bool
 @click.option("--name", help="Name of the reader.")
 @connection_options
 def remove(connection: ConnectionOptions, queue: str | None, name: str | None) -> None:
-    """Forget a reader.
+    """Remove a reader.
 
-    What it has not settled stays in the queue, for other readers, or for consumers once it has no reader any more.
+    Messages that the reader has not settled stay in the queue for other readers or, once the queue has no reader, for consumers.
     """
     queue = queue or ask("name of the queue", "--queue", connection)
     name = name or ask("name of the reader", "--name", connection)

@@ -13,7 +13,7 @@ from mqbroker.cli.status import CommandError
 
 _USER = click.option("--user-command-user", "name", help="The user that this command is about.")
 _PASSWORD = click.option("--user-command-password", "new_password", help="The password for that user.")
-_PLAINTEXT = click.option("--plaintext", is_flag=True, help="Keep the password readable in the file instead of a hash.")
+_PLAINTEXT = click.option("--plaintext", is_flag=True, help="Write the password to the file in plain text instead of as a hash.")
 
 
 @click.command(epilog="Example: mqbroker user add --user-command-user bob --user-command-password secret --role amq,audit")
@@ -47,11 +47,11 @@ def remove(connection: ConnectionOptions, name: str | None) -> None:
 @click.command(epilog="Example: mqbroker user reset --user-command-user bob --user-command-password secret --role amq")
 @_USER
 @_PASSWORD
-@click.option("--role", help="New roles of the user, separated by commas. Default: the roles stay as they are.")
+@click.option("--role", help="New roles of the user, separated by commas. Default: keep the roles.")
 @_PLAINTEXT
 @connection_options
 def reset(connection: ConnectionOptions, name: str | None, new_password: str | None, role: str | None, plaintext: bool) -> None:
-    """Change the password of a user, its roles, or both."""
+    """Change the password of a user, the user's roles, or both."""
     name = name or ask("the user to change", "--user-command-user", connection)
     if new_password is None and role is None:
         new_password = ask("the new password", "--user-command-password", connection, hide=True)

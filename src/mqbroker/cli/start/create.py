@@ -89,60 +89,66 @@ def _options_not_yet(command: Callable[..., R]) -> Callable[..., R]:
 @click.option("--name", help="Name of the broker. Default: the host.")
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address that the broker listens on.")
 @click.option("--default-port", type=click.IntRange(1, 65535), default=61616, show_default=True, help="Port of the acceptor 'artemis'.")
-@click.option("--port-offset", type=click.IntRange(0, 65535), default=0, show_default=True, help="Added to the port.")
-@click.option("--user", help="The first user, who may do everything. Default: asked for.")
-@click.option("--password", help="Its password. Default: asked for.")
-@click.option("--role", default="amq", show_default=True, help="Its role.")
+@click.option("--port-offset", type=click.IntRange(0, 65535), default=0, show_default=True, help="Number that is added to the port.")
+@click.option("--user", help="The first user, who has all permissions. Asked for if missing.")
+@click.option("--password", help="Password of the first user. Asked for if missing.")
+@click.option("--role", default="amq", show_default=True, help="Role of the first user.")
 @click.option(
     "--allow-anonymous/--require-login",
     "anonymous",
     default=None,
-    help="May clients connect without a login, with the rights of the first user?",
+    help="Whether clients may connect without a login, with the rights of the first user.",
 )
 @click.option("--queues", default="", help="Queues to create, such as orders,news:multicast. Default routing type: anycast.")
 @click.option("--addresses", default="", help="Addresses to create, such as news,orders:anycast. Default routing type: multicast.")
-@click.option("--data", default="data", show_default=True, help="Folder of the journals, in the instance or absolute.")
+@click.option("--data", default="data", show_default=True, help="Folder of the journals: an absolute path, or one within the instance.")
 @click.option("--etc", default="etc", hidden=True)
 @click.option("--disable-persistence", is_flag=True, help="Keep nothing on disk: a restart loses all messages.")
 @click.option("--no-fsync", is_flag=True, help="Do not wait for the disk: a crash of the machine loses messages.")
-@click.option("--nio", "journal_type", flag_value="NIO", help="journal-type NIO (the default; the three journal types act alike here).")
-@click.option("--aio", "journal_type", flag_value="ASYNCIO", help="journal-type ASYNCIO.")
-@click.option("--mapped", "journal_type", flag_value="MAPPED", help="journal-type MAPPED.")
 @click.option(
-    "--paging/--blocking", "paging", default=True, help="What a full address does: page to disk (default) or block its producers."
+    "--nio", "journal_type", flag_value="NIO", help="Use journal-type NIO (the default; all three journal types behave alike here)."
 )
+@click.option("--aio", "journal_type", flag_value="ASYNCIO", help="Use journal-type ASYNCIO.")
+@click.option("--mapped", "journal_type", flag_value="MAPPED", help="Use journal-type MAPPED.")
+@click.option("--paging/--blocking", "paging", default=True, help="Whether a full address pages to disk (default) or blocks its producers.")
 @click.option("--purge-page-folders", is_flag=True, help="Remove the folder of an address when it stops paging.")
 @click.option(
-    "--autocreate/--no-autocreate", "auto_create", default=True, help="Are addresses and queues created on first use? Default: yes."
+    "--autocreate/--no-autocreate", "auto_create", default=True, help="Whether addresses and queues are created on first use. Default: yes."
 )
-@click.option("--autodelete", "auto_delete", is_flag=True, help="Are they deleted once they are no longer used? Default: no.")
-@click.option("--global-max-size", help="Memory that all messages together may take, such as 500M. Default: chosen at start.")
-@click.option("--global-max-messages", type=int, default=-1, show_default=True, help="Messages that may be in memory; -1 is no limit.")
+@click.option("--autodelete", "auto_delete", is_flag=True, help="Delete addresses and queues once they are no longer used. Default: no.")
+@click.option("--global-max-size", help="Maximum memory for all messages together, such as 500M. Default: chosen at start.")
+@click.option("--global-max-messages", type=int, default=-1, show_default=True, help="Maximum number of messages in memory; -1: no limit.")
 @click.option("--security-manager", type=click.Choice(["jaas", "basic"]), default="jaas", show_default=True, help="Where users are kept.")
 @click.option("--clustered", is_flag=True, help="Join the brokers that announce themselves by multicast to 231.7.7.7, port 9876.")
 @click.option(
-    "--static-cluster", "--staticCluster", "static_cluster", metavar="URLS", help="Join the brokers at these URLs, with commas between."
+    "--static-cluster", "--staticCluster", "static_cluster", metavar="URLS", help="Join the brokers at these URLs, separated by commas."
 )
-@click.option("--max-hops", type=click.IntRange(0), default=1, show_default=True, help="How far messages go in the cluster.")
+@click.option(
+    "--max-hops", type=click.IntRange(0), default=1, show_default=True, help="How many brokers away messages may go in the cluster."
+)
 @click.option(
     "--message-load-balancing",
     type=click.Choice([each.value for each in LoadBalancing]),
     default="ON_DEMAND",
     show_default=True,
-    help="When messages go to other brokers of the cluster.",
+    help="Whether and when messages go to other brokers of the cluster.",
 )
-@click.option("--cluster-user", default=None, help="User of the brokers of a cluster. Default: asked for with --clustered.")
-@click.option("--cluster-password", default=None, help="Their password, the same everywhere. Default: asked for with --clustered.")
-@click.option("--force", is_flag=True, help="Overwrite the configuration of an existing instance. Its data stays.")
-@click.option("--silent", is_flag=True, help="Ask nothing: user admin, password admin and login required where nothing is said.")
+@click.option(
+    "--cluster-user", default=None, help="User with which the brokers of a cluster log in. Asked for with --clustered if missing."
+)
+@click.option(
+    "--cluster-password", default=None, help="Password of the cluster user, the same on all brokers. Asked for with --clustered if missing."
+)
+@click.option("--force", is_flag=True, help="Overwrite the configuration of an existing instance. Its data is kept.")
+@click.option("--silent", is_flag=True, help="Ask nothing. Defaults: user admin, password admin, login required.")
 @click.option("--verbose", is_flag=True, help="Print every file that is written.")
 @_options_not_yet
 @_java_options
 def create(directory: Path, **options: Any) -> None:
     """Create an instance folder for a broker in DIRECTORY.
 
-    Options of `artemis create` that concern Java, its web console or other protocols are accepted and have no effect, but -Dname=value in
-    --java-options: that is what ${name} stands for in broker.xml.
+    Options of `artemis create` that concern Java, its web console or other protocols are accepted without effect, except -Dname=value
+    in --java-options, which sets the value of ${name} in broker.xml.
     """
     _refuse_what_is_not_there(options)
     if options["etc"] != "etc":

@@ -34,8 +34,8 @@ def _folder(name: str, text: str) -> Callable[[R], R]:
 @click.command(epilog="Example: mqbroker run --instance /var/lib/mybroker")
 @_CONFIGURATION
 @instance_option
-@click.option("--allow-kill", is_flag=True, help="Obey `mqbroker kill`: end at once without any orderly step. For tests.")
-@click.option("--properties", help="Properties files, with commas between, that override broker.xml; DIR/ means all of that folder.")
+@click.option("--allow-kill", is_flag=True, help="Obey `mqbroker kill`: end at once, without an orderly shutdown. For tests.")
+@click.option("--properties", help="Properties files, separated by commas, that override broker.xml; DIR/ means all files of that folder.")
 @_FILE
 @_folder("--journal", "Folder of the messages")
 @_folder("--bindings", "Folder of the bindings")
@@ -47,8 +47,8 @@ def run(
 ) -> None:
     """Run the broker of an instance folder in the foreground.
 
-    Starts on a folder of `mqbroker create` and of `artemis create`. CONFIGURATION is the URI of its bootstrap.xml, when --instance does not
-    say it. SIGTERM, Ctrl-C and `mqbroker stop` stop it in an orderly way.
+    The folder may come from `mqbroker create` or from `artemis create`. CONFIGURATION is the URI of its bootstrap.xml, if --instance is
+    not given. SIGTERM, Ctrl-C and `mqbroker stop` shut the broker down in order.
     """
     arguments = ["--instance", str(instance_folder(configuration, instance))]
     if allow_kill:
@@ -71,10 +71,10 @@ def run(
 @without_effect(values=("--broker",))
 @verbose_option
 def stop(configuration: str | None, instance: Path | None, verbose: bool) -> None:
-    """Ask the broker of an instance folder to stop in an orderly way.
+    """Ask the broker of an instance folder to shut down in order.
 
-    The broker takes the marker file etc/STOP_ME away within half a second; then this command returns, and the stop goes on. Where
-    nobody takes it away within 5 seconds no broker runs: the marker is removed, and the status is 1.
+    The broker removes the marker file etc/STOP_ME within half a second; this command then returns while the broker shuts down. If the
+    marker is still there after 5 seconds, no broker is running: the command removes the marker and ends with status 1.
     """
     folder = instance_folder(configuration, instance)
     marker = _mark(folder, "STOP_ME", verbose)

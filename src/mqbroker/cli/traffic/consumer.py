@@ -28,8 +28,8 @@ _FILTER = click.option("--filter", "selector", help="Only messages that match th
 @click.command(epilog="Example: mqbroker consumer --destination queue://orders --message-count 100 --break-on-null")
 @load_options
 @_FILTER
-@click.option("--durable", is_flag=True, help="Use a durable subscription of the topic; needs --clientID.")
-@click.option("--break-on-null", is_flag=True, help="End when no message came within the receive timeout. Default: go on waiting.")
+@click.option("--durable", is_flag=True, help="Use a durable subscription to the topic; needs --clientID.")
+@click.option("--break-on-null", is_flag=True, help="End when no message has come within the receive timeout. Default: keep waiting.")
 @click.option(
     "--receive-timeout",
     type=click.IntRange(-1),
@@ -58,7 +58,7 @@ def consumer(
 ) -> None:
     """Receive messages.
 
-    At the end: the rate, and percentiles of the age of the messages (from the time that their sender gave to the time of receipt).
+    At the end the rate, and percentiles of the age of the messages (from the time set by the sender to the time of receipt), are printed.
     """
     target = destination_of(destination)
     if durable and not connection.client_id:
@@ -115,9 +115,9 @@ def browser(
     selector: str | None,
     as_json: bool,
 ) -> None:
-    """Look at the messages of a queue, at most --message-count, without taking them.
+    """Look at the messages of a queue, at most --message-count, without consuming them.
 
-    With --json every message is a line with its headers and properties. --commit-interval has no effect.
+    With --json each message is printed as one line with its headers and properties. --commit-interval has no effect.
     """
     target = destination_of(destination)
     connection.quiet = as_json

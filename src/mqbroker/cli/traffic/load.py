@@ -37,7 +37,7 @@ def load_options(command: Callable[..., R]) -> Callable[..., R]:
             "--message-count", type=click.IntRange(0), default=1000, show_default=True, help="Number of messages, in each thread."
         ),
         click.option(
-            "--threads", type=click.IntRange(1, 1000), default=1, show_default=True, help="Threads, each with a session of its own."
+            "--threads", type=click.IntRange(1, 1000), default=1, show_default=True, help="Number of threads, each with its own session."
         ),
         click.option("--sleep", type=click.IntRange(0), default=0, help="Milliseconds to wait after each message."),
         click.option(
@@ -47,7 +47,7 @@ def load_options(command: Callable[..., R]) -> Callable[..., R]:
             "batch",
             type=click.IntRange(0),
             default=0,
-            help="Use transactions of that many messages. Default: no transactions.",
+            help="Use transactions of this many messages. Default: no transactions.",
         ),
     ):
         decorated = option(decorated)

@@ -89,14 +89,14 @@ def parse_properties(text: str | None) -> list[tuple[str, str, Any]]:
 @click.command(epilog="Example: mqbroker producer --destination queue://orders --message-count 100 --text-size 1024 --threads 2")
 @load_options
 @click.option("--message", "text", help="Send text messages with this text.")
-@click.option("--text-size", type=click.IntRange(0), help="Send text messages of that many characters.")
-@click.option("--message-size", type=click.IntRange(0), help="Send bytes messages of that many bytes.")
-@click.option("--object-size", type=click.IntRange(0), help="Send object messages that hold a text of that many characters as JSON.")
+@click.option("--text-size", type=click.IntRange(0), help="Send text messages of this many characters.")
+@click.option("--message-size", type=click.IntRange(0), help="Send bytes messages of this many bytes.")
+@click.option("--object-size", type=click.IntRange(0), help="Send object messages that hold a text of this many characters as JSON.")
 @click.option(
     "--data",
     "data_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Send the messages of this file, which `consumer --data` wrote.",
+    help="Send the messages in this file, which was written by `consumer --data`.",
 )
 @click.option("--msgttl", type=click.IntRange(0), default=0, help="Milliseconds after which a message expires; 0: never.")
 @click.option("--group", help="Message group (JMSXGroupID) of all messages.")
@@ -128,8 +128,8 @@ def producer(
 ) -> None:
     """Send messages.
 
-    Without one of the body options they are texts "test message: 0" and so on. At the end: the rate, and percentiles of the time
-    that a send took.
+    Without a body option the messages are the texts "test message: 0", "test message: 1" and so on. At the end the rate, and percentiles of
+    the time that a send took, are printed.
     """
     template = Template(text, text_size, message_size, object_size, group, parse_properties(properties))
     target = destination_of(destination)

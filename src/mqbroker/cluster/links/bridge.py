@@ -337,7 +337,11 @@ class Bridge:
         places = [connector for connector in (member.primary, member.backup) if connector is not None]
         if places:
             self._last = places
-            log.info("bridge {name}: its target has scaled down to node {target} and is followed there", name=self.name, target=target)
+            log.info(
+                "bridge {name}: its target has scaled down to node {target}; the bridge connects to that node",
+                name=self.name,
+                target=target,
+            )
 
     def _failed(self, error: MQError) -> None:
         if isinstance(error, SessionCreationRejectedError):
@@ -373,4 +377,4 @@ class Bridge:
         try:
             function(*args)
         except Exception:  # whoever uses the bridge must not stop it by a defect
-            log.failure("what uses bridge {name} failed", name=self.name)
+            log.failure("a user of bridge {name} failed", name=self.name)

@@ -343,12 +343,12 @@ class Forwarder:
             f"message {reference.message.message_id} of queue {self.queue.name} was not acknowledged within "
             f"{self._settings.pending_ack_timeout} ms (pending-ack-timeout sets the limit)"
         )
-        log.warn("{error}; the link is made anew, and sends again what is not acknowledged", error=str(error))
+        log.warn("{error}; a new link is opened, and unacknowledged messages are sent again", error=str(error))
         session.connection_failed(error)
 
     def _closing_overdue(self) -> None:
         self._closing_timer = None
-        log.warn("queue {queue}: {count} messages are not acknowledged by the target", queue=self.queue.name, count=len(self._in_flight))
+        log.warn("queue {queue}: the target has not acknowledged {count} messages", queue=self.queue.name, count=len(self._in_flight))
         self.detach()
 
     def _closed(self) -> None:

@@ -156,12 +156,18 @@ class Member:
             self._run(self._machine.connection_lost)
             return
         target = disconnect.target_node_id if disconnect.reason & ~1 == REASON_SCALE_DOWN else None
-        log.info("{node} has left the cluster{target}", node=self.node_id, target=f"; {target} has its messages" if target else "")
+        log.info(
+            "{node} has left the cluster{target}", node=self.node_id, target=f"; {target} has taken over its messages" if target else ""
+        )
         self._run(self._machine.left, target)
 
     def gave_up(self) -> None:
         """The attempts are used up."""
-        log.warn("{node} is not tried again; {count} messages wait for it", node=self.node_id, count=self.store_and_forward.message_count)
+        log.warn(
+            "no more attempts are made to reach {node}; {count} messages wait for it",
+            node=self.node_id,
+            count=self.store_and_forward.message_count,
+        )
         self._run(self._machine.retries_exhausted)
 
     # --- what the machine does

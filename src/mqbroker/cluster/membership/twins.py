@@ -119,4 +119,4 @@ class Twins:
     def _gone(self, key: tuple[str, str], connector: TransportConfiguration) -> None:
         del self._suspected[key]
         if self.places.pop(key, None) is not None:
-            log.info("the broker at {place} with the node id of this one is gone", place=describe(connector))
+            log.info("the broker at {place}, which had the node id of this one, is gone", place=describe(connector))

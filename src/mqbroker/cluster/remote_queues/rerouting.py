@@ -137,7 +137,7 @@ class Rerouting:
             self._timer = self._core.clock.call_later(RETRY_SECONDS, self._core.turn.run, self._look_again)
             return
         log.warn(
-            "{count} messages stay in {queue}: the queues that they are for are not known at {node}",
+            "{count} messages stay in {queue}: {node} does not know the queues that they are for",
             count=self.queue.message_count,
             queue=self.queue.name,
             node=self._target,

@@ -114,7 +114,7 @@ class Notifications:
 
     def messages_redistributed(self, queue: Queue, binding: RemoteBinding, count: int) -> None:
         log.info(
-            "{count} messages of queue {queue} went to node {node}: it has consumers for them, and there are none here",
+            "{count} messages of queue {queue} went to node {node}, because it has consumers for them and this node has none",
             count=count,
             queue=queue.name,
             node=binding.node_id,

@@ -484,7 +484,7 @@ class ServerConnection:
             try:
                 session.end(failed=True)
             except Exception:
-                log.failure("session {name} did not end well", name=session.name)
+                log.failure("closing session {name} failed", name=session.name)
         self.sessions.clear()
         self._waiting_frames.clear()
         self.server.connection_ended(self)

@@ -143,7 +143,7 @@ class FileStore(Tickets):
         except BaseException:
             error = run_steps(self._withdrawal())
             if error is not None:
-                self._log.warn("the files of the start that failed could not be removed: {error}", error=error)
+                self._log.warn("the files of the failed start could not be removed: {error}", error=error)
             self._lock.release()
             raise
         self._loaded = True
@@ -414,7 +414,7 @@ class FileStore(Tickets):
 
     def _left(self, done: Callable[[], object], error: Exception | None) -> None:
         if error is not None:
-            self._log.warn("the store did not close well: {error}", error=error)
+            self._log.warn("the store did not close properly: {error}", error=error)
         done()
 
     def _write_failed(self, reason: str) -> None:

@@ -252,7 +252,7 @@ class LargeBodies:
 
     def _removed(self, path: str, error: Exception | None) -> None:
         if error is not None:
-            self._log.warn("cannot remove the file of a large message that is gone: {path}: {error}", path=path, error=error)
+            self._log.warn("cannot remove the file of a large message that no longer exists: {path}: {error}", path=path, error=error)
 
     def _write(self, body: FileLargeBody, pieces: list[tuple[int, bytes]]) -> None:
         """A step of the disk writer."""

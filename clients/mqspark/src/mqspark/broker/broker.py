@@ -235,7 +235,7 @@ class Broker(Connection):
             persisted = bool(self.attribute("broker", "PersistIDCache"))
             size = self._managed_id_cache_size(address)
         except MqsparkError as error:
-            _log.info("the size of the duplicate id cache of %s is not known: %s", address, error)
+            _log.info("the size of the duplicate id cache of %s is unknown: %s", address, error)
             return None
         return None if size is None else IdCache(size, persisted)
 

@@ -204,7 +204,13 @@ def _stopped_by_signals() -> Iterator[threading.Event]:
 
 
 @job_command("archive", epilog="Example: python -m mqspark archive --queue orders --to /data/archive")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="A queue to take over into the archive. May be given several times.")
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    metavar="NAME",
+    help="A queue whose messages are moved into the archive. May be given several times.",
+)
 @click.option(
     "--divert",
     multiple=True,
@@ -213,15 +219,15 @@ def _stopped_by_signals() -> Iterator[threading.Event]:
     "which is made. Needs the permission manage. May be given several times.",
 )
 @click.option("--topic", metavar="ADDRESS", help="An address to archive through a durable subscription.")
-@click.option("--subscription", metavar="NAME", help="The name of that subscription; it is made when it is missing.")
+@click.option("--subscription", metavar="NAME", help="The name of the subscription; it is created if it does not exist.")
 @click.option("--to", required=True, metavar="PATH", help="The folder of the archive, anywhere that Spark can write.")
-@click.option("--format", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True, help="What is written.")
+@click.option("--format", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True, help="Format of the archive.")
 @click.option("--checkpoint", metavar="PATH", help=f"Checkpoint of the stream. Default: {CHECKPOINT} in the archive.")
 @click.option(
     "--every",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="Do not end, but archive what has come at such intervals, until Ctrl-C or SIGTERM. Default: archive what is there, and end.",
+    help="Keep running until Ctrl-C or SIGTERM, and archive new messages at this interval. Default: archive what is there, and end.",
 )
 def command(
     run: Run,
@@ -236,7 +242,7 @@ def command(
 ) -> Report:
     """Write queues or addresses to Parquet or Delta, exactly once.
 
-    Messages leave their queue when the files that hold them are committed. Given again, the command goes on where it ended.
+    Messages leave their queue when the files that hold them are committed. Run the command again to continue where it stopped.
     """
     plan = plan_archive(
         run.broker,

@@ -356,17 +356,17 @@ def report_of(found: Audit) -> Report:
 
 
 @job_command("audit", epilog="Example: python -m mqspark audit --queue orders --archive /data/archive --producer sender --sequence number")
-@click.option("--archive", "archives", multiple=True, metavar="PATH", help="An archive, as the job archive has written it.")
+@click.option("--archive", "archives", multiple=True, metavar="PATH", help="An archive, written by the job `archive`.")
 @click.option("--journal", "journals", multiple=True, metavar="FOLDER", help="The data folder of a broker, stopped or running.")
 @click.option("--queue", "queues", multiple=True, metavar="NAME", help="A queue of the broker, on all nodes of its cluster.")
-@click.option("--address", "addresses", multiple=True, metavar="NAME", help="Only messages of this address. Default: of all.")
-@click.option("--sequence", metavar="PROPERTY", help="The property in which producers number their messages.")
-@click.option("--producer", metavar="PROPERTY", help="The property that names the producer. Default: there is one.")
 @click.option(
-    "--first", type=int, metavar="NUMBER", help="The number with which every producer began. Default: the smallest that is there."
+    "--address", "addresses", multiple=True, metavar="NAME", help="Only messages of this address. Default: messages of all addresses."
 )
-@click.option("--id", "identity", metavar="PROPERTY", help="Without --sequence: the property that is the id. Default: JMSMessageID.")
-@click.option("--reference", metavar="PATH", help="An archive of all that must be somewhere: what only it has is lost.")
+@click.option("--sequence", metavar="PROPERTY", help="The property in which producers number their messages.")
+@click.option("--producer", metavar="PROPERTY", help="The property that names the producer. Default: all messages are from one producer.")
+@click.option("--first", type=int, metavar="NUMBER", help="The first number of every producer. Default: the smallest number found.")
+@click.option("--id", "identity", metavar="PROPERTY", help="Without --sequence: the property that holds the id. Default: JMSMessageID.")
+@click.option("--reference", metavar="PATH", help="An archive of all messages that must exist: a message found only there counts as lost.")
 @click.option("--findings", metavar="PATH", help="Write all findings to this folder, as Parquet.")
 def command(
     run: Run,
@@ -383,7 +383,7 @@ def command(
 ) -> Report:
     """Look for lost, doubled and reordered messages in archives, data folders and live queues; nothing is taken or changed.
 
-    The exit status says the verdict: 0 nothing was found, 4 there are findings, anything else it could not be done.
+    The exit status tells the result: 0: nothing was found; 4: there are findings; any other: the audit could not be done.
     """
     plan = plan_audit(
         run.broker,

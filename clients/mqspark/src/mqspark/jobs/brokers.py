@@ -81,6 +81,8 @@ class Brokers:
             for address in addresses:
                 size = broker.id_cache_size(address)
                 if size is None:
-                    _log.warning("%s does not tell its id cache for %s: %d are assumed", broker.place, address, ID_CACHE_DEFAULT)
+                    _log.warning(
+                        "%s does not say how many duplicate ids it keeps for %s: %d are assumed", broker.place, address, ID_CACHE_DEFAULT
+                    )
                 sizes.append(ID_CACHE_DEFAULT if size is None else size)
         return min(sizes, default=ID_CACHE_DEFAULT)

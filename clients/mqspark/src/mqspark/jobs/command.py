@@ -51,7 +51,7 @@ class Run:
 
 
 _BROKER_OPTIONS = (
-    click.option("--url", default=DEFAULT_URL, show_default=True, help="URL of the broker; for a cluster any of its members, or several."),
+    click.option("--url", default=DEFAULT_URL, show_default=True, help="URL of the broker; for a cluster, of any member, or of several."),
     click.option("--user", help="User to log in as."),
     click.option("--password-file", metavar="FILE", help="File whose first line is the password."),
     click.option("--password-env", metavar="NAME", help="Environment variable that holds the password."),
@@ -65,12 +65,14 @@ _BROKER_OPTIONS = (
 )
 
 _SPARK_OPTIONS = (
-    click.option("--master", help="Master of Spark: local[4], spark://host:7077, yarn. Default: what Spark finds, else local[*]."),
+    click.option(
+        "--master", help="Master of Spark: local[4], spark://host:7077, yarn. Default: as configured for Spark, otherwise local[*]."
+    ),
     click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark, as for spark-submit. May be given several times."),
-    click.option("--verbose", is_flag=True, help="Show Spark's own log, and the trace of an error."),
+    click.option("--verbose", is_flag=True, help="Show Spark's own log, and the traceback of an error."),
 )
 
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 
 
 def job_command(name: str, *, broker: bool = True, epilog: str = "") -> Callable[[Callable[..., Report]], click.Command]:

@@ -263,20 +263,26 @@ def retry_one(broker: Broker, queue: str, message_id: int, result: Retried) -> N
     metavar="NAME",
     help="Queue with dead letters. May be given several times.",
 )
-@click.option("--where", metavar="SQL", help="Only messages for which this expression over the columns of the data source holds.")
-@click.option("--since", metavar="TIME", help="Only messages sent from then on, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
-@click.option("--until", metavar="TIME", help="Only messages sent before.")
+@click.option("--where", metavar="SQL", help="Only messages for which this expression over the columns of the data source is true.")
+@click.option("--since", metavar="TIME", help="Only messages sent at or after this time, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
+@click.option("--until", metavar="TIME", help="Only messages sent before this time.")
 @click.option("--origin", "origins", multiple=True, metavar="ADDRESS", help="Only messages of this address. May be given several times.")
-@click.option("--reason", "reasons", multiple=True, metavar="TEXT", help="Only reasons that begin so. May be given several times.")
+@click.option(
+    "--reason",
+    "reasons",
+    multiple=True,
+    metavar="TEXT",
+    help="Only messages whose reason begins with this text. May be given several times.",
+)
 @click.option(
     "--reason-property",
     "reason_properties",
     multiple=True,
     metavar="NAME",
-    help="Property in which your applications say why a message failed. May be given several times: the first that is there counts.",
+    help="Property in which your applications say why a message failed. May be given several times: the first that a message has counts.",
 )
-@click.option("--retry", "perform", is_flag=True, help="Send back what can be sent back.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="NUMBER", help="Send back so many messages at most.")
+@click.option("--retry", "perform", is_flag=True, help="Send back all messages that can be sent back.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="NUMBER", help="Send back at most this many messages.")
 def command(
     run: Run,
     queues: tuple[str, ...],
@@ -291,7 +297,7 @@ def command(
 ) -> Report:
     """Group dead letters by reason and origin, say what can be done, and do it with --retry.
 
-    Without --retry nothing is changed. Messages that had expired are sent back only when --reason names them.
+    Without --retry nothing is changed. Expired messages are sent back only if --reason names them.
     """
     begin, end = since and parse_time(since), until and parse_time(until)
     options = source_options(run.broker, queues)

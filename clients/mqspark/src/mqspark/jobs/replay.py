@@ -184,10 +184,10 @@ def pacer(rate: float) -> Any:
     epilog="Example: python -m mqspark replay --archive /data/archive --where \"address = 'orders'\" --since 2026-11-20 "
     "--map orders=orders.again --rate 500",
 )
-@click.option("--archive", required=True, metavar="PATH", help="The archive: a folder that the job archive has written.")
-@click.option("--where", metavar="SQL", help="Only messages for which this expression over the archive's columns holds.")
-@click.option("--since", metavar="TIME", help="Only messages sent from then on, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
-@click.option("--until", metavar="TIME", help="Only messages sent before.")
+@click.option("--archive", required=True, metavar="PATH", help="The archive: a folder written by the job `archive`.")
+@click.option("--where", metavar="SQL", help="Only messages for which this expression over the archive's columns is true.")
+@click.option("--since", metavar="TIME", help="Only messages sent at or after this time, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
+@click.option("--until", metavar="TIME", help="Only messages sent before this time.")
 @click.option(
     "--map",
     "mappings",
@@ -200,9 +200,9 @@ def pacer(rate: float) -> Any:
     type=click.Choice(["original", "new"]),
     default="original",
     show_default=True,
-    help="Keep when messages were sent and expire, or make both new.",
+    help="Keep the times at which messages were sent and expire, or set both anew.",
 )
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="NUMBER", help="Messages a second at most.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="NUMBER", help="Maximum number of messages per second.")
 @click.option("--id", "identity", default="", metavar="NAME", help="Name of this replay. Default: made from its other arguments.")
 def command(
     run: Run,
@@ -217,8 +217,8 @@ def command(
 ) -> Report:
     """Send messages of an archive again, exactly once.
 
-    A replay that was interrupted goes on when the same command is given again, and one that is complete sends nothing: another --id
-    makes it another replay.
+    Run the same command again to continue an interrupted replay. A replay that is complete sends nothing; to send the messages once more,
+    give another --id.
     """
     if "/" in identity:
         raise BadOptionError(f"the id '{identity}' has a '/' in it, and a folder is to have its name")

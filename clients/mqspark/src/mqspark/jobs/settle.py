@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     "--checkpoint",
     required=True,
     metavar="PATH",
-    help="The checkpoint of the stream. Spark is started only for one that is not in a local folder.",
+    help="The checkpoint of the stream. Spark is started only if the checkpoint is not in a local folder.",
 )
 def command(run: Run, checkpoint: str) -> Report:
     """Settle on the broker what a stopped stream has committed.
 
-    For a stream that does not run: one that does is fenced, and fails.
+    Use this only for a stream that is not running: a running stream is fenced, and fails.
     """
     from mqspark.settling import settle_checkpoint
 

@@ -230,16 +230,16 @@ def _latencies(title: str, name: str, groups: Mapping[str, Group]) -> Table:
 
 
 @job_command("stats", broker=False, epilog="Example: python -m mqspark stats --archive /data/archive --since 2026-11-01 --html stats.html")
-@click.option("--archive", required=True, metavar="PATH", help="The archive: a folder that the job archive has written.")
-@click.option("--where", metavar="SQL", help="Only messages for which this expression over the archive's columns holds.")
-@click.option("--since", metavar="TIME", help="Only messages sent from then on, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
-@click.option("--until", metavar="TIME", help="Only messages sent before.")
-@click.option("--producer", metavar="PROPERTY", default=DEFAULT_PRODUCER, show_default=True, help="The property that says who sent.")
+@click.option("--archive", required=True, metavar="PATH", help="The archive: a folder written by the job `archive`.")
+@click.option("--where", metavar="SQL", help="Only messages for which this expression over the archive's columns is true.")
+@click.option("--since", metavar="TIME", help="Only messages sent at or after this time, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
+@click.option("--until", metavar="TIME", help="Only messages sent before this time.")
+@click.option("--producer", metavar="PROPERTY", default=DEFAULT_PRODUCER, show_default=True, help="The property that names the producer.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False, writable=True), help="Also write a page with plots to this file.")
 def command(run: Run, archive: str, where: str | None, since: str | None, until: str | None, producer: str, html: Path | None) -> Report:
     """Print how many messages came when, from whom, how large and how fast.
 
-    The page needs nothing else to be looked at: no network, no other file.
+    The HTML page is complete in itself: it needs no network and no other file.
     """
     begin, end = since and parse_time(since), until and parse_time(until)
     if html is not None and not html.absolute().parent.is_dir():

@@ -23,13 +23,13 @@ from mqspark.transactions.healing import UNDECIDED, Doubt, heal
     "given_up",
     multiple=True,
     metavar="ID",
-    help="Roll back what this query or write job has prepared and not decided. It must not run. May be given several times.",
+    help="Roll back what this query or write job has prepared but not decided. It must not be running. May be given several times.",
 )
 def command(run: Run, given_up: tuple[str, ...]) -> Report:
     """End prepared transactions of drivers that are gone.
 
-    What was decided is done: transactions of a batch that was committed are committed, those that it has left out are rolled back. What was
-    not decided is shown, and stays: the next run of its query finds it. Give up what will never run again.
+    Decided transactions are completed: those of a committed batch are committed, and those that the batch has left out are rolled back.
+    Undecided transactions are shown, and stay for the next run of their query to find. Give up only those of a query that never runs again.
     """
     run.progress.step("Looking for transactions")
     return doubts_report(end_transactions(Options.parse(run.broker, Use.JOB), given_up, run.dry_run), run.dry_run)

@@ -120,7 +120,9 @@ class BlockConverter:
             raise MessageFormatError(f"{text}; with mode=PERMISSIVE what cannot be read of it is null")
         if not self._warned:
             self._warned = True
-            log.warning("%s; %s more in this block; what cannot be read is null. Further ones of this task are not logged", text, count - 1)
+            log.warning(
+                "%s; %s more in this block; values that cannot be read are null. Further ones of this task are not logged", text, count - 1
+            )
 
 
 class _Rows:

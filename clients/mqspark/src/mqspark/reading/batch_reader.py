@@ -86,7 +86,7 @@ class BatchReader(DataSourceReader):
             text = f"node {node_id} has messages that cannot be read now: {reason}"
             if options.fail_on_data_loss:
                 raise BrokerUnreachableError(f"{text}; failOnDataLoss=false reads those of the other nodes")
-            log.warning("%s; failOnDataLoss=false: going on without them", text)
+            log.warning("%s; failOnDataLoss=false: continuing without them", text)
         return self._cut([each for each in found if each[2].messages], selector)
 
     def _survey(self, broker: Reading, queue: str, starts: str | Offset, ends: str | Offset) -> ReaderRange:

@@ -60,7 +60,9 @@ class PlainBroker:
                 f"the broker at {broker.place} has no readers, so a query can only begin with the oldest message and end with the newest: "
                 "leave out the options startingOffsets and endingOffsets"
             )
-        log.warning("the broker at %s has no readers (it is no mqbroker): messages are read at least once, not exactly once", broker.place)
+        log.warning(
+            "the broker at %s has no readers (it is not an mqbroker): messages are read at least once, not exactly once", broker.place
+        )
         self.broker = broker
         self._selector = options.selector if options.topic is None else None
         self._known: dict[str, dict[int, int]] = {}

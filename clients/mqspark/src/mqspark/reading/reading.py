@@ -120,7 +120,7 @@ def data_loss(options: Options, what: str) -> None:
     """Raise DataLossError, or log it, as ``failOnDataLoss`` says."""
     if options.fail_on_data_loss:
         raise DataLossError(f"{what}; failOnDataLoss=false goes on without them")
-    log.warning("%s; failOnDataLoss=false: going on without them", what)
+    log.warning("%s; failOnDataLoss=false: continuing without them", what)
 
 
 __all__ = ["NothingPartition", "RangePartition", "converter_for", "data_loss", "read_range"]

@@ -201,7 +201,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         if self._readers is not None and self._readers.unsettled():
-            log.info("%d messages were handed out and are not settled", self._readers.unsettled())
+            log.info("%d messages have been handed out and are not settled", self._readers.unsettled())
         self._cluster.close()
 
     # --- what tasks call
@@ -240,7 +240,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for node_id in sorted(away.keys() - self._told):
             log.warning("node %s keeps its position and its messages: %s", node_id, away[node_id])
         for node_id in sorted(self._told - away.keys()):
-            log.info("node %s is read again", node_id)
+            log.info("reading from node %s again", node_id)
         self._told = set(away)
 
     def _beginning(self, readers: Readers, broker: Reading, node_id: str, queue: str) -> int:
@@ -366,4 +366,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             epochs.setdefault(lane.node_id, {})[lane.queue] = lane.epoch or 1
         counts = {"messages": messages, "notSettled": readers.unsettled(), "epochs": epochs}
         self._reported = {**Offset(following.reader, following.nodes).as_json(), **counts}
-        log.info("handed out up to %s; messages in the queues: %s; of them not settled: %d", following.nodes, messages, readers.unsettled())
+        log.info(
+            "handed out up to %s; messages in the queues: %s, of which %d are not settled", following.nodes, messages, readers.unsettled()
+        )

@@ -96,4 +96,4 @@ def heal_others(batch: Batch, nodes: Mapping[str, NodeBranches], now: int) -> No
                     doubt.why,
                 )
     except MqsparkError as error:
-        _log.warning("transactions that others have left: %s", error)
+        _log.warning("transactions left by other runs: %s", error)

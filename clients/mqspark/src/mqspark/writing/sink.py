@@ -124,7 +124,7 @@ class _Writer:
             reached = self._branches(stack, known.values(), needed)
             now = _now()
             if not branches.finish(batch, mine, reached, planned[0].node_id, now, lambda: heal_others(batch, reached, now)):
-                _log.warning("%s had been decided before: its messages were taken from the earlier run", batch)
+                _log.warning("%s had already been decided: the messages of the earlier run were used", batch)
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         written = [message for message in messages if isinstance(message, Written)]
@@ -315,7 +315,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         except BrokerUnreachableError as error:
             if self._checkpoint is None or not has_begun(self._checkpoint):
                 raise
-            _log.warning("%s; the query has run before, and waits", error)
+            _log.warning("%s; the query has run before, and therefore waits", error)
         return nodes(self._options, patient=True)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -358,8 +358,8 @@ def _warn_of_overflow(written: Sequence[Written]) -> None:
         size = sizes.get((node_id, address))
         if size is not None and count > size:
             _log.warning(
-                "%s has sent %d messages to the address %s of node %s, which keeps %d duplicate ids: had it been repeated, messages would "
-                "have been doubled; make batches smaller, choose a greater id-cache-size, or exactlyOnce=transactions",
+                "%s has sent %d messages to the address %s of node %s, which keeps %d duplicate ids: if repeated, messages would "
+                "have been doubled; make batches smaller, choose a larger id-cache-size, or use exactlyOnce=transactions",
                 written[0].batch,
                 count,
                 address,

@@ -90,7 +90,7 @@ def id_cache_size(address: str, broker: Broker) -> int:
     found = broker.id_cache(address.partition("::")[0])
     if found is None:
         _log.warning(
-            "%s does not say how many duplicate ids it keeps for %s: %d are assumed, its default", broker.place, address, ID_CACHE_UNKNOWN
+            "%s does not say how many duplicate ids it keeps for %s: the default, %d, is assumed", broker.place, address, ID_CACHE_UNKNOWN
         )
         return ID_CACHE_UNKNOWN
     if not found.persisted:

@@ -244,7 +244,7 @@ class Journal:
 
     def _broken(self, error: Exception) -> None:
         """This should not happen.  A journal that did not go on would let everybody wait for ever."""
-        self._log.failure("the journal cannot go on")
+        self._log.failure("the journal cannot continue")
         self.fail(error)
 
     def _open_group(self, size: int) -> Group:

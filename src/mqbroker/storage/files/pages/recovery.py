@@ -49,7 +49,7 @@ def adopt_pages(
         except JournalDamagedError as error:
             if synced:
                 raise
-            _log.warn("a page is lost with {count} messages: {error}", count=each.messages, error=error)
+            _log.warn("a page with {count} messages is lost: {error}", count=each.messages, error=error)
             pager.drop_at_start(number)
             continue
         index.keep(page, segments[each.sequence], len(page.record()))
