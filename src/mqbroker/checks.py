@@ -88,7 +88,7 @@ def _bad_acceptors(settings: BrokerSettings, file: str, read_file: ReadFile) -> 
         domain = uri.parameters.get("securityDomain")
         if domain and domain not in settings.login_domains:
             known = nearest_name(domain, settings.login_domains) or ", ".join(settings.login_domains) or "none"
-            yield Problem(file, 0, f"acceptor {uri.name}: securityDomain={domain} is no entry of login.config; expected: {known}")
+            yield Problem(file, 0, f"acceptor {uri.name}: securityDomain={domain} is not an entry of login.config; expected: {known}")
         if not starts_itself(uri):
             continue
         for host in uri.hosts:

@@ -66,7 +66,7 @@ class Listeners:
         domain = acceptor.security_domain
         if domain is not None and domain not in self._domains:
             known = nearest_name(domain, self._domains) or ", ".join(self._domains) or "none"
-            raise StartError(f"acceptor {uri.name}: securityDomain={domain} is no entry of login.config; expected: {known}")
+            raise StartError(f"acceptor {uri.name}: securityDomain={domain} is not an entry of login.config; expected: {known}")
         self.acceptors.append(acceptor)
         if not acceptor.starts_itself:
             log.info("acceptor {name} is not opened until management starts it (autoStart=false)", name=uri.name)

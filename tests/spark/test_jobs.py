@@ -127,7 +127,7 @@ def test_statistics_count_every_message_once(spark: SparkSession, made: str) -> 
     assert sum(found.sizes.values()) == 9000 and found.sizes[0] == 225
     assert found.total.to_broker is not None and found.total.to_broker.p99 == 5
     assert found.total.first == datetime(2026, 11, 21, 12, tzinfo=UTC)
-    with pytest.raises(JobError, match="no message that is selected"):
+    with pytest.raises(JobError, match="no selected message"):
         stats(spark, made, where="address = 'nobody'")
 
 

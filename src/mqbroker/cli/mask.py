@@ -29,7 +29,7 @@ def mask(password: str, hashed: bool, key: str | None, password_codec: bool, ins
 
     if hashed:
         if key is not None or password_codec:
-            raise BadUsage("a hash has no key: either --hash or --key or --password-codec")
+            raise BadUsage("a hash has no key: use either --hash, or --key or --password-codec")
         result = masking.unwrap(masking.hash_password(password, os.urandom(masking.SALT_SIZE))) or ""
     else:
         try:

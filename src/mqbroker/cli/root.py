@@ -31,7 +31,7 @@ _EPILOG = "Example: mqbroker create /var/lib/mybroker --user admin --password se
         "address": ("mqbroker.cli.root:address", "Create, change, delete and list addresses."),
         "reader": ("mqbroker.cli.root:reader", "List and remove the readers of queues."),
         "cluster": ("mqbroker.cli.cluster.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
-        "demo": ("mqbroker.cli.root:demo", "Show what a cluster does, on this machine."),
+        "demo": ("mqbroker.cli.root:demo", "Show on this machine what a cluster does."),
         "check": ("mqbroker.cli.root:check", "Check a node, a queue or a configuration file."),
         "user": ("mqbroker.cli.root:user", "Add, change, remove and list users."),
         "data": ("mqbroker.cli.root:data", "Print, export, import and recover stored messages."),
@@ -138,7 +138,7 @@ def user() -> None:
         "print": ("mqbroker.cli.data.data:print_data", "Print the records of the journals of a stopped broker."),
         "exp": ("mqbroker.cli.data.data:exp", "Export queues and messages of a stopped broker as XML."),
         "imp": ("mqbroker.cli.data.data:imp", "Import such an XML file into a running broker."),
-        "recover": ("mqbroker.cli.data.data:recover", "Salvage what a damaged journal still holds into a new one."),
+        "recover": ("mqbroker.cli.data.data:recover", "Save everything readable in a damaged journal to a new one."),
     },
 )
 def data() -> None:

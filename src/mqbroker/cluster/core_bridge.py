@@ -299,7 +299,7 @@ class CoreBridges:
             missing = [each for each in configuration.static_connectors if each not in self._connectors]
             if missing:
                 known = ", ".join(sorted(self._connectors)) or "none"
-                raise ValueError(f"bridge {name}: there is no connector {missing[0]}; known are {known}")
+                raise ValueError(f"bridge {name}: there is no connector {missing[0]}; known: {known}")
             static = [self._connectors[each] for each in configuration.static_connectors]
             return lambda: static
         group = configuration.discovery_group

@@ -75,7 +75,7 @@ class Target:
             member = locator.topology.get(node_id)
             reason = may_take(node_id, None if member is None else member.scale_down_group_name)
             if reason is not None:
-                raise NotConnectedError(f"the broker at {describe(connector)} is no target: {reason}")
+                raise NotConnectedError(f"the broker at {describe(connector)} cannot be the target: {reason}")
             session = await factory.create_session(credentials.user, credentials.password, pre_acknowledge=True)
             session.open_encoded_sends()
         except BaseException:

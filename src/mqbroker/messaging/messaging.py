@@ -180,11 +180,13 @@ def _kept(queue: Queue, wanted: QueueDefinition) -> tuple[QueueDefinition, list[
     if wanted.durable != definition.durable:
         # What it holds is stored, or is not: acknowledgements have to go with that.
         made, asked = ("durable", "not durable") if definition.durable else ("not durable", "durable")
-        problems.append(f"queue {name} was made {made}, and stays so until it is deleted; broker.xml wants it {asked}")
+        problems.append(f"queue {name} was created as {made}, and stays so until it is deleted; broker.xml defines it as {asked}")
     for kind in ("last_value_key", "non_destructive"):
         value = getattr(definition, kind)
         if getattr(wanted, kind) != value:
-            problems.append(f"queue {name} was made with {kind.replace('_', '-')} {str(value).lower()}, and stays so until it is deleted")
+            problems.append(
+                f"queue {name} was created with {kind.replace('_', '-')} {str(value).lower()}, and that cannot change until it is deleted"
+            )
     ring_size = wanted.ring_size
     if ring_size >= 0 and queue.has_readers:
         problems.append(f"queue {name} has readers, and gets no ring-size")

@@ -42,12 +42,12 @@ class StoreSettings:
             value = getattr(self, name)
             if not JOURNAL_FILE_SIZE_MIN <= value <= SEGMENT_SIZE_MAX:
                 raise ValueError(
-                    f"{name.replace('_', '-')} is {value}; from {JOURNAL_FILE_SIZE_MIN} to {SEGMENT_SIZE_MAX} bytes are possible"
+                    f"{name.replace('_', '-')} is {value}; from {JOURNAL_FILE_SIZE_MIN} to {SEGMENT_SIZE_MAX} bytes are allowed"
                 )
         if not 0 <= self.journal_compact_percentage <= 100:
-            raise ValueError(f"journal-compact-percentage is {self.journal_compact_percentage}; from 0 to 100 is possible")
+            raise ValueError(f"journal-compact-percentage is {self.journal_compact_percentage}; expected 0 to 100")
         if self.journal_compact_min_files < 0:
-            raise ValueError(f"journal-compact-min-files is {self.journal_compact_min_files}; 0 or more is possible")
+            raise ValueError(f"journal-compact-min-files is {self.journal_compact_min_files}; expected 0 or more")
 
     @property
     def node_directory(self) -> str:

@@ -317,7 +317,7 @@ class ConfigTests(SynchronousTestCase):
 
     def test_an_acceptor_with_a_login_domain_that_is_not_there(self) -> None:
         text = self.check('<acceptors><acceptor name="a">tcp://127.0.0.1:0?securityDomain=nope</acceptor></acceptors>')
-        self.assertIn("acceptor a: securityDomain=nope is no entry of login.config", text)
+        self.assertIn("acceptor a: securityDomain=nope is not an entry of login.config", text)
 
     def test_all_that_a_start_would_refuse(self) -> None:
         """Stores that cannot be opened, a metrics port that is none, two acceptors on one port, a file that includes one outside."""
@@ -337,7 +337,7 @@ class ConfigTests(SynchronousTestCase):
         self.assertIn(f"acceptor b: keyStorePath={folder.absolute()}/none.p12 cannot be read: No such file", text)
         self.assertIn("acceptor b: acceptor a listens on 127.0.0.1:7001 already", text)
         self.assertIn("acceptor d: vm://x has no number", text)
-        self.assertIn("port=70000 is no port", text)
+        self.assertIn("port=70000 is not a port", text)
         self.assertNotIn("acceptor c", text)
 
     def test_security_without_logins(self) -> None:

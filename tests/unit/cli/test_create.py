@@ -179,7 +179,7 @@ class MarkerTests(SynchronousTestCase):
         (folder / "etc").mkdir(parents=True)
         result, _ = self.stop(folder, None, "--instance", str(folder))
         self.assertEqual(result.status, 1)
-        self.assertIn(f"no broker runs on {folder.resolve()}", result.err)
+        self.assertIn(f"no broker is running on {folder.resolve()}", result.err)
 
     def test_kill_leaves_a_marker(self) -> None:
         folder = Path(self.mktemp())

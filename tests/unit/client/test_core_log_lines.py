@@ -82,7 +82,7 @@ class BlockedTests(SynchronousTestCase):
         self.broker.deliver(10, ProducerCredits(100_000, "orders"))
         for send in sends:
             self.world.finish(send)
-        self.assertEqual(self.world.runtime.warnings[1:], ["sends to address orders go on"])
+        self.assertEqual(self.world.runtime.warnings[1:], ["sends to address orders continue"])
 
     def test_sends_that_go_on_slowly_are_not(self) -> None:
         sends = [self.send() for _ in range(20)]

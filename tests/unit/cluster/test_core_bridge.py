@@ -160,7 +160,7 @@ class OptionTests(SynchronousTestCase):
         for values, reason in (
             ({"name": "bridge"}, "exists already"),
             ({"name": "2", "queue_name": "nowhere"}, "no queue nowhere"),
-            ({"name": "2", "static_connectors": ("elsewhere",)}, "no connector elsewhere; known are target"),
+            ({"name": "2", "static_connectors": ("elsewhere",)}, "no connector elsewhere; known: target"),
             ({"name": "2", "static_connectors": ()}, "neither static connectors nor"),
             ({"name": "2", "static_connectors": (), "discovery_group": "none"}, "no discovery group none"),
             ({"name": "2", "filter_string": "a b c"}, "filter 'a b c'"),

@@ -149,7 +149,7 @@ class LocalTests(SynchronousTestCase):
         self.assertEqual(broker.decide("a"), broker.there)
         kinds = [(kind, value) for kind, _, value, *_ in broker.take()]
         self.assertEqual(kinds, [("UNPROPOSAL", f"gone{LOCAL}"), ("PROPOSAL_RESPONSE", broker.there)])
-        self.assertIn("decided anew", broker.warnings[0])
+        self.assertIn("decided again", broker.warnings[0])
 
     def test_a_queue_that_is_removed_takes_its_decisions_along(self) -> None:
         broker = Broker(True)

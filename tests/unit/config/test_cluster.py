@@ -474,7 +474,7 @@ class WarningTests(ConfigurationTestCase):
     def test_the_cluster_connection_of_an_acceptor(self) -> None:
         acceptor = '<acceptors><acceptor name="a">tcp://127.0.0.1:1?clusterConnection={}</acceptor></acceptors>'
         self.configured(connections(connection("")) + acceptor.format("c"))
-        self.assert_warning(connections(connection("")) + acceptor.format("d"), "clusterConnection=d is no cluster-connection")
+        self.assert_warning(connections(connection("")) + acceptor.format("d"), "clusterConnection=d is not a cluster-connection")
 
 
 class PropertyTests(ConfigurationTestCase):

@@ -302,7 +302,7 @@ class InstanceTests(SynchronousTestCase):
         self.assertEqual(self.instance(etc="/etc/b").etc, "/etc/b")
 
     def test_no_instance(self) -> None:
-        self.assertIn("this is no instance folder", self.errors("/nowhere"))
+        self.assertIn("this is not an instance folder", self.errors("/nowhere"))
 
     def test_mistakes(self) -> None:
         bootstrap, login = "/opt/brokers/plain/etc/bootstrap.xml", "/opt/brokers/plain/etc/login.config"

@@ -359,7 +359,7 @@ class HonestyTests(ConfigurationTestCase):
         self.assertEqual(self.warnings(settings.format(limit + policy)), [])
 
     def test_a_pattern_that_is_none(self) -> None:
-        self.assert_warning('<address-settings><address-setting match="(a|b).#"/></address-settings>', "no regular expression")
+        self.assert_warning('<address-settings><address-setting match="(a|b).#"/></address-settings>', "not a regular expression")
 
 
 class OldSpellingTests(ConfigurationTestCase):

@@ -19,7 +19,7 @@ class DeployedQueueTests(SynchronousTestCase):
         queue = bench.queue("q")
         bench.send(b"1")
         (problem,) = self.deploy(bench, durable=False)
-        self.assertIn("queue q was made durable", problem)
+        self.assertIn("queue q was created as durable", problem)
         consumer = Collector(bench, queue)
         bench.messaging.settlement.acknowledge(consumer.references)
         message_id = consumer.references[0].message.message_id

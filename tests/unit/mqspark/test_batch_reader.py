@@ -70,7 +70,7 @@ class BatchTests(SynchronousTestCase):
         }
         self.assertEqual(self.rows(self.reader(**between)), sent[2:7])
         self.assertEqual(self.rows(self.reader(startingOffsets="latest")), [])
-        with self.assertRaisesRegex(BadOptionError, "startingOffsets.*is no message id"):
+        with self.assertRaisesRegex(BadOptionError, "startingOffsets.*is not a message id"):
             self.rows(self.reader(startingOffsets='{"nodes":{"a":{"q":"x"}}}'))
 
     def test_pushed_ids_and_nodes_narrow_what_is_planned(self) -> None:

@@ -250,7 +250,7 @@ class FinishTests(BranchesTestCase):
         mine = self.prepare(nodes, batch, 0)
         nodes["b"].prepared.remove(mine[1].xid)
         error = self.assertRaises(MqsparkError, self.finish, batch, mine, nodes)
-        self.assertIn("is not prepared any more on node b", str(error))
+        self.assertIn("is no longer prepared on node b", str(error))
         self.assertEqual((nodes["a"].decided, nodes["a"].committed, nodes["b"].committed), ({}, [], []))
         again = self.prepare(nodes, batch, 1)
         self.assertTrue(self.finish(batch, again, nodes))

@@ -97,7 +97,7 @@ class CheckpointTests(SettlingTestCase):
         with self.assertRaisesRegex(MqsparkError, "offsets/3 cannot be read"):
             self.settle(path)
         (self.folder / "offsets" / "3").write_text("PAR1")
-        with self.assertRaisesRegex(MqsparkError, "is no file of an offset log"):
+        with self.assertRaisesRegex(MqsparkError, "is not a file of an offset log"):
             self.settle(path)
 
 

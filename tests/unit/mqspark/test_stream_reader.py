@@ -482,7 +482,7 @@ class FailureTests(StreamTestCase):
                 del queue.messages[message_id]
             queue.taken = queue.readers["r"].settled = sent[1][1]
             if fail == "true":
-                with self.assertRaisesRegex(DataLossError, "failOnDataLoss=false goes on"):
+                with self.assertRaisesRegex(DataLossError, "failOnDataLoss=false continues"):
                     engine.trigger()
                 self.assertEqual(engine.out, [])
             else:

@@ -370,7 +370,7 @@ class LimitTests(TestCase):
             queue = broker.make_queue("q")
             for number, body in enumerate(numbered(8)):
                 if number >= 5 and policy == "FAIL":
-                    with self.assertRaisesRegex(AddressFullError, "is full. Message encode size = [0-9]+B; its pages are full, too"):
+                    with self.assertRaisesRegex(AddressFullError, "is full. Message encode size = [0-9]+B; its pages are also full"):
                         broker.send(body)
                 else:
                     broker.send(body)

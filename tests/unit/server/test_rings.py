@@ -132,7 +132,7 @@ class SizeTests(RingCase):
     def test_a_queue_of_the_configuration_that_has_another_kind_is_told(self) -> None:
         queue = QueueConfiguration("q", "q", 1, ring_size=3, last_value=True, configuration_managed=True)
         (problem,) = self.world.messaging.deploy([AddressConfiguration("q", frozenset((1,)), [queue])])
-        self.assertIn("was made with last-value-key none", problem)
+        self.assertIn("was created with last-value-key none", problem)
         self.assertFalse(self.queue.definition.last_value)
 
     def test_readers(self) -> None:

@@ -224,7 +224,7 @@ class SocketRuntime:
         if self.loop.closed:
             raise IllegalStateError("the runtime is closed")
         if os.getpid() != self._process:
-            raise IllegalStateError("the runtime was made by another process; after a fork, make a new one")
+            raise IllegalStateError("the runtime was created by another process; after a fork, create a new one")
         if self._running:
             raise IllegalStateError("the runtime is running already: call run and pump in one thread; inside it, await")
         self._running = True

@@ -554,7 +554,7 @@ def _with_password(values: dict[str, Any]) -> dict[str, Any]:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise BadOptionError(f"the option passwordFile={str(path)!r}: the file cannot be read: {reason}") from None
         values["password"] = text.splitlines()[0] if text else ""
     if "password_env" in values:

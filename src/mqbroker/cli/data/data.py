@@ -107,7 +107,8 @@ def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
     undecided = sum(stored.record.state == BRANCH_PREPARED for stored in state.branches.values())
     if undecided:
         click.echo(
-            f"{undecided} prepared XA branches are not exported: what they have sent is missing, what they have taken is there", err=True
+            f"{undecided} prepared XA branches are not exported: messages that they sent are left out, those that they consumed are not",
+            err=True,
         )
     if output is not None:
         click.echo(f"exported {queues} queues and {messages} messages to {output}")

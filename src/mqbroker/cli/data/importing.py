@@ -148,7 +148,7 @@ class Importer:
 
 def _routing_type(text: str, node: Node) -> int:
     if text not in _ROUTING_TYPES:
-        raise XmlFormatError(f"line {node.line}: '{text}' is no routing type, expected ANYCAST or MULTICAST")
+        raise XmlFormatError(f"line {node.line}: '{text}' is not a routing type, expected ANYCAST or MULTICAST")
     return _ROUTING_TYPES[text]
 
 

@@ -36,7 +36,7 @@ class Loss:
     message_ids: tuple[int, ...]
 
     def __str__(self) -> str:
-        ids = ", ".join(map(str, self.message_ids)) or "none could be made out"
+        ids = ", ".join(map(str, self.message_ids)) or "none could be identified"
         return f"{self.file}: bytes {self.start} to {self.end} cannot be read; message ids: {ids}"
 
 

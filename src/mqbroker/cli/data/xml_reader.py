@@ -44,7 +44,7 @@ def read_nodes(file: BinaryIO, root: str, names: Collection[str]) -> Iterator[No
         try:
             builder.parser.Parse(chunk, not chunk)
         except expat.ExpatError as error:
-            raise XmlFormatError(f"line {error.lineno}: this is no XML: {expat.ErrorString(error.code)}") from error
+            raise XmlFormatError(f"line {error.lineno}: this is not XML: {expat.ErrorString(error.code)}") from error
         while builder.complete:
             yield builder.complete.popleft()
         if not chunk:

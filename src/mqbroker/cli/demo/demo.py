@@ -47,7 +47,7 @@ def cluster(seconds: float | None, plain: bool, kill: bool) -> None:
     is missing and none came twice.
     """
     if kill and seconds is None:
-        raise click.UsageError("--kill goes with --seconds")
+        raise click.UsageError("--kill can only be used with --seconds")
     from mqbroker.cli.demo.brokers import Nodes
 
     live = sys.stdout.isatty() and sys.stdin.isatty() and not plain
@@ -77,7 +77,7 @@ def _show(nodes: list[Node], seconds: float | None, live: bool, kill: bool) -> s
             _run_live(run) if live else _run_plain(run)
         except KeyboardInterrupt:
             click.echo("")
-        click.echo("Ending: producers stop, every broker is started, and what is on the way is read …")
+        click.echo("Ending: producers stop, every broker is started, and the messages in transit are read …")
         for producer in producers:
             producer.end()
         _read_the_rest(nodes, consumers, ledger, workers)
@@ -127,7 +127,7 @@ class _Run:
         node = self.nodes[number]
         if node.running:
             node.kill()
-            self.note = f"{node.name} was killed; what is for it waits at the others"
+            self.note = f"{node.name} was killed; messages for it wait at the other brokers"
         else:
             node.start()
             self.note = f"{node.name} is started again"

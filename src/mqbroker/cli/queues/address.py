@@ -55,7 +55,7 @@ def update(connection: ConnectionOptions, name: str | None, anycast: bool | None
     address = name or ask("name of the address", "--name", connection)
     types = _routing_types(anycast, multicast)
     if not types:
-        raise BadUsage("say what the address may have: --anycast, --multicast or both")
+        raise BadUsage("say which routing types the address may have: --anycast, --multicast or both")
     with management(connection) as broker:
         _report(lambda: broker.invoke("broker", "updateAddress", address, types), "update", address)
 

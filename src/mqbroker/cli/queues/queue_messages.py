@@ -81,7 +81,7 @@ def remove(connection: ConnectionOptions, name: str | None, filter: str | None, 
     """
     queue = name or ask("name of the queue", "--name", connection)
     if not filter:
-        raise BadUsage("say which messages with --filter; `mqbroker queue purge` deletes all of a queue")
+        raise BadUsage("choose the messages with --filter; `mqbroker queue purge` deletes all messages of a queue")
     with management(connection) as broker:
         if dry_run:
             click.echo(f"{_messages(_count(broker, 'remove', queue, filter))} of queue {queue} would be deleted.")

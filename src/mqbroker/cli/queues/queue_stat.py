@@ -86,7 +86,7 @@ def stat(
     wanted = _filter(queue_name, field, operation, value)
     connection.quiet = as_json
     if per_node and not clustered:
-        raise BadUsage("--per-node goes with --clustered")
+        raise BadUsage("--per-node can only be used with --clustered")
     with management(connection) as broker:
         while True:
             nodes: list[dict[str, Any]] = []

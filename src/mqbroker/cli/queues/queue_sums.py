@@ -77,7 +77,7 @@ def _matches(entry: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
         return (value in str(found)) == (operation == "CONTAINS")
     if not isinstance(found, int):
         if operation not in ("EQUALS", "NOT_EQUALS"):
-            raise BadUsage(f"--operation {operation} goes with numbers only")
+            raise BadUsage(f"--operation {operation} can only be used with numbers")
         return (str(found) == value) == (operation == "EQUALS")
     try:
         limit = int(value)

@@ -156,7 +156,7 @@ def create(directory: Path, **options: Any) -> None:
     settings = _settings(directory, options)
     folder = directory.expanduser().absolute()
     if (folder / "etc" / "broker.xml").exists() and not options["force"]:
-        raise CommandError(f"{folder} is an instance already: give --force to overwrite its configuration, or choose another folder")
+        raise CommandError(f"{folder} is already an instance: use --force to overwrite its configuration, or choose another folder")
     click.echo(f"Creating mqbroker instance at: {folder}")
     _write(folder, settings, bool(options["verbose"]))
     without_effect = [name for name in (*_JAVA_FLAGS, *_JAVA_VALUES) if options[name[2:].replace("-", "_")]]

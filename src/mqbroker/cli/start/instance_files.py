@@ -82,7 +82,7 @@ def parse_destinations(text: str, option: str, default: str) -> list[tuple[str, 
         if not separator:
             name, routing_type = part, default
         if routing_type.lower() not in ("anycast", "multicast"):
-            raise BadUsage(f"{option}: '{routing_type}' in '{part}' is no routing type, expected anycast or multicast")
+            raise BadUsage(f"{option}: '{routing_type}' in '{part}' is not a routing type, expected anycast or multicast")
         found.append((name, routing_type.lower()))
     return found
 

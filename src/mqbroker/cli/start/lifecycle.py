@@ -84,7 +84,7 @@ def stop(configuration: str | None, instance: Path | None, verbose: bool) -> Non
             return
     with contextlib.suppress(FileNotFoundError):
         marker.unlink()
-        raise CommandError(f"no broker runs on {folder}, or it hangs: nobody has seen etc/STOP_ME within {TAKEN_SECONDS:g} s")
+        raise CommandError(f"no broker is running on {folder}, or it hangs: etc/STOP_ME has not been noticed within {TAKEN_SECONDS:g} s")
 
 
 @click.command(epilog="Example: mqbroker kill --instance /var/lib/mybroker")
@@ -109,7 +109,7 @@ def instance_folder(configuration: str | None, instance: Path | None) -> Path:
     if instance is None:
         raise BadUsage("which broker? Give --instance DIR, or use the start script in the bin folder of the instance")
     if not (instance / "etc").is_dir():
-        raise BadUsage(f"{instance} is no instance folder: it has no folder etc (mqbroker create {instance} makes one)")
+        raise BadUsage(f"{instance} is not an instance folder: it has no folder etc (mqbroker create {instance} makes one)")
     return instance.resolve()
 
 

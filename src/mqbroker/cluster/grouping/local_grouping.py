@@ -89,7 +89,7 @@ class LocalGrouping(GroupingHandler):
         if decision.missed is None:
             decision.missed = now
         elif now - decision.missed >= self._timeout - 0.001:
-            self._warn(f"the queue {decision.name} of the group {key} is not there: the group is decided anew")
+            self._warn(f"the queue {decision.name} of the group {key} no longer exists: the group is decided again")
             self._forget(key)
             return None
         return decision
@@ -100,7 +100,7 @@ class LocalGrouping(GroupingHandler):
         self._add(key, _Decision(name, self.clock.monotonic()))
         self.ticket = self.core.store.commit(batch)
         if len(self._decisions) > DECISIONS_MAX:
-            self._warn(f"more than {DECISIONS_MAX} groups are decided: those that were not used for the longest time are forgotten")
+            self._warn(f"more than {DECISIONS_MAX} groups are decided: the least recently used ones are forgotten")
             self._forget(next(iter(self._decisions)))
 
     def _add(self, key: str, decision: _Decision) -> None:

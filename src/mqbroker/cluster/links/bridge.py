@@ -217,7 +217,7 @@ class Bridge:
     def tell_failed_attempt(self, error: MQError) -> None:
         # The first one is told to everybody: the others say the same, and there may be two a second for days.
         level = log.warn if self._failures <= 1 else log.debug
-        level("bridge {name} cannot connect: {error}; it goes on trying", name=self.name, error=str(error))
+        level("bridge {name} cannot connect: {error}; the bridge keeps trying", name=self.name, error=str(error))
         self._guarded(self._events.attempt_failed, error)
 
     def tell_lost(self, error: MQError) -> None:

@@ -152,7 +152,7 @@ def node_id_bytes(node_id: str) -> bytes:
     """The 16 bytes of a node id.  Raises ValueError when it is none."""
     raw = bytes.fromhex(node_id.replace("-", ""))
     if len(raw) != 16:
-        raise ValueError(f"{node_id!r} is no node id: 32 hexadecimal digits are expected")
+        raise ValueError(f"{node_id!r} is not a node id: expected 32 hexadecimal digits")
     return raw
 
 

@@ -241,7 +241,7 @@ class Member:
             return
         known = self._owner.topology_member(self.node_id)
         if known is None or not any(same_connector(factory.connector, each) for each in (known.primary, known.backup)):
-            raise NotConnectedError(f"at {self.node_id}'s place there is another broker now, {found}")
+            raise NotConnectedError(f"there is now another broker in the place of {self.node_id}: {found}")
 
     def _told(self, message: ClientMessage) -> None:
         self._run(self.flow.handle, message.properties)

@@ -261,7 +261,7 @@ class ClusterTopology(Topology):
 
     def _is_time(self, node_id: str, event_id: int) -> bool:
         if event_id > EVENT_ID_MAX:
-            self._warn("time", f"an announcement about the member {node_id[:100]!r} is refused: its event id, {event_id}, is no time")
+            self._warn("time", f"an announcement about the member {node_id[:100]!r} is refused: its event id, {event_id}, is not a time")
         return event_id <= EVENT_ID_MAX
 
     def _refused(self, member: TopologyMember) -> bool:

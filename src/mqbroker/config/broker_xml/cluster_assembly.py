@@ -239,10 +239,9 @@ class _Assembly:
         for acceptor in self._configuration.acceptors:
             name = acceptor.parameters.get("clusterConnection")
             if name and name not in known:
-                text = (
-                    f"acceptor {acceptor.name}: clusterConnection={name} is no cluster-connection{_hint(nearest_name(name, known), known)}"
-                )
-                self._warn(self._drafts.acceptors, f"{text}; its clients are told of the first one")
+                hint = _hint(nearest_name(name, known), known)
+                text = f"acceptor {acceptor.name}: clusterConnection={name} is not a cluster-connection{hint}"
+                self._warn(self._drafts.acceptors, f"{text}; its clients are informed of the first one")
 
     def _error(self, place: Place, text: str) -> None:
         self._findings.error(*place, text)

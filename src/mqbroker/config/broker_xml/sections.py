@@ -163,7 +163,7 @@ class SectionReader:
             self._reader.error(node, str(error))
             return False
         if any(character in "[](){}+?|^\\" for character in match) and not configuration.literal_match_markers:
-            self._reader.warn(node, f"the match {match} is no regular expression: only the wildcard characters are special")
+            self._reader.warn(node, f"the match {match} is not a regular expression: only the wildcard characters are special")
         return True
 
     def _resource_limits(self, node: Node) -> None:

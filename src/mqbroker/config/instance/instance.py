@@ -218,7 +218,7 @@ class _InstanceReader:
     def _bootstrap(self) -> Node:
         path = posixpath.join(self._etc, "bootstrap.xml")
         if not self._exists(path):
-            self._findings.error(self._folder, 0, f"this is no instance folder, {path} is missing: 'mqbroker create' makes one")
+            self._findings.error(self._folder, 0, f"this is not an instance folder, {path} is missing: 'mqbroker create' makes one")
             self._findings.check()
         root = TreeReader(self._read_file, ChainMap(self._properties, dict(self._environment)), self._findings).load(path)
         if root is not None and root.name != "broker":

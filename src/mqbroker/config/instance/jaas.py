@@ -106,7 +106,7 @@ class _Parser:
         if flag.text.lower() not in FLAGS:
             near = nearest_name(flag.text, FLAGS)
             hint = f"; did you mean {near}?" if near else f": expected {', '.join(FLAGS)}"
-            raise JaasError(flag.line, f"{flag.text} is no flag{hint}")
+            raise JaasError(flag.line, f"{flag.text} is not a flag{hint}")
         options: dict[str, str] = {}
         while self._peek().text != ";":
             key = self._word("an option, or ';'")

@@ -58,7 +58,7 @@ class DiskGuard(Periodic):
                 "every address is treated as full, producers are blocked",
             )
             return
-        core.report("AMQ224129" if by_free else "AMQ222211", f"there is room on the disk again ({limit}); producers go on")
+        core.report("AMQ224129" if by_free else "AMQ222211", f"there is room on the disk again ({limit}); producers continue")
         core.global_memory.release()
 
     def _full(self, space: DiskSpace) -> bool:

@@ -254,7 +254,7 @@ class Sending:
         policy = memory.policy
         pages = ""
         if policy == "PAGE" and memory.paging is not None and memory.paging.full:
-            policy, pages = memory.settings.page_full_policy or policy, "; its pages are full, too"
+            policy, pages = memory.settings.page_full_policy or policy, "; its pages are also full"
         if policy == "FAIL":
             raise AddressFullError(f'AMQ229102: Address "{address.name}" is full. Message encode size = {message.encode_size}B{pages}')
         if policy == "DROP":

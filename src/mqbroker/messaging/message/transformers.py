@@ -61,7 +61,7 @@ def _find(path: str, name: str) -> Any:
     if not colon:
         module_name, _, attributes = path.rpartition(".")
     if not module_name or not attributes:
-        raise TransformerError(f"{name} is no import path; expected package.module:name")
+        raise TransformerError(f"{name} is not an import path; expected package.module:name")
     try:
         found: Any = import_module(module_name)
     except Exception as error:

@@ -390,8 +390,8 @@ class QueuePages:
                 self._reported = True
                 self._core.report(
                     "AMQ224127",
-                    f"queue {queue.name} reads no further from its pages: {active} messages wait for their acknowledgement, "
-                    "which is what max-read-page-bytes or max-read-page-messages allows",
+                    f"queue {queue.name} reads no further from its pages: {active} messages wait for acknowledgement, "
+                    "the most that max-read-page-bytes or max-read-page-messages allows",
                 )
             return False
         if 0 <= settings.prefetch_page_messages <= pending or 0 <= settings.prefetch_page_bytes <= mean * pending:

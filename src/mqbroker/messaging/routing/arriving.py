@@ -81,9 +81,11 @@ class Arrival:
         chosen = _instead(core, message, route)
         if chosen:
             names = ", ".join(each.name if isinstance(each, Queue) else repr(each) for each in chosen)
-            core.report("AMQ222110", f"message {message.message_id} to {message.address}: its queue is gone; it goes to {names}")
+            core.report("AMQ222110", f"message {message.message_id} to {message.address}: its queue no longer exists; it goes to {names}")
         else:
-            core.report("AMQ222110", f"message {message.message_id} to {message.address}: its queue is gone, and there is no other one")
+            core.report(
+                "AMQ222110", f"message {message.message_id} to {message.address}: its queue no longer exists, and there is no other one"
+            )
         return chosen
 
 

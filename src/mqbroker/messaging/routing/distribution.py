@@ -140,7 +140,7 @@ class Distribution:
                         self._core.report(
                             "AMQ222056",
                             f"message {message.message_id} to {message.address}: diverts have made {DIVERTED_MAX} copies of it, "
-                            "and make no more",
+                            "which is the limit",
                         )
                         pending.clear()
                         break

@@ -173,7 +173,7 @@ class Diverts:
             try:
                 self._add(_decoded(json.loads(text)))
             except (ValueError, InvalidFilterExpressionError) as error:
-                self._core.report("AMQ222056", f"divert {name}, which management has made, is not in force: {error}")
+                self._core.report("AMQ222056", f"divert {name}, which was created by management, is not in force: {error}")
 
     def _add(self, configuration: DivertConfiguration) -> Divert:
         if configuration.name in self._diverts:

@@ -119,7 +119,7 @@ def _json_form(text: Any) -> dict[str, Any]:
         if name in ("configuration_managed", "failover_on_server_shutdown"):
             continue
         if name not in _TYPES:
-            raise ManagementError(f"a bridge has no property {key}; known are {', '.join(sorted(_TYPES)).replace('_', '-')}")
+            raise ManagementError(f"a bridge has no property {key}; known: {', '.join(sorted(_TYPES)).replace('_', '-')}")
         values[name] = value
     return values
 

@@ -67,7 +67,7 @@ class BrokerControl(BrokerConnections):
         if types is not None:
             wanted = definitions.parse_routing_types(types)
             if not wanted:
-                raise ManagementError("expected one or more routing types, with commas between: ANYCAST, MULTICAST")
+                raise ManagementError("expected one or more routing types, separated by commas: ANYCAST, MULTICAST")
             self.server.messaging.administration.update_address(address, wanted)
         return definitions.describe_address(address)
 
@@ -187,7 +187,7 @@ def _duplicate_id(value: Any) -> bytes:
     try:
         return remembered(bytes(number & 0xFF for number in value))
     except TypeError as error:
-        raise ManagementError(f"{value!r:.100} is no duplicate id: expected a text or a list of bytes") from error
+        raise ManagementError(f"{value!r:.100} is not a duplicate id: expected a text or a list of bytes") from error
 
 
 def _remember(store: Store, cache: DuplicateIdCache, ids: list[bytes]) -> Steps[None]:

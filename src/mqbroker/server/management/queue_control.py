@@ -208,7 +208,7 @@ class QueueControl(Resource):
     def change_priority(self, references: Selected, priority: Any) -> Steps[int]:
         value = as_int(priority)
         if not 0 <= value <= 9:
-            raise ManagementError(f"invalid priority {value}; from 0 to 9 is possible")
+            raise ManagementError(f"invalid priority {value}; expected 0 to 9")
 
         def change(reference: Reference) -> None:
             reference.message.set_priority(value)

@@ -86,7 +86,7 @@ def _changed(messaging: Messaging, given: Any) -> Queue:
         changes.pop(fixed, None)
     for name in ("last_value", "last_value_key", "non_destructive"):
         if name in changes and (changes.pop(name) or None) != (getattr(queue.definition, name) or None):
-            raise ManagementError(f"queue {queue.name}: {name.replace('_', '-')} cannot be changed; delete the queue and make it anew")
+            raise ManagementError(f"queue {queue.name}: {name.replace('_', '-')} cannot be changed; delete the queue and create it again")
     unknown = [name for name in changes if not hasattr(queue.definition, name)]
     if unknown:
         raise ManagementError(f"queue {queue.name}: {unknown[0].replace('_', '-')} is not supported by this broker")

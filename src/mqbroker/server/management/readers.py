@@ -45,8 +45,8 @@ def check_free(queue: Queue) -> None:
     log = queue.log
     if log is not None and log.readers:
         raise ManagementError(
-            f"AMQ229907: queue {queue.name} has readers ({', '.join(log.readers)}): its messages can be taken or changed "
-            "by nobody else; removeReader ends a reader"
+            f"AMQ229907: queue {queue.name} has readers ({', '.join(log.readers)}): nobody else can take or change its messages; "
+            "removeReader removes a reader"
         )
 
 

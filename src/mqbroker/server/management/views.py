@@ -245,7 +245,7 @@ def _field(name: str, fields: dict[str, str]) -> str:
     """The field that a client means: ``consumerCount`` in any case, or the constant ``CONSUMER_COUNT`` that the Artemis commands send."""
     found = fields.get(name.lower()) or (fields.get(name.replace("_", "").lower()) if name.isupper() else None)
     if found is None:
-        raise ManagementError(f"there is no field {name}; there are {', '.join(fields.values())}")
+        raise ManagementError(f"there is no field {name}; expected one of {', '.join(fields.values())}")
     return found
 
 

@@ -78,7 +78,7 @@ class NamePattern:
             try:
                 self._expression = re.compile(text[1:-1])
             except re.error as error:
-                raise ValueError(f"{text} is no regular expression: {error}") from error
+                raise ValueError(f"{text} is not a regular expression: {error}") from error
         else:
             self._parts = _parts(text)
 

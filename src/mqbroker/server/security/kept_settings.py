@@ -73,7 +73,7 @@ def restore_address_settings(
             try:
                 repository.set(match, parse_address_setting(text))
             except ValueError as error:
-                report(f"the address settings for {match}, which management has made, are not in force: {error}")
+                report(f"the address settings for {match}, which were made by management, are not in force: {error}")
 
 
 def restore_security_settings(kept: Mapping[tuple[str, str], str], repository: SecurityRepository, report: Callable[[str], object]) -> None:
@@ -83,4 +83,4 @@ def restore_security_settings(kept: Mapping[tuple[str, str], str], repository: S
             try:
                 repository.set(match, {permission: frozenset(roles) for permission, roles in json.loads(text).items()})
             except ValueError as error:
-                report(f"the security settings for {match}, which management has made, are not in force: {error}")
+                report(f"the security settings for {match}, which were made by management, are not in force: {error}")

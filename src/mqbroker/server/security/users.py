@@ -249,7 +249,7 @@ def _check_name(name: str) -> None:
 
 def _check_text(name: str, what: str) -> None:
     if any(character < " " or "\ud800" <= character <= "\udfff" for character in name):
-        raise UserError(f"{name!r} cannot be the name of a {what}: it holds characters that are no text")
+        raise UserError(f"{name!r} cannot be the name of a {what}: it holds characters that are not text")
 
 
 def _stored(password: str, plaintext: bool, entropy: Entropy) -> str:
@@ -258,7 +258,7 @@ def _stored(password: str, plaintext: bool, entropy: Entropy) -> str:
     try:
         password.encode()
     except UnicodeEncodeError:
-        raise UserError("the password holds characters that are no text") from None
+        raise UserError("the password holds characters that are not text") from None
     if not plaintext:
         return hash_password(password, entropy(SALT_SIZE))
     if unwrap(password) is not None or password != password.strip():

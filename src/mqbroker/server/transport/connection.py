@@ -202,7 +202,7 @@ class ServerConnection:
                     handle_control(self, packet_type, channel, data)
                     self.request_handled()
                 elif channel < FIRST_USER_CHANNEL or not self.logged_in:
-                    raise MalformedPacketError("frame", "channel", f"{channel} is no channel of a session")
+                    raise MalformedPacketError("frame", "channel", f"{channel} is not a channel of a session")
             except ProtocolError as error:
                 self.fail(f"AMQ222067: {error}")
             except Exception:

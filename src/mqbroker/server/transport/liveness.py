@@ -73,5 +73,5 @@ class Liveness:
             "The connection will now be closed."
         )
         if not connection.writable and not connection.transport_lost:
-            return f"{text} (The peer does not read what it is sent.)"
+            return f"{text} (The peer does not read the data that it is sent.)"
         return f"{text} (A frame is not complete.)" if connection.buffered else text

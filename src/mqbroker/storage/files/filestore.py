@@ -330,7 +330,7 @@ class FileStore(Tickets):
         if self.pager is not None:
             adopt_pages(self.pager, state.pages, bodies, segments, index, self._settings.journal_datasync)
         elif state.pages:
-            raise StorageError("the journal names pages, and no paging-directory is set")
+            raise StorageError("the journal refers to pages, but no paging-directory is set")
         recovered = to_recovered(state, self._bodies, placed, bodies, plain)
         index.place_plain(plain.messages.values(), segments)
         return recovered

@@ -20,7 +20,7 @@ def check_folders(file_system: FileSystem, settings: StoreSettings) -> None:
             if _ARTEMIS_JOURNAL.fullmatch(name):
                 raise ForeignJournalError(
                     f"{directory} holds a journal of Apache ActiveMQ Artemis ({name}), which mqbroker cannot read and does not touch. "
-                    "Export it with 'artemis data exp', give mqbroker an empty folder and bring the data in with 'mqbroker data imp'."
+                    "Export it with 'artemis data exp', give mqbroker an empty folder and import the data with 'mqbroker data imp'."
                 )
 
 

@@ -64,11 +64,13 @@ class ProposalTests(SynchronousTestCase):
 
     def test_to_the_address_when_the_queue_is_gone(self) -> None:
         addresses = {"orders": ["other"]}
-        self.assertEqual(self.proposed(group(), addresses=addresses), Proposal(True, "retry: to the address, its queue is gone"))
+        self.assertEqual(
+            self.proposed(group(), addresses=addresses), Proposal(True, "retry: to the address, as its queue no longer exists")
+        )
         self.assertEqual(self.proposed(group("not routed", origin=None), addresses=addresses), Proposal(True, "retry: to the address"))
 
     def test_what_has_no_place_is_left(self) -> None:
-        self.assertEqual(self.proposed(group()), Proposal(False, "leave: its queue is gone"))
+        self.assertEqual(self.proposed(group()), Proposal(False, "leave: its queue no longer exists"))
         self.assertEqual(self.proposed(group(origin=None)), Proposal(False, "leave: the address has no queue"))
         self.assertEqual(self.proposed(group(address=None, origin=None)), Proposal(False, "leave: nothing says where from"))
 
@@ -120,9 +122,7 @@ class ReportTests(SynchronousTestCase):
         done = Retried(2, 1, [f"sentence {number}" for number in range(30)])
         answer = report(list(self.proposals), self.proposals, done, None)
         self.assertEqual(answer.status, 1)
-        self.assertEqual(
-            answer.notes[:3], ["2 of 10 dead letters were sent back.", "1 were not in the queue any more.", "30 were refused:"]
-        )
+        self.assertEqual(answer.notes[:3], ["2 of 10 dead letters were sent back.", "1 were no longer in the queue.", "30 were refused:"])
         self.assertEqual(len(answer.notes), 13)
 
     def test_many_groups_are_not_all_shown(self) -> None:
@@ -143,7 +143,7 @@ class CommandTests(SynchronousTestCase):
     def test_bad_arguments_are_refused_before_spark_starts(self) -> None:
         for arguments, status, sentence in (
             (("--limit", "0"), 2, "--limit"),
-            (("--since", "soon"), 2, "'soon' is no time"),
+            (("--since", "soon"), 2, "'soon' is not a time"),
             (("--queue", "a,,b"), 2, "names of queues"),
             (UNREACHABLE, 3, "no broker can be reached at 127.0.0.1:1"),
         ):

@@ -114,7 +114,9 @@ class ReportTests(SynchronousTestCase):
 
     def test_a_replay_that_was_complete(self) -> None:
         answer = report(Replayed("x", PLAN, 2, 0, 0.0), Replay(archive="/a", new_timestamps=True))
-        self.assertEqual(answer.notes, ["Replay x: 0 messages sent.", "It was complete already. Another --id sends the messages again."])
+        self.assertEqual(
+            answer.notes, ["Replay x: 0 messages sent.", "It was already complete. Use another --id to send the messages again."]
+        )
 
 
 class CommandTests(SynchronousTestCase):
@@ -129,7 +131,7 @@ class CommandTests(SynchronousTestCase):
             ((), 2, "Missing option '--archive'"),
             (("--archive", "x", "--map", "orders"), 2, "expected ADDRESS=TARGET"),
             (("--archive", "x", "--id", "a/b"), 2, "has a '/' in it"),
-            (("--archive", "x", "--until", "soon"), 2, "'soon' is no time"),
+            (("--archive", "x", "--until", "soon"), 2, "'soon' is not a time"),
             (("--archive", "x", "--rate", "0"), 2, "--rate"),
             (("--archive", "x", "--option", "exactlyOnc=xa"), 2, "did you mean exactlyOnce?"),
             (("--archive", "x", *UNREACHABLE), 3, "no broker can be reached at 127.0.0.1:1"),

@@ -162,7 +162,7 @@ class TimeTests(SynchronousTestCase):
         self.assertEqual(epoch_ms(datetime(1970, 1, 2, 0, 0, 0, 1999, tzinfo=UTC)), 86_400_001)
 
     def test_what_is_no_time_is_refused(self) -> None:
-        self.assertIn("'yesterday' is no time", str(self.assertRaises(BadOptionError, parse_time, "yesterday")))
+        self.assertIn("'yesterday' is not a time", str(self.assertRaises(BadOptionError, parse_time, "yesterday")))
 
 
 class CommandTests(SynchronousTestCase):
@@ -175,7 +175,7 @@ class CommandTests(SynchronousTestCase):
     def test_bad_arguments_are_refused_before_spark_starts(self) -> None:
         for arguments, status, sentence in (
             ((), 2, "Missing option '--archive'"),
-            (("--archive", "x", "--since", "soon"), 2, "'soon' is no time"),
+            (("--archive", "x", "--since", "soon"), 2, "'soon' is not a time"),
             (("--archive", "x", "--html", "/no/such/folder/page.html"), 1, "the folder of /no/such/folder/page.html does not exist"),
         ):
             found, _, err = invoked("stats", *arguments)

@@ -96,7 +96,7 @@ class MessageConsumer:
         """
         self._check_open()
         if not isinstance(timeout, int | None):
-            raise IllegalArgumentException(f"the timeout is a whole number of milliseconds, or None to wait for ever, not {timeout!r}")
+            raise IllegalArgumentException(f"the timeout must be a whole number of milliseconds, or None to wait forever, not {timeout!r}")
         self._acknowledge_owed()
         clock = self._session._clock
         deadline = clock.now() + timeout / 1000 if timeout else None

@@ -205,7 +205,9 @@ class MessageProducer:
     def _target(self, destination: Destination | str | None) -> Destination:
         if self._destination is not None:
             if destination is not None:
-                raise IllegalStateException("the producer has a destination of its own; make one without to name it in each call")
+                raise IllegalStateException(
+                    "the producer has its own destination; create one without, to name the destination in each call"
+                )
             return self._destination
         if destination is None:
             raise InvalidDestinationException("the producer has no destination; name one in the call")

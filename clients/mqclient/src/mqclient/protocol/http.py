@@ -146,7 +146,7 @@ def _read_head(data: bytes) -> Head:
         name, colon, value = line.partition(":")
         name = name.lower()
         if not colon or not name or name != name.strip():
-            raise ProtocolError(f"{line[:40]!r} is no HTTP header")
+            raise ProtocolError(f"{line[:40]!r} is not an HTTP header")
         value = value.strip()
         if name in ("content-length", "transfer-encoding") and headers.get(name, value) != value:
             raise ProtocolError(f"an HTTP message has the header {name} twice, with different values")

@@ -236,7 +236,7 @@ def _protocols(content: bytes, file: str) -> list[_Protocol]:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise ValueError(f"{file}, line {error.lineno}: this is no XML: {expat.ErrorString(error.code)}") from error
+        raise ValueError(f"{file}, line {error.lineno}: this is not XML: {expat.ErrorString(error.code)}") from error
     if not protocols:
         raise ValueError(f"{file}: there are no protocols; expected a transport ({', '.join(TRANSPORTS)}) and a way to find members")
     return protocols

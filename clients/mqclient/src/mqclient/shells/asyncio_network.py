@@ -82,7 +82,7 @@ class AsyncioNetwork:
             try:
                 received(data, f"{address[0]}:{address[1]}")
             except Exception as error:
-                self._runtime.log_failure("a datagram could not be dealt with", error)
+                self._runtime.log_failure("a datagram could not be handled", error)
 
     def _stop(self, listening: socket.socket | None) -> None:
         if listening is not None:

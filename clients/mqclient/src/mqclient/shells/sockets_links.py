@@ -140,7 +140,7 @@ class SocketLink:
             elif self._large is not None:
                 self._large.room_filled(size)
         except Exception as error:  # a defect: who knows what of the data was dealt with
-            self._loop.failed(f"what {self.peer} sent could not be dealt with", error)
+            self._loop.failed(f"what {self.peer} sent could not be handled", error)
             self._lose(f"internal error: {error!r}")
 
     # --- ending

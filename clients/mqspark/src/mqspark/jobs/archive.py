@@ -93,7 +93,7 @@ def plan_archive(
     if format == "delta" and importlib.util.find_spec("delta") is None:
         raise JobError("the format delta needs the package delta-spark, which is not installed: pip install delta-spark, or choose parquet")
     if topic is not None and (queues or divert):
-        raise BadOptionError("--topic goes with neither --queue nor --divert: archive them apart, into folders of their own")
+        raise BadOptionError("--topic cannot be combined with --queue or --divert: archive them separately, into different folders")
     if (topic is None) != (subscription is None):
         raise BadOptionError("--topic and --subscription go together: the subscription is the name under which the broker keeps messages")
     options = dict(broker)
@@ -267,7 +267,7 @@ def command(
     answer.table("Archived", "to", "format", "batches", "messages").add(to, format, done.batches, done.messages)
     settled_table(answer, done.settled)
     if stop.is_set() and every is None:
-        answer.notes.append("Interrupted: the same command goes on where this one was.")
+        answer.notes.append("Interrupted: run the same command again to continue.")
         answer.status = status.INTERRUPTED
     return answer
 

@@ -58,7 +58,7 @@ def open_archive(spark: SparkSession, path: str) -> DataFrame:
         raise
     missing = [name for name in NEEDED if name not in frame.columns]
     if missing:
-        raise JobError(f"what is at {path} is no archive of messages: it has no column {', '.join(missing)}")
+        raise JobError(f"what is at {path} is not an archive of messages: it has no column {', '.join(missing)}")
     return frame.withColumn(DAY, frame[DAY].cast("date"))
 
 
@@ -145,7 +145,9 @@ def parse_time(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise BadOptionError(f"'{text}' is no time: expected such as 2026-11-21, 2026-11-21T08:30 or 2026-11-21T08:30:00+01:00") from None
+        raise BadOptionError(
+            f"'{text}' is not a time: expected for example 2026-11-21, 2026-11-21T08:30 or 2026-11-21T08:30:00+01:00"
+        ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

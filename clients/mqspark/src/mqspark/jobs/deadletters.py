@@ -183,8 +183,8 @@ def _proposal(group: Group, broker: Broker, wanted: Sequence[str]) -> Proposal:
         if queue.exists:
             return Proposal(True, "retry" if queue.consumer_count else "retry: but no consumer is there")
     if broker.address_query(group.address).queue_names:
-        return Proposal(True, "retry: to the address" if group.origin is None else "retry: to the address, its queue is gone")
-    return Proposal(False, "leave: its queue is gone" if group.origin is not None else "leave: the address has no queue")
+        return Proposal(True, "retry: to the address" if group.origin is None else "retry: to the address, as its queue no longer exists")
+    return Proposal(False, "leave: its queue no longer exists" if group.origin is not None else "leave: the address has no queue")
 
 
 def matches(reason: str, wanted: Sequence[str]) -> bool:
@@ -336,7 +336,7 @@ def report(groups: Sequence[Group], proposals: Mapping[Group, Proposal], done: R
         return answer
     answer.notes.append(f"{done.done} of {everything} dead letters were sent back.")
     if done.gone:
-        answer.notes.append(f"{done.gone} were not in the queue any more.")
+        answer.notes.append(f"{done.gone} were no longer in the queue.")
     if done.failed:
         answer.notes.append(f"{len(done.failed)} were refused:")
         answer.notes += [f"  {text}" for text in done.failed[:FAILURES_SHOWN]]

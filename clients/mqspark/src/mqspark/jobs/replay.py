@@ -268,7 +268,7 @@ def report(done: Replayed, request: Replay) -> Report:
         rate = f", {speed:,.{0 if speed >= 10 else 1}f} messages a second"
     answer.notes.append(f"Replay {done.id}: {'1 message' if done.sent == 1 else f'{done.sent} messages'} sent{rate}.")
     if done.skipped == len(done.plan.rounds) and done.skipped:
-        answer.notes.append("It was complete already. Another --id sends the messages again.")
+        answer.notes.append("It was already complete. Use another --id to send the messages again.")
     elif done.skipped:
         answer.notes.append(f"{done.skipped} of {len(done.plan.rounds)} rounds were sent by an earlier run.")
     return answer

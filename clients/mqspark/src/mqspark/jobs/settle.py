@@ -43,7 +43,7 @@ def command(run: Run, checkpoint: str) -> Report:
         settled = settle_checkpoint(checkpoint, options, dry_run=run.dry_run, spark=spark)
     answer = Report()
     if not settled:
-        answer.notes.append(f"The checkpoint {checkpoint} has no batch that is committed.")
+        answer.notes.append(f"The checkpoint {checkpoint} has no committed batch.")
         return answer
     settled_table(answer, settled, run.dry_run)
     return answer

@@ -101,7 +101,7 @@ def stats(
         raise JobError(f"more than {GROUPS_MAX} addresses, producers and hours: choose some of them by a condition or a time range")
     found = collected(rows)
     if found is None:
-        raise JobError(f"the archive at {archive} has no message that is selected")
+        raise JobError(f"the archive at {archive} has no selected message")
     progress.reached(found.total.messages)
     return found
 

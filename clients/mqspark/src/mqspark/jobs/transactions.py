@@ -54,6 +54,6 @@ def doubts_report(doubts: Sequence[Doubt], dry_run: bool = False) -> Report:
     for doubt in doubts:
         table.add(doubt.node_id, doubt.query, doubt.batch, doubt.partition, doubt.outcome, doubt.why)
     if any(doubt.outcome == UNDECIDED for doubt in doubts):
-        answer.notes.append("Undecided ones stay. Those of a query or job that will never run again: --give-up ID.")
+        answer.notes.append("Undecided ones stay. To give up those of a query or job that will never run again, use --give-up ID.")
         answer.status = status.FAILED
     return answer

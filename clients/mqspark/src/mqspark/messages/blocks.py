@@ -74,7 +74,7 @@ Fetch = Callable[[int, int], bytes]
 class BlockConverter:
     """Turns the blocks of one queue of one node into batches of a schema.
 
-    With ``fail_fast`` a message that cannot be decoded raises MessageFormatError.  Without, what cannot be read of it is null, and the
+    With ``fail_fast`` a message that cannot be decoded raises MessageFormatError.  Without, the parts that cannot be read are null, and the
     first one is logged: then a query does not stop for good at one bad message.
     """
 
@@ -117,7 +117,7 @@ class BlockConverter:
         """``count`` messages, this one first, cannot be decoded."""
         text = f"message {message_id} of queue {self.queue} on node {self.node_id} cannot be decoded: {reason}"
         if self._fail_fast:
-            raise MessageFormatError(f"{text}; with mode=PERMISSIVE what cannot be read of it is null")
+            raise MessageFormatError(f"{text}; with mode=PERMISSIVE the parts that cannot be read are null")
         if not self._warned:
             self._warned = True
             log.warning(

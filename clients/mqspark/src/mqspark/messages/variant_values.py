@@ -53,7 +53,7 @@ def _value(raw: bytes, name: str) -> TypedValue:
         return _decoded(raw)
     except (KeyError, IndexError, struct.error, UnicodeDecodeError):
         raise SchemaError(
-            f"the column {name} holds a variant that is no boolean, number, string or binary: a message has no such value; "
+            f"the column {name} holds a variant that is not a boolean, number, string or binary: a message has no such value; "
             "cast it, or write it as a string with to_json"
         ) from None
 

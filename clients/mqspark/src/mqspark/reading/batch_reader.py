@@ -85,7 +85,7 @@ class BatchReader(DataSourceReader):
         for node_id, reason in cluster.away.items():
             text = f"node {node_id} has messages that cannot be read now: {reason}"
             if options.fail_on_data_loss:
-                raise BrokerUnreachableError(f"{text}; failOnDataLoss=false reads those of the other nodes")
+                raise BrokerUnreachableError(f"{text}; with failOnDataLoss=false those of the other nodes are read")
             log.warning("%s; failOnDataLoss=false: continuing without them", text)
         return self._cut([each for each in found if each[2].messages], selector)
 

@@ -49,7 +49,7 @@ def offsets_of(text: str, name: str) -> list[Offset]:
     """The offsets of this data source among those of one file of an offset log; a query may have other sources, too."""
     version, _, rest = text.partition("\n")
     if not version.startswith("v"):
-        raise MqsparkError(f"{name} is no file of an offset log: it begins with {version[:20]!r}")
+        raise MqsparkError(f"{name} is not a file of an offset log: it begins with {version[:20]!r}")
     found: list[Offset] = []
     for line in rest.split("\n")[1:]:
         if line not in _NOTHING:

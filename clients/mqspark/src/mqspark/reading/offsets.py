@@ -67,7 +67,7 @@ class Offset:
             raise ValueError(f"its version is {found['version']}, this is version {VERSION}")
         reader = found.get("reader", "")
         if not isinstance(reader, str):
-            raise ValueError("'reader' is no name")
+            raise ValueError("'reader' is not a name")
         return cls(reader, _positions(found["nodes"]), _positions(found.get("begins", {})), _parts(found.get("parts", {})))
 
     def as_json(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _positions(found: object) -> dict[str, dict[str, int]]:
             raise ValueError(f"node {node} has no object of queues")
         for queue, position in queues.items():
             if type(position) is not int or not OLDEST <= position <= POSITION_MAX:
-                raise ValueError(f"the position {position!r} of queue {queue} on node {node} is no message id")
+                raise ValueError(f"the position {position!r} of queue {queue} on node {node} is not a message id")
         nodes[node] = dict(queues)
     return nodes
 
@@ -106,14 +106,14 @@ def _positions(found: object) -> dict[str, dict[str, int]]:
 def _parts(found: object) -> dict[str, dict[str, list[int]]]:
     nodes: dict[str, dict[str, list[int]]] = {}
     if not isinstance(found, dict):
-        raise ValueError("parts is no object of nodes")
+        raise ValueError("parts is not an object of nodes")
     for node, queues in found.items():
         if not isinstance(queues, dict):
             raise ValueError(f"node {node} has no object of queues in parts")
         for queue, ends in queues.items():
             good = isinstance(ends, list) and ends and all(type(end) is int and 0 <= end <= POSITION_MAX for end in ends)
             if not good or any(end <= before for before, end in itertools.pairwise(ends)):
-                raise ValueError(f"the parts of queue {queue} on node {node} are no ascending message ids")
+                raise ValueError(f"the parts of queue {queue} on node {node} are not ascending message ids")
         nodes[node] = dict(queues)
     return nodes
 

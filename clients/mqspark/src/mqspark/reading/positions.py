@@ -76,7 +76,7 @@ class Readers:
             data_loss(
                 self._options,
                 f"reader {self.name} of queue {lane.queue} on node {lane.node_id} has settled up to {lane.settled}, "
-                f"and the query has come to {position} only",
+                f"but the query has only come to {position}",
             )
             return lane.settled
         return position

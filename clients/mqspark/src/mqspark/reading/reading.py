@@ -119,7 +119,7 @@ def _lost(options: Options, partition: RangePartition, block: MessageBlock) -> N
 def data_loss(options: Options, what: str) -> None:
     """Raise DataLossError, or log it, as ``failOnDataLoss`` says."""
     if options.fail_on_data_loss:
-        raise DataLossError(f"{what}; failOnDataLoss=false goes on without them")
+        raise DataLossError(f"{what}; failOnDataLoss=false continues without them")
     log.warning("%s; failOnDataLoss=false: continuing without them", what)
 
 

@@ -164,12 +164,14 @@ def finish(
             # Once decided for, a branch that is not there counts as committed.
             if branch.xid not in waiting[branch.node_id]:
                 raise MqsparkError(
-                    f"a transaction of {batch} is not prepared any more on node {branch.node_id}: somebody has ended it; run it again"
+                    f"a transaction of {batch} is no longer prepared on node {branch.node_id}: it was ended by somebody else; run it again"
                 )
         nodes[home].decide(batch, mine, now)
         decided = nodes[home].decision(batch)
         if decided is None:
-            raise MqsparkError(f"the decision about {batch} is not in the queue {DECISIONS} of node {home}: who takes messages from there?")
+            raise MqsparkError(
+                f"the decision about {batch} is not in the queue {DECISIONS} of node {home}: does another program take messages from it?"
+            )
     for node_id in sorted({branch.node_id for branch in decided}):
         node = nodes.get(node_id)
         if node is None:

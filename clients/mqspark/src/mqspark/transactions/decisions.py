@@ -92,4 +92,4 @@ def decode_decision(text: str) -> list[Branch]:
             raise ValueError(f"version {found['version']}")
         return [Branch(node_id, Xid(FORMAT_ID, bytes.fromhex(name), bytes.fromhex(rest))) for node_id, name, rest in found["branches"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise MqsparkError(f"a message in the queue {DECISIONS} is no decision of this version: {error}") from None
+        raise MqsparkError(f"a message in the queue {DECISIONS} is not a decision of this version: {error}") from None

@@ -67,7 +67,7 @@ def heal(
             elif entry is None and newest.get(parts.query, -1) > parts.batch:
                 why = "a later batch was decided"
             elif entry is None and parts.home not in homes:
-                outcome, why = UNDECIDED, "the node that knows what was decided is away"
+                outcome, why = UNDECIDED, "the node that knows the decision is away"
             elif entry is None and parts.query in over:
                 why = "given up"
             elif entry is None:

@@ -39,7 +39,7 @@ CONFIRMED: Final = "mqspark_confirmed"
 """Properties of a record."""
 ROUNDS_MAX: Final = 3
 """How often a proposal may come later than one of another driver."""
-_HINT: Final = "start the query again when it is there, or, if it is gone for good, name the nodes that are left with the option nodes"
+_HINT: Final = "start the query again when it is there, or, if it does not come back, name the nodes that are left with the option nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def decode_plan(text: str) -> tuple[str, ...]:
             raise ValueError(f"version {found['version']} with {len(found['nodes'])} nodes")
         return tuple(str(node_id) for node_id in found["nodes"])
     except (ValueError, KeyError, TypeError) as error:
-        raise MqsparkError(f"a message in the queue {PLANS} is no plan of this version: {error}") from None
+        raise MqsparkError(f"a message in the queue {PLANS} is not a plan of this version: {error}") from None
 
 
 def check_all_there(options: Options, members: Sequence[Node]) -> None:

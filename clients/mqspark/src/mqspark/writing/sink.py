@@ -358,8 +358,8 @@ def _warn_of_overflow(written: Sequence[Written]) -> None:
         size = sizes.get((node_id, address))
         if size is not None and count > size:
             _log.warning(
-                "%s has sent %d messages to the address %s of node %s, which keeps %d duplicate ids: if repeated, messages would "
-                "have been doubled; make batches smaller, choose a larger id-cache-size, or use exactlyOnce=transactions",
+                "%s has sent %d messages to the address %s of node %s, which keeps %d duplicate ids: a repetition would "
+                "have doubled messages; make batches smaller, choose a larger id-cache-size, or use exactlyOnce=transactions",
                 written[0].batch,
                 count,
                 address,

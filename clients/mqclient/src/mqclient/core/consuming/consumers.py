@@ -186,7 +186,9 @@ class Consumer(Closing):
         """What was delivered is taken back by the broker: forget it.  ``return_credits``: the broker still counts them."""
         if not return_credits:
             self.incarnation += 1
-        error = LargeMessageInterruptedError("the broker took the message back before its body was read; it will come again")
+        error = LargeMessageInterruptedError(
+            "the broker took the message back before its body was read; the message will be delivered again"
+        )
         self.arrivals.taken_back(self._buffer.clear(), error, return_credits)
         self.acknowledgements.forget()
         if return_credits:

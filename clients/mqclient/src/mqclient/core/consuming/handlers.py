@@ -57,7 +57,7 @@ class HandlerPump:
         try:
             await wait_at_most(runtime, future, timeout_ms / 1000, TimeoutError())
         except TimeoutError:
-            runtime.log_warning(f"a message handler still runs after {timeout_ms} ms (onMessageCloseTimeout); closing goes on")
+            runtime.log_warning(f"a message handler is still running after {timeout_ms} ms (onMessageCloseTimeout); closing continues")
 
     async def _run(self) -> None:
         consumer = self._consumer

@@ -274,7 +274,7 @@ class EncodedSends:
         try:
             function(*args)
         except Exception as failure:  # one owner's defect must not keep the answers of others
-            self._session.runtime.log_failure("an answer to an encoded message could not be dealt with", failure)
+            self._session.runtime.log_failure("an answer to an encoded message could not be handled", failure)
 
 
 class _LargeSend:

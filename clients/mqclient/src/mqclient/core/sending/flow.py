@@ -158,7 +158,7 @@ class ProducerFlow:
                 entry.served += 1
                 if entry.blocked:
                     entry.blocked = False
-                    runtime.log_warning(f"sends to address {address} go on")
+                    runtime.log_warning(f"sends to address {address} continue")
                 runtime.resolve(future, None)
             else:
                 self._request(address, entry.credits.request(size))

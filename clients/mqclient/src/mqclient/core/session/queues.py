@@ -78,9 +78,9 @@ class QueueAdministration:
         if queue in found.queue_names or (not queue and found.queue_names):
             return
         if not found.exists:
-            raise AddressDoesNotExistError(f"the address {name} does not exist: what is sent to it would be lost")
+            raise AddressDoesNotExistError(f"the address {name} does not exist: messages sent to it would be lost")
         what = f"no queue {queue}" if queue else "no queue"
-        raise QueueDoesNotExistError(f"the address {name} has {what}: what is sent to it would be lost")
+        raise QueueDoesNotExistError(f"the address {name} has {what}: messages sent to it would be lost")
 
     async def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool) -> None:
         await self._call(CreateAddress(address, tuple(routing_types), True, auto_created), NullResponse)

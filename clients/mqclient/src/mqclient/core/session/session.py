@@ -474,4 +474,4 @@ class Session(ListenerMethods, Closing):
         try:
             await self.channel.call(ConsumerClose(consumer_id), NullResponse)
         except MQError as error:
-            self.runtime.log_warning(f"closing a consumer that nobody waits for: {error}")
+            self.runtime.log_warning(f"closing a consumer in the background failed: {error}")

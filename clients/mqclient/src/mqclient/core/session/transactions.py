@@ -92,7 +92,7 @@ class Transaction:
         await session.channel.ready()
         for answer in session.flush_batches():
             await answer
-        reason = "the connection failed during the transaction: it was rolled back and can be made again"
+        reason = "the connection failed during the transaction: it was rolled back and can be repeated"
         cause = None
         if self.takes_sends:
             cause = await session.work.settled()
