@@ -51,7 +51,7 @@ COLUMNS: Final = (
     Column(
         "duplicate_id",
         "string",
-        "The id that the broker holds against the ids it knows. Bytes that are no text in UTF-8 are shown in hexadecimal.",
+        "The id that the broker holds against the ids it knows. Bytes that are not UTF-8 text are shown in hexadecimal.",
     ),
     Column(
         "properties",

@@ -207,7 +207,7 @@ class Options:
         Use.BROKER,
         _milliseconds,
         "ms from 1 to 86400000",
-        "How long, in ms, a query that runs waits for a broker that has gone away, before it fails.",
+        "How long, in ms, a running query waits for a broker that has gone away before the query fails.",
         60_000,
     )
     queues: tuple[str, ...] = _option(
@@ -246,7 +246,7 @@ class Options:
         _offsets("earliest", "latest"),
         'earliest, latest, or JSON such as {"version":1,"nodes":{"<node id>":{"<queue>":1234}}}',
         "Where reading begins: before the oldest message, behind the newest, or behind these message ids. A stream that has a checkpoint "
-        "goes on where it was.",
+        "continues where it stopped.",
         "earliest",
     )
     ending_offsets: str = _option(
@@ -262,28 +262,30 @@ class Options:
         Use.READ_STREAM,
         _count,
         "a number from 1",
-        "At most so many messages in a batch, over all nodes and queues.",
+        "The most messages in a batch, over all nodes and queues.",
     )
     max_bytes_per_trigger: int | None = _option(
         "maxBytesPerTrigger",
         Use.READ_STREAM,
         _size,
         "a number of bytes from 1, or with k, m or g: 64m",
-        "About so many bytes of messages in a batch, over all nodes and queues: it ends with the message that reaches them.",
+        "The approximate number of bytes of messages in a batch, over all nodes and queues: the batch ends with the message "
+        "that reaches it.",
     )
     min_partitions: int | None = _option(
         "minPartitions",
         Use.SOURCE,
         _count,
         "a number from 1",
-        "At least so many tasks read a queue, if it has as many messages. Without it a task reads about 50,000 messages or 32 MB.",
+        "The least number of tasks that read a queue, if it has as many messages. By default a task reads about 50,000 messages or 32 MB.",
     )
     fail_on_data_loss: bool = _option(
         "failOnDataLoss",
         Use.SOURCE,
         _flag,
         "true or false",
-        "Fail when messages are gone that should still be read (removed by an operator, or the reader was), instead of logging it.",
+        "Fail, instead of only logging it, when messages that should still be read no longer exist "
+        "(because an operator removed them or the reader).",
         True,
     )
     reader_name: str | None = _option(
@@ -324,8 +326,8 @@ class Options:
         Use.SOURCE,
         _choice("PERMISSIVE", "FAILFAST"),
         "PERMISSIVE or FAILFAST",
-        "What becomes of a message that cannot be decoded, has an unknown type, or a body that does not fit: what cannot be read is null "
-        "and the type a number, with a line in the log; or the query fails.",
+        "How to treat a message that cannot be decoded, has an unknown type, or has a body that does not fit: the parts that cannot be "
+        "read are null and the type is a number, with a line in the log; or the query fails.",
         "PERMISSIVE",
     )
     address: str | None = _option(
@@ -333,8 +335,7 @@ class Options:
         Use.SINK,
         _text,
         "the name of an address, or address::queue",
-        "Where to send, whatever kind of address it is; it has to exist. Without `queue`, `topic` and `address` the column `address` says "
-        "it.",
+        "The address to send to, of whatever kind; it must exist. Without `queue`, `topic` and `address` the column `address` names it.",
     )
     exactly_once: str = _option(
         "exactlyOnce",
@@ -357,7 +358,8 @@ class Options:
         Use.SINK,
         _choice("fail", "properties"),
         "fail or properties",
-        "What becomes of columns that are no part of a message: an error that names the nearest, or properties of the message.",
+        "How to treat columns that are not part of a message: raise an error that names the nearest column, or "
+        "write them as properties of the message.",
         "fail",
     )
     nodes: tuple[str, ...] = _option(
@@ -365,8 +367,8 @@ class Options:
         Use.SINK,
         _names,
         "node ids, separated by commas, each once",
-        "To which members of a cluster the tasks send. Without it: to all that are there when a batch begins; a stream keeps to those of "
-        "its first batch, unless `exactlyOnce` is none.",
+        "The members of a cluster that the tasks send to. Default: all members that are there when a batch begins; a stream keeps to those "
+        "of its first batch, unless `exactlyOnce` is none.",
         (),
     )
     transaction_timeout: int = _option(
