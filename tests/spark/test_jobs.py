@@ -109,7 +109,7 @@ def test_what_is_no_archive_is_refused(spark: SparkSession, made: str, tmp_path:
     with pytest.raises(JobError, match="there is no archive at"):
         open_archive(spark, str(tmp_path / "missing"))
     spark.range(3).write.parquet(str(tmp_path / "other"))
-    with pytest.raises(JobError, match="no archive of messages: it has no column address, message_id"):
+    with pytest.raises(JobError, match="not an archive of messages: it has no column address, message_id"):
         open_archive(spark, str(tmp_path / "other"))
     with pytest.raises(BadOptionError, match="the condition 'nonsense = 1' cannot be used"):
         selected(open_archive(spark, made), "nonsense = 1", None, None)

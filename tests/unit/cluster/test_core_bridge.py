@@ -397,7 +397,7 @@ class TransformerTests(SynchronousTestCase):
 
     def test_what_cannot_be_loaded(self) -> None:
         for name, reason in (
-            ("Nothing", "no import path"),
+            ("Nothing", "not an import path"),
             ("no.such.module:Thing", "cannot be imported"),
             ("org.acme.Transformer", "write it in Python"),
             (f"{__name__}:Missing", "has no Missing"),

@@ -188,8 +188,8 @@ class StackFileTests(SynchronousTestCase):
         self.refused(stack('<UDP bind_addr="match-interface:eth0"/>'), "match-interface:eth0")
         self.refused("<config/>", "no protocols")
         self.refused("<broker><UDP/></broker>", "line 1", "<broker>")
-        self.refused("<config><UDP></config>", "line 1", "no XML")
-        self.refused("UDP(mcast_addr=228.1.2.3)", "no XML")
+        self.refused("<config><UDP></config>", "line 1", "not XML")
+        self.refused("UDP(mcast_addr=228.1.2.3)", "not XML")
         self.refused(" " * (STACK_FILE_SIZE_MAX + 1), "too many")
         self.refused(stack(*["<UDP/>"] * (STACK_PROTOCOLS_MAX + 1)), "protocols")
 

@@ -127,7 +127,7 @@ class PropertiesUsersTests(TestCase):
             self.assertIn("name of a user", self.error("add", name, "x", "amq"))
         self.assertIn("name of a role", self.error("add", "eve", "x", "a\tb"))
         self.assertIn("empty", self.error("add", "eve", "", "amq"))
-        self.assertIn("no text", self.error("add", "eve", "\ud800", "amq"))
+        self.assertIn("not text", self.error("add", "eve", "\ud800", "amq"))
         self.assertIn("as a hash", self.error("add", "eve", "ENC(x)", "amq", True))
         self.assertIn("as a hash", self.error("add", "eve", " x", "amq", True))
 
