@@ -29,7 +29,7 @@ def command(run: Run, given_up: tuple[str, ...]) -> Report:
     """End prepared transactions of drivers that are gone.
 
     Decided transactions are completed: those of a committed batch are committed, and those that the batch has left out are rolled back.
-    Undecided transactions are shown, and stay for the next run of their query to find. Give up only those of a query that will not run again.
+    Undecided transactions are shown, and stay for the next run of their query. Give up those of a query that will not run again.
     """
     run.progress.step("Looking for transactions")
     return doubts_report(end_transactions(Options.parse(run.broker, Use.JOB), given_up, run.dry_run), run.dry_run)
