@@ -21,12 +21,16 @@ class PlantError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """In ``function`` (module:Class.name) ``text`` becomes ``replacement``.  ``symptoms``: one of them is in what the runs report."""
+    """In ``function`` (module:Class.name) ``text`` becomes ``replacement``.
+
+    ``symptoms``: one of them is in what the runs report.  ``unit_test`` instead names the module of tests that finds the fault.
+    """
 
     function: str
     text: str
     replacement: str
-    symptoms: tuple[str, ...]
+    symptoms: tuple[str, ...] = ()
+    unit_test: str = ""
 
 
 LOST = ("is lost", "was confirmed", "only a part", "took effect, but")
@@ -258,6 +262,94 @@ CLUSTER_PLANTS = {
 }
 """Those that it takes several brokers to find."""
 
+UNIT_PLANTS = {
+    "group-of-nobody": Plant(
+        "mqbroker.messaging.queues.groups:MessageGroups._choose",
+        "owner = None if slot is None else self._owners.get(slot)",
+        "owner = None",
+        unit_test="tests.unit.messaging.test_groups",
+    ),
+    "unknown-taken-for-false": Plant(
+        "mqbroker.messaging.filters.compile:_Compiler._like",
+        "if value is None:",
+        "if False:",
+        unit_test="tests.unit.messaging.test_filter",
+    ),
+    "newest-duplicate-id-dropped": Plant(
+        "mqbroker.messaging.message.duplicates:DuplicateIdCache._drop_oldest",
+        "self._ids.popitem(last=False)",
+        "self._ids.popitem(last=True)",
+        unit_test="tests.unit.messaging.test_duplicates",
+    ),
+    "ring-takes-one-more-back": Plant(
+        "mqbroker.messaging.queues.ring:Ring.takes_back",
+        "self._queue.references.count < self.size",
+        "self._queue.references.count <= self.size",
+        unit_test="tests.unit.server.test_rings",
+    ),
+    "older-value-replaces": Plant(
+        "mqbroker.messaging.queues.last_values:LastValueQueue._came",
+        "if newest is not None and newest.message.message_id > reference.message.message_id:",
+        "if False:",
+        unit_test="tests.unit.server.test_last_values",
+    ),
+    "permission-outlives-its-settings": Plant(
+        "mqbroker.server.session.permissions:SessionPermissions.check",
+        "if self._version != security.version or len(self._allowed) >= REMEMBERED_MAX:",
+        "if len(self._allowed) >= REMEMBERED_MAX:",
+        unit_test="tests.unit.server.test_security",
+    ),
+    "pauses-are-not-counted": Plant(
+        "mqbroker.server.transport.connection:ServerConnection._resume_frames",
+        "self._pauses -= 1",
+        "self._pauses = 0",
+        unit_test="tests.unit.server.test_sessions",
+    ),
+    "redelivery-delay-not-limited": Plant(
+        "mqbroker.messaging.delivery.settlement:redelivery_delay",
+        "base * 10 if limit is None or limit < 0 else limit",
+        "delay if limit is None or limit < 0 else limit",
+        unit_test="tests.unit.messaging.test_settlement",
+    ),
+    "departed-member-comes-back": Plant(
+        "mqclient.protocol.topology:Topology.up",
+        "if left is not None and member.unique_event_id and member.unique_event_id <= left:",
+        "if False:",
+        unit_test="tests.unit.cluster.test_topology",
+    ),
+    "refusal-outlives-its-grant": Plant(
+        "mqclient.protocol.credits:ProducerCredits.granted",
+        "self.take_refusal()",
+        "pass",
+        unit_test="tests.unit.client.test_protocol_parts",
+    ),
+    "less-specific-setting-wins": Plant(
+        "mqbroker.config.model.matching:HierarchicalRepository._compare",
+        "return len(other) - len(one) or _order(one, other)",
+        "return len(one) - len(other) or _order(one, other)",
+        unit_test="tests.unit.config.test_matching",
+    ),
+    "message-moved-back": Plant(
+        "mqbroker.messaging.delivery.redistribution:Redistribution.consumer_appeared",
+        "binding.appeared = self.core.store.next_id()",
+        "pass",
+        unit_test="tests.unit.messaging.test_redistribution",
+    ),
+    "group-decision-not-kept": Plant(
+        "mqbroker.cluster.grouping.local_grouping:LocalGrouping._decide",
+        "batch.put_setting(KEPT_KIND, key, json.dumps(name))",
+        "pass",
+        unit_test="tests.unit.cluster.test_grouping",
+    ),
+    "expired-by-the-wrong-address": Plant(
+        "mqbroker.messaging.delivery.settlement:Settlement.expire",
+        "if reference.message.address != queue.definition.address:",
+        "if False:",
+        unit_test="tests.unit.messaging.test_settlement",
+    ),
+}
+"""Those that unit tests find: runs seldom come to the place, or what follows could have another cause there."""
+
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
@@ -271,7 +363,7 @@ def planted(name: str) -> Iterator[None]:
 
 def put(name: str) -> Callable[[], object]:
     """Change the code; returns what changes it back."""
-    plant = PLANTS[name] if name in PLANTS else CLUSTER_PLANTS[name]
+    plant = {**PLANTS, **CLUSTER_PLANTS, **UNIT_PLANTS}[name]
     if plant is None:
         return lambda: None
     owner, attribute, function = _find(plant.function)

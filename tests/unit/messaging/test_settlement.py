@@ -8,6 +8,8 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.messaging.delivery.settlement import redelivery_delay
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.queues.references import Reference, ReferenceList
 from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError
@@ -131,6 +133,13 @@ class RedeliveryTests(SynchronousTestCase):
         bench.turn()
         self.assertEqual(again.bodies, [b"1", b"2", b"3"])
 
+    def test_a_delay_that_multiplies_ends_at_its_limit_or_else_at_ten_times_the_first(self) -> None:
+        for limit, ends_at in ((None, 1000), (2500, 2500)):
+            settings = AddressSettings(redelivery_delay=100, redelivery_delay_multiplier=3.0, max_redelivery_delay=limit)
+            delays = [redelivery_delay(settings, count, 0.5) for count in range(5)]
+            self.assertEqual(delays, [0, 100, 300, 900, min(ends_at, 2700)])
+            self.assertEqual(redelivery_delay(settings, 30, 0.5), ends_at)
+
     @pure_only
     def test_putting_messages_back_does_not_walk_past_everything_that_waits(self) -> None:
         """A consumer with a selector returns 200 messages from behind 5000 that it did not want."""
@@ -165,6 +174,16 @@ class RedeliveryTests(SynchronousTestCase):
 
 
 class ExpiryTests(SynchronousTestCase):
+    def test_a_message_on_a_wildcard_queue_expires_by_the_settings_of_the_address_that_it_was_sent_to(self) -> None:
+        bench = Bench({"news.uk": {"expiry_address": "old.uk"}, "news.#": {"expiry_address": "old"}})
+        bench.queue("all", "news.#", 0)
+        old, old_uk = bench.queue("old"), bench.queue("old.uk")
+        for address in ("news.uk", "news.fr"):
+            bench.send(b"x", address, expiration=START_MS + 10, routing_type=None)
+        bench.clock.advance(1)
+        bench.messaging.expiry_reaper.scan()
+        self.assertEqual((old_uk.message_count, old.message_count), (1, 1))
+
     def test_a_queue_whose_address_is_its_expiry_address_never_expires(self) -> None:
         bench = Bench({"#": {"expiry_address": "E", "expiry_delay": 1000}})
         queue, expired = bench.queue("q"), bench.queue("E")

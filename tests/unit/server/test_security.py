@@ -17,6 +17,7 @@ from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAUL
 from mqbroker.server.security.login import Credentials, Identity, LoginBrokenError, LoginFailedError, LoginStep
 from mqbroker.server.security.security import REPORT_INTERVAL_SECONDS, REPORTED_LINES_MAX, REPORTED_MAX, SecurityManager, Subject
 from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule, PropertiesUsers
+from mqbroker.server.session.permissions import SessionPermissions
 from mqclient.errors import ClusterSecurityError, MQError, SecurityError
 
 VECTORS = Path(__file__).parents[3] / "protocol-spec" / "vectors"
@@ -362,6 +363,17 @@ class PermissionTests(SecurityTestCase):
             manager.check(amq, "send", "news")
         manager.repository.remove("news")
         manager.check(amq, "send", "news")
+
+    def test_a_session_remembers_a_permission_until_the_settings_change(self) -> None:
+        manager = self.manager(self.configuration)
+        permissions = SessionPermissions(manager, Subject("a", frozenset({"amq"})))
+        self.assertFalse(permissions.knows("send", "news"))
+        permissions.check("send", "news")
+        self.assertTrue(permissions.knows("send", "news"))
+        manager.repository.set("news", {"send": frozenset({"editor"})})
+        self.assertFalse(permissions.knows("send", "news"))
+        with self.assertRaises(SecurityError):
+            permissions.check("send", "news")
 
     def test_cache_sizes(self) -> None:
         for size in (0, 1, 2, 1000):
