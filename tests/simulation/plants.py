@@ -55,7 +55,7 @@ PLANTS = {
         "mqbroker.server.session.consumers:ServerConsumer.grant",
         "self.credits += credits",
         "self.credits += credits // 2",
-        ("does not get message", "does not end", "does not answer"),
+        ("does not get message", "does not end", "does not answer", "were granted"),
     ),
     "compaction-loses-a-record": Plant(
         "mqbroker.storage.files.journal.compaction:Compactor._move_messages",
@@ -85,7 +85,13 @@ PLANTS = {
         "mqclient.core.message:LargeBody.__aiter__",
         "self.discard()",
         "pass",
-        ("does not answer", "does not get message"),
+        ("does not answer", "does not get message", "were granted"),
+    ),
+    "rolled-back-keeps-credits": Plant(
+        "mqclient.core.consuming.arrivals:Arrivals.taken_back",
+        "self.return_credits(message.frame_size, message.large is None)",
+        "pass",
+        ("were granted", "does not answer", "does not get message"),
     ),
     "dead-client-keeps-messages": Plant(
         "mqbroker.server.session.session_consumers:SessionConsumers._settle_removed",

@@ -15,7 +15,7 @@ from zope.interface import implementer
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqbroker.storage.files.filestore import FileStore
 from mqclient.xa import Xid
-from tests.simulation import faults, limits
+from tests.simulation import credits, faults, limits
 from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
@@ -126,6 +126,8 @@ class Simulation:
         self.network = Network(self.world)
         self.broker = BrokerNode(self.world, self.network, self.ledger, store_class)
         self.schedule = faults.draw(self.world.generator("faults"))
+        self.quiet_from = HEALED_AT
+        """When nothing fails any more."""
         self.actors: list[Actor] = []
         self.reading = ReadingLedger(self)
         self.world.watch(self._look_at_groups)
@@ -141,7 +143,7 @@ class Simulation:
         # Deferreds tell of a failure that nobody took when they are collected: that must not depend on what ran before.
         gc.disable()
         try:
-            with limits.small():
+            with limits.small(), credits.judged():
                 self._run()
         except SimulationError as error:
             world.violation(str(error))

@@ -26,6 +26,7 @@ from mqclient.errors import (
 )
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import BYTE, LONG
+from tests.simulation import credits
 from tests.simulation.client import CONNECTOR, SimulatedRuntime
 from tests.simulation.model import Outcome, Sent, Unit
 from tests.simulation.network import Network
@@ -113,6 +114,7 @@ class Actor:
     async def _run(self) -> None:
         await self.pause(self.rng.uniform(0, 0.5))
         await self.work()
+        await credits.judge(self)
         await self.leave()
         self.finished = True
         self.doing = "nothing any more"
@@ -223,6 +225,11 @@ class Buffer(PriorityBuffer):
         assert self._network.sent_by is not None
         self._sent[message.message_id] = (self._network.sent_at, self._network.sent_by.life)
         super().put(message)
+
+    @property
+    def messages(self) -> list[ClientMessage]:
+        """Those that were not taken yet."""
+        return [message for level in self._levels for message in level]
 
     def sent(self, message: ClientMessage) -> tuple[float, int]:
         """When, and in which of its lives, the broker had sent it."""

@@ -17,6 +17,7 @@ from mqclient.wire.properties import BYTE, LONG
 from tests.simulation.client import CONNECTOR
 from tests.simulation.cluster.bridging import IN, OUT
 from tests.simulation.cluster.fabric import FabricRuntime
+from tests.simulation.cluster.faults import HEALED_AT
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.cluster.node import ClusterNode
 from tests.simulation.cluster.plan import SHARED, SORTED, SORTED_QUEUE, TEAMS, subscription
@@ -69,6 +70,10 @@ class Place:
     @property
     def actors(self) -> list[Actor]:
         return self.cluster.actors
+
+    @property
+    def quiet_from(self) -> float:
+        return HEALED_AT
 
 
 class AtNode(Actor):
