@@ -15,7 +15,7 @@ from zope.interface import implementer
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqbroker.storage.files.filestore import FileStore
 from mqclient.xa import Xid
-from tests.simulation import credits, faults, limits
+from tests.simulation import balances, faults, limits
 from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
@@ -143,7 +143,7 @@ class Simulation:
         # Deferreds tell of a failure that nobody took when they are collected: that must not depend on what ran before.
         gc.disable()
         try:
-            with limits.small(), credits.judged():
+            with limits.small(), balances.judged():
                 self._run()
         except SimulationError as error:
             world.violation(str(error))

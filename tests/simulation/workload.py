@@ -26,7 +26,7 @@ from mqclient.errors import (
 )
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import BYTE, LONG
-from tests.simulation import credits
+from tests.simulation import balances
 from tests.simulation.client import CONNECTOR, SimulatedRuntime
 from tests.simulation.model import Outcome, Sent, Unit
 from tests.simulation.network import Network
@@ -114,7 +114,7 @@ class Actor:
     async def _run(self) -> None:
         await self.pause(self.rng.uniform(0, 0.5))
         await self.work()
-        await credits.judge(self)
+        await balances.judge(self)
         await self.leave()
         self.finished = True
         self.doing = "nothing any more"

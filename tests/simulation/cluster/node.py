@@ -56,8 +56,11 @@ class ClusterNode(BrokerNode):
         return self.cluster_plan.configuration(self.number)
 
     def start(self) -> None:
-        if not self.away:
-            super().start()
+        if self.away or self.running:
+            return
+        if self.starts:
+            self.cluster_plan = self.cluster_plan.later(self.generator(f"cluster settings of life {self.starts + 1}"))
+        super().start()
 
     def make_runtime(self) -> Runtime:
         return FabricRuntime(self.process, self.fabric)

@@ -102,6 +102,12 @@ class ClusterPlan:
         """At times a chain is closed."""
         return replace(self, shape="ring") if self.shape == "chain" and self.nodes > 2 and rng.random() < 0.4 else self
 
+    def later(self, rng: random.Random) -> ClusterPlan:
+        """What a node may be told when it is started again: a node that gives messages away still does so, earlier or later."""
+        if self.redistribution_delay < 0 or rng.random() < 0.5:
+            return self
+        return replace(self, redistribution_delay=rng.choice((0, 200, 2000)))
+
     @property
     def several_hops(self) -> bool:
         return self.shape in ("chain", "ring")

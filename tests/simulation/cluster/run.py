@@ -14,7 +14,7 @@ from mqbroker.server.session.consumers import ServerConsumer
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqclient.wire.message import KEY_GROUP_ID
 from mqclient.wire.primitives import TransportConfiguration
-from tests.simulation import credits, limits
+from tests.simulation import balances, limits
 from tests.simulation.cluster import faults
 from tests.simulation.cluster.actors import (
     ClusterAsynchronousSender,
@@ -77,7 +77,7 @@ class ClusterSimulation:
         globalLogPublisher.addObserver(observer)
         gc.disable()
         try:
-            with limits.small(), credits.judged():
+            with limits.small(), balances.judged():
                 self._run()
         except SimulationError as error:
             world.violation(str(error))
