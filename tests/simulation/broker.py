@@ -151,6 +151,7 @@ class BrokerNode:
             self.plan = self.plan.later(self.generator(f"settings of life {self.starts}"))
         self.store_settings = store_settings(self.plan)
         self.ledger.counts.settings(self.plan)
+        self.ledger.id_cache = min(self.ledger.id_cache, self.plan.id_cache)
         self._failures_known = self.disk.failures
         self._synced_at_failure = None
         if self.damage is not None and not self.damage.still_there:

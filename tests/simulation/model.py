@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tests.simulation.counting import Counts
-from tests.simulation.policies import LATER
+from tests.simulation.policies import ID_CACHE, LATER
 from tests.simulation.world import WALL_START_MS
 
 Copy = tuple[str, str]
@@ -135,6 +135,8 @@ class Ledger:
         """By broker: when its wall clock was set, and by how many ms it is ahead since."""
         self.on_confirmed: Callable[[], object] = _nothing
         """Called when a client was told of a success, which is entered already."""
+        self.id_cache = ID_CACHE
+        """How many duplicate ids an address has remembered at least, in all lives."""
         self.forgotten: dict[Copy, int] = {}
         """In which life the broker had sent what it was to forget with that."""
 
@@ -211,6 +213,11 @@ class Ledger:
     def is_excused(self, identity: str) -> bool:
         """Is nothing promised of the message any more?"""
         return identity in self._excused
+
+    def knows_id_of(self, message: Sent, coming: int = 0) -> bool:
+        """Is the duplicate id of a message known, if it was stored, also when ``coming`` others have come?  The oldest ones go first."""
+        others = (each for each in self.sent.values() if each.remembered and each.address == message.address and each is not message)
+        return sum(each.done > message.asked for each in others) + coming < self.id_cache
 
     def may_be_missing(self, message: Sent, copy: Copy, subscription: Subscription | None) -> bool:
         """Can nobody say whether the message has ever come to the queue?"""

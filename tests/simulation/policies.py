@@ -37,6 +37,7 @@ EXPIRATIONS: tuple[dict[str, Any], ...] = (
     {"min_expiry_delay": 900},
     {"max_expiry_delay": 800},
 )
+ID_CACHE = 20_000
 FULL_POLICIES = ("BLOCK", "PAGE", "PAGE", "FAIL", "DROP")
 
 
@@ -66,6 +67,8 @@ class Plan:
     """The size of a page of stock and jobs."""
     journal_bytes: int = 4 * 1024
     """The size of a segment of the journal: small, so that a short run begins many and compacts them."""
+    id_cache: int = ID_CACHE
+    """How many duplicate ids an address remembers."""
 
     @staticmethod
     def draw(rng: random.Random) -> Plan:
@@ -99,6 +102,7 @@ class Plan:
             attempts=rng.choice((2, 3, 5)),
             page_bytes=rng.choice((1000, 1500, 4000)),
             journal_bytes=rng.choice((4 * 1024, 8 * 1024)),
+            id_cache=rng.choice((ID_CACHE, 10, 16)),
         )
 
     def pages(self, address: str) -> bool:

@@ -63,7 +63,7 @@ def configuration(plan: Plan) -> Configuration:
         addresses=addresses,
         diverts=list(DIVERTS),
         address_settings={
-            "#": {"max_delivery_attempts": -1, "expiry_address": EXPIRED},
+            "#": {"max_delivery_attempts": -1, "expiry_address": EXPIRED, "id_cache_size": plan.id_cache},
             "jobs": {
                 "max_delivery_attempts": 3,
                 "dead_letter_address": DEAD_LETTERS,

@@ -76,7 +76,7 @@ class _Judge:
                 if subscription.takes(message):
                     yield from self._copy(message, (subscription.key, message.identity), subscription)
             stored = message.outcome is Outcome.DONE and message.durable and not message.drops
-            if message.remembered and stored and message.identity not in self._kept.remembered:
+            if message.remembered and stored and message.identity not in self._kept.remembered and ledger.knows_id_of(message):
                 yield f"the duplicate id of {message.identity} would be forgotten: its send was confirmed to {message.producer}"
         for copy, found in self._kept.copies.items():
             if copy[1] in ledger.sent and not ledger.is_excused(copy[1]):

@@ -43,6 +43,8 @@ CHUNK = 1024
 """Bytes: a larger body is a large message."""
 CALL_TIMEOUT = 4000
 """Milliseconds; a connection that carries nothing is given up earlier, for its time to live."""
+UNIT_MAX = 4
+"""Messages that a sender has under way at the same time."""
 IDENTITY = "identity"
 COLOR = "color"
 NEVER_RIGHT = (InternalError, ProtocolError, LargeMessageBodyError)
@@ -252,6 +254,13 @@ class Sender(Actor):
         """The part of the messages that is large."""
         self.mortal = True
 
+    def may_repeat(self, identity: str) -> bool:
+        """Is a second message of this name refused if the first one was stored?  Others may bring ids before it comes."""
+        message = self.ledger.sent.get(identity)
+        others = [each for each in self.simulation.actors if isinstance(each, Sender) and each.address == self.address and each.duplicates]
+        coming = UNIT_MAX * (len(others) - 1)
+        return self.duplicates and (message is None or self.ledger.knows_id_of(message, coming))
+
     def next_identity(self) -> str:
         self.number += 1
         return f"{self.name}-{self.number}"
@@ -307,10 +316,11 @@ class BlockingSender(Sender):
             await self.pause(self.rng.uniform(0, 0.4))
             sent = False
             while not sent:
-                sent = await self._attempt(identity) or not self.duplicates
+                sent = await self._attempt(identity) or not self.may_repeat(identity)
         # What was confirmed long ago is known still.
         for number in range(1, self.number + 1, 3) if self.duplicates else ():
-            await self._attempt(f"{self.name}-{number}")
+            if self.may_repeat(f"{self.name}-{number}"):
+                await self._attempt(f"{self.name}-{number}")
 
     async def _attempt(self, identity: str) -> bool:
         session = await self.session()
@@ -411,13 +421,16 @@ class TransactedSender(Sender):
             if not in_doubt:
                 self.world.violation(f"{unit.name} is refused as known, although it was never committed")
         except MQError:
-            return not self.duplicates
+            return not self._may_repeat_all(unit)
         self.ledger.finish(unit, Outcome.DONE, self.world.now)
         return True
 
+    def _may_repeat_all(self, unit: Unit) -> bool:
+        return all(self.may_repeat(identity) for identity in unit.sends)
+
     def _not_done(self, unit: Unit, in_doubt: bool, error: MQError) -> bool:
         """This attempt has not taken effect.  An earlier one may have; it is tried again when ids make that safe, and there is room."""
-        over = not self.duplicates or isinstance(error, AddressFullError)
+        over = not self.duplicates or isinstance(error, AddressFullError) or (in_doubt and not self._may_repeat_all(unit))
         if not in_doubt:
             unit.asked = float("inf")
             if over:
