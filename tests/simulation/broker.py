@@ -6,7 +6,7 @@ It lives on while its processes come and go: the disk and the network are the wo
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,15 +57,17 @@ class _Listeners:
 
     acceptors = ()
 
-    def __init__(self, server: Server, network: Network, process: Process) -> None:
+    def __init__(self, server: Server, node: BrokerNode, process: Process) -> None:
         self._server = server
-        self._network = network
+        self._node = node
+        self._network = node.network
         self._process = process
 
     def find(self, name: str) -> None:
         """There are no acceptors to be managed."""
 
     def open(self) -> None:
+        self._node.meet_trouble()
         self._network.listen(self._process, self._server.connect)
 
     def close(self) -> Deferred[Any]:
@@ -109,6 +111,9 @@ class BrokerNode:
         """The broker has ended because it read a damaged page."""
         self.slow_disk = 1.0
         self.aims: list[Aim] = []
+        self.trouble: list[str] = []
+        """What the next starts meet, in order: "refused" (the port is taken) or "stop" (somebody asks for it before the start is over)."""
+        self._refused = False
         self.disk = SimulatedDisk(self.generator("disk"))
         self.disk.on_crash = self._power_lost
         self.starts = 0
@@ -165,13 +170,21 @@ class BrokerNode:
         self.process = self.make_process()
         self.ledger.clock_is_ahead(self.name, self.process.wall_offset_ms, self.world.now)
         self.process.life = self.starts
+        self._start_process(self._start)
+
+    def _start_process(self, start: Callable[[], None]) -> None:
         self.running = True
+        self._refused = False
+        found = self.disk.files().keys()
         try:
-            self._start()
+            start()
         except SimulatedCrash:
             return
         except StartError as error:
-            self._does_not_start(error)
+            if self._refused:
+                self._start_later(found)
+            else:
+                self._does_not_start(error)
         else:
             if self.damage is not None and not self.damage.late:
                 self.world.violation(f"the broker starts although {self.damage}")
@@ -184,6 +197,33 @@ class BrokerNode:
 
     def make_runtime(self) -> Runtime:
         raise NotImplementedError("this broker is alone")
+
+    def meet_trouble(self) -> None:
+        """A start has come to its listeners."""
+        trouble = self.trouble.pop(0) if self.trouble else ""
+        if trouble == "refused":
+            self._refused = True
+            raise StartError("the port is taken")
+        if trouble == "stop":
+            self.stop(0.1)
+
+    def _start_later(self, found: Collection[str]) -> None:
+        """The port was taken: the folder is as it was, and another start follows, of the same process or of a new one."""
+        process = self.process
+        self.world.note(f"{process.name} does not get its port")
+        self.running = False
+        if new := [path for path in self.disk.files() if path not in found and not path.endswith("server.lock")]:
+            self.world.violation(f"a start that was refused leaves {new}")
+        if self._disk_rng.random() < 0.5:
+            self.world.schedule(0.2, self._start_again, process)
+            return
+        process.end()
+        self.disk.end_process()
+        self.world.schedule(0.2, self.start)
+
+    def _start_again(self, process: Process) -> None:
+        if process is self.process and process.alive and not self.running:
+            self._start_process(self._start_life)
 
     def _does_not_start(self, error: StartError) -> None:
         """Where the disk or an operator can help, that happens, and the broker is started again."""
@@ -215,6 +255,10 @@ class BrokerNode:
         process = self.process
         settings = BrokerSettings(self.configuration(), Path("/"))
         self.life = BrokerLife(settings, self._parts(process), partial(self._store_failed, process), lambda: None)
+        self._start_life()
+
+    def _start_life(self) -> None:
+        process = self.process
         self.life.start()
         self.messages_recovered = self.life.active.messages_recovered
         if self.node_id not in ("", self.store.node_id):
@@ -237,7 +281,7 @@ class BrokerNode:
             disk_usage=lambda folder: 0.0,
             make_runtime=self.make_runtime,
             make_store=self._make_store,
-            make_listeners=lambda server: _Listeners(server, self.network, process),
+            make_listeners=lambda server: _Listeners(server, self, process),
             make_pages=lambda observed: _NoPages(),
             activation=ActiveAtOnce(),
             loop_lag_ms=lambda: None,

@@ -67,6 +67,16 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class StartTrouble:
+    """The broker's process is killed, or its machine stops, and the starts that follow are refused, or stopped before they are over."""
+
+    at: float
+    trouble: tuple[str, ...]
+    machine: bool
+    downtime: float
+
+
+@dataclass(frozen=True, slots=True)
 class SlowNetwork:
     at: float
     seconds: float
@@ -146,6 +156,7 @@ Fault = (
     | CrashInWrite
     | AtPhase
     | Stop
+    | StartTrouble
     | SlowNetwork
     | SlowDisk
     | ClockStep
@@ -178,6 +189,8 @@ def draw(rng: random.Random) -> Schedule:
     timed = [_end_of_broker(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     if rng.random() < 0.15:
         timed.append(Pause(_time(rng), rng.choice((0.1, rng.uniform(0.2, 1.4), rng.uniform(1.5, 4.0))), rng.randrange(-1, 3)))
+    if rng.random() < 0.15:
+        timed.append(start_trouble(rng))
     if rng.random() < 0.15:
         timed.append(SlowReader(_time(rng), rng.uniform(0.1, 4.0), rng.randrange(6)))
     if rng.random() < 0.1:
@@ -242,6 +255,11 @@ def at_phase(rng: random.Random) -> AtPhase:
     )
 
 
+def start_trouble(rng: random.Random) -> StartTrouble:
+    trouble = tuple(rng.choice(("refused", "refused", "stop")) for _ in range(rng.choice((1, 1, 2, 3))))
+    return StartTrouble(_time(rng), trouble, rng.random() < 0.5, rng.choice((0.01, rng.uniform(0.05, 0.5))))
+
+
 def _time(rng: random.Random) -> float:
     return rng.uniform(FAULTS_FROM, FAULTS_UNTIL)
 
@@ -257,6 +275,9 @@ def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode, cli
             broker.aims.append(Aim(fault.phase, fault.what, fault.times, fault.delay, fault.slow, fault.downtime))
         case Stop():
             broker.stop(fault.downtime)
+        case StartTrouble():
+            broker.trouble += fault.trouble
+            broker.crash(fault.machine, fault.downtime)
         case SlowNetwork():
             network.slow = fault.factor
             world.schedule(fault.seconds, setattr, network, "slow", 1.0)

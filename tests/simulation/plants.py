@@ -147,6 +147,12 @@ PLANTS = {
         "if False:",
         COUNTED,
     ),
+    "failed-start-keeps-the-lock": Plant(
+        "mqbroker.node.life:BrokerLife.activate",
+        "store.withdraw()",
+        "pass",
+        ("does not start",),
+    ),
     "individual-acknowledges-all-before": Plant(
         "mqclient.core.consuming.acks:Acknowledger.individual",
         "self._send(IndividualAcknowledge(self._consumer.id, message.message_id))",

@@ -70,6 +70,9 @@ class Plan:
     id_cache: int = ID_CACHE
     """How many duplicate ids an address remembers."""
 
+    graceful_ms: int = -1
+    """How long an orderly stop waits for clients to leave by themselves; -1: it does not."""
+
     @staticmethod
     def draw(rng: random.Random) -> Plan:
         return Plan(
@@ -103,6 +106,7 @@ class Plan:
             page_bytes=rng.choice((1000, 1500, 4000)),
             journal_bytes=rng.choice((4 * 1024, 8 * 1024)),
             id_cache=rng.choice((ID_CACHE, 10, 16)),
+            graceful_ms=rng.choice((-1, 0, 300)),
         )
 
     def pages(self, address: str) -> bool:

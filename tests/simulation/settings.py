@@ -90,4 +90,6 @@ def configuration(plan: Plan) -> Configuration:
         transaction_timeout_scan_period=300,
         persist_delivery_count_before_delivery=plan.count_before_delivery,
         disk_scan_period=DISK_SCAN_MS,
+        graceful_shutdown_enabled=plan.graceful_ms >= 0,
+        graceful_shutdown_timeout=plan.graceful_ms,
     )
