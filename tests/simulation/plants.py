@@ -151,7 +151,7 @@ PLANTS = {
         "mqbroker.node.life:BrokerLife.activate",
         "store.withdraw()",
         "pass",
-        ("does not start",),
+        ("does not start", "a start that was refused leaves"),
     ),
     "individual-acknowledges-all-before": Plant(
         "mqclient.core.consuming.acks:Acknowledger.individual",
