@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from twisted.internet.defer import Deferred
 
 from mqclient.core.api import ClientMessage, LocatorSettings
-from mqclient.core.connection.factory import SessionFactory
-from mqclient.core.connection.locator import Locator
 from mqclient.core.consuming.buffers import PriorityBuffer
 from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.factories.factory import SessionFactory
+from mqclient.core.factories.locator import Locator
 from mqclient.core.session.session import Session
 from mqclient.errors import (
     AddressFullError,

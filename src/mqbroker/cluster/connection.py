@@ -28,8 +28,8 @@ from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection.locator import Locator
 from mqclient.core.connection.reconnect import place, same_place
+from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime
 from mqclient.errors import ClusterSecurityError
 from mqclient.protocol.retry import RetryPlan
@@ -40,7 +40,7 @@ from mqclient.wire.primitives import TransportConfiguration
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqclient.core.connection.connection import Connection
-    from mqclient.core.connection.factory import SessionFactory
+    from mqclient.core.factories.factory import SessionFactory
     from mqclient.core.session.session import Session
 
 log = Logger(namespace="mqbroker.cluster")

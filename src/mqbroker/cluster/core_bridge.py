@@ -21,7 +21,7 @@ from mqbroker.messaging.message.transformers import load_transformer
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.server import Server
-from mqclient.core.connection.factory import SessionFactory
+from mqclient.core.factories.factory import SessionFactory
 from mqclient.core.runtime import Runtime
 from mqclient.core.session.session import Session
 from mqclient.errors import InvalidFilterExpressionError, MQError

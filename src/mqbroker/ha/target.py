@@ -13,7 +13,7 @@ from mqbroker.cluster.membership.channel import ClusterCredentials
 from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqclient.core.api import LocatorSettings, QueueConfiguration
 from mqclient.core.connection.connection import Connection, describe
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime, new_uuid
 from mqclient.errors import ClusterSecurityError, ConnectionTimedOutError, IllegalStateError, MQError, NotConnectedError, QueueExistsError
 from mqclient.wire.bodies import decode_text, encode_text
@@ -22,8 +22,8 @@ from mqclient.wire.primitives import TransportConfiguration
 from mqclient.wire.properties import STRING
 
 if TYPE_CHECKING:
-    from mqclient.core.connection.factory import SessionFactory
     from mqclient.core.consuming.consumers import Consumer
+    from mqclient.core.factories.factory import SessionFactory
     from mqclient.core.sending.producers import Producer
     from mqclient.core.session.session import Session
 

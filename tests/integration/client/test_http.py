@@ -12,7 +12,7 @@ import mqclient.sockets
 import mqclient.twisted
 from mqbroker.embedded import EmbeddedBroker
 from mqclient.core.api import QueueConfiguration
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.locator import Locator
 from mqclient.sockets import SocketRuntime
 from tests.integration.client.test_sockets import exchange
 

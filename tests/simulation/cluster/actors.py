@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import ClientMessage
-from mqclient.core.connection.locator import Locator
 from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.factories.locator import Locator
 from mqclient.core.session.session import Session
 from mqclient.errors import MQError
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY

@@ -11,8 +11,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from mqclient.core.api import LocatorSettings, TransportConfiguration
-from mqclient.core.connection.factory import SessionFactory
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.factory import SessionFactory
+from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import LinkHandler
 from mqclient.core.session.session import Session
 from mqclient.errors import NotConnectedError

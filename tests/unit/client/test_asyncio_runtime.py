@@ -8,7 +8,7 @@ from typing import Any
 
 from mqclient.asyncio import AsyncioRuntime
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.locator import Locator
 from mqclient.errors import NotConnectedError
 from mqclient.wire.message import decode_message
 from mqclient.wire.packets import SessionSend

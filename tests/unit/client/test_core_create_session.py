@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.connection.factory import SessionFactory
+from mqclient.core.factories.factory import SessionFactory
 from mqclient.errors import SecurityError
 from mqclient.wire.packets import CreateSessionResponse, CreateSessionV2, ExceptionResponse, SessionClose
 from tests.unit.client.core_support import ScriptedBroker, World, pending

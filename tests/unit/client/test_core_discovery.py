@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.configuration import configuration_from_url, one_kind
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.locator import Locator
 from mqclient.errors import ConnectionTimedOutError, NotConnectedError, ObjectClosedError
 from mqclient.protocol.discovery import (
     DiscoveryGroupConfiguration,

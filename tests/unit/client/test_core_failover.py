@@ -7,7 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import FailoverEvent
-from mqclient.core.connection.locator import CONFIRMATION_SECONDS
+from mqclient.core.factories.locator import CONFIRMATION_SECONDS
 from mqclient.errors import (
     ConnectionTimedOutError,
     MQError,

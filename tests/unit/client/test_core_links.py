@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import Connection
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.locator import Locator
 from mqclient.core.sending import encoded_sends
 from mqclient.core.session.session import Session
 from mqclient.errors import (

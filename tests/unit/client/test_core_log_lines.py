@@ -8,7 +8,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.blocking import _LoggingRuntime
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.locator import Locator
 from mqclient.core.sending.flow import BLOCKED_SECONDS
 from mqclient.errors import MQError
 from mqclient.shells.threads import Dispatcher

@@ -12,7 +12,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import sleep
 from mqclient.errors import ConnectionTimedOutError, IllegalStateError, NotConnectedError, ObjectClosedError, OperationTimeoutError
 from mqclient.shells.sockets_links import UNSENT_HIGH, UNSENT_LOW, SocketLink

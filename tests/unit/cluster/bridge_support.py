@@ -12,7 +12,7 @@ from mqbroker.cluster.links.forwarder import Forwarder, ForwardingSettings
 from mqbroker.cluster.links.outgoing import Outgoing
 from mqbroker.config.model.cluster import BridgeConfiguration
 from mqbroker.messaging.message.message import Message
-from mqclient.core.connection.factory import SessionFactory
+from mqclient.core.factories.factory import SessionFactory
 from mqclient.core.runtime import LinkHandler
 from mqclient.core.session.session import Session
 from mqclient.errors import MQError, NotConnectedError

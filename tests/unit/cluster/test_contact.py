@@ -9,9 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.cluster.links.contact import Contact
 from mqbroker.cluster.membership.scanner import Scanner
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection.factory import SessionFactory
-from mqclient.core.connection.locator import Locator
 from mqclient.core.connection.reconnect import same_place
+from mqclient.core.factories.factory import SessionFactory
+from mqclient.core.factories.locator import Locator
 from mqclient.protocol.retry import RetryPlan
 from mqclient.protocol.topology import Topology
 from mqclient.wire.packets import ClusterTopologyV4

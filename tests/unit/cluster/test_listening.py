@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.remote_queues.interests import Interests
 from mqbroker.cluster.remote_queues.listening import NotificationRequest, listen
-from mqclient.core.connection.factory import SessionFactory
+from mqclient.core.factories.factory import SessionFactory
 from mqclient.core.message import ClientMessage
 from tests.unit.cluster.bridge_support import Pair
 

@@ -37,9 +37,9 @@ import txaio.aio
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
 from mqclient.core.connection.connection import describe
-from mqclient.core.connection.locator import Locator
 from mqclient.core.discovery.broadcasting import Broadcasts
 from mqclient.core.discovery.network import Received
+from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number

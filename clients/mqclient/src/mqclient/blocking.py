@@ -25,7 +25,7 @@ from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
 from mqclient.core.api import ClientSession, LocatorSettings
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.locator import Locator
 from mqclient.core.message import ClientMessage
 from mqclient.core.session.session import Session
 from mqclient.errors import IllegalStateError, MQError, NotConnectedError, OperationTimeoutError

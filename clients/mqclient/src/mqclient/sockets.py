@@ -31,9 +31,9 @@ from weakref import WeakSet
 
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.configuration import IN_VM_CONNECTOR, configuration_from_url
-from mqclient.core.connection.locator import Locator
 from mqclient.core.discovery.broadcasting import Broadcasts
 from mqclient.core.discovery.network import Received
+from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.errors import IllegalStateError, NotConnectedError, OperationTimeoutError
 from mqclient.invm import SERVERS, server_number

@@ -14,8 +14,8 @@ from mqbroker.config.model.cluster import BridgeConfiguration
 from mqbroker.messaging.ports import Cancellable
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import Connection, describe
-from mqclient.core.connection.factory import SessionFactory
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.factory import SessionFactory
+from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime
 from mqclient.core.session.session import Session
 from mqclient.errors import MQError, NotConnectedError, SessionCreationRejectedError
@@ -84,7 +84,7 @@ class Bridge:
     a loss so many attempts go to the broker that was lost before others are tried.  ``ha``: its backup, if it has announced one, is tried
     with it.
     With ``follows`` the bridge goes first to the broker that its target has given its messages to, when that leaves by scale-down.
-    ``topology`` and ``greet``: see :class:`mqclient.core.connection.locator.Locator`.
+    ``topology`` and ``greet``: see :class:`mqclient.core.factories.locator.Locator`.
     """
 
     def __init__(

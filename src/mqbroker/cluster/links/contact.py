@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mqclient.core.connection.factory import SessionFactory
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.factory import SessionFactory
+from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime, wait_at_most
 from mqclient.errors import MQError
 from mqclient.protocol.retry import RetryPlan

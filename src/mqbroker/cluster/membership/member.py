@@ -20,7 +20,7 @@ from mqclient.wire.packets import REASON_SCALE_DOWN
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
-    from mqclient.core.connection.factory import SessionFactory
+    from mqclient.core.factories.factory import SessionFactory
     from mqclient.core.session.session import Session
 
 log = Logger(namespace="mqbroker.cluster")

@@ -14,8 +14,8 @@ from mqclient.core.runtime import Runtime, Timer
 from mqclient.errors import MQError
 
 if TYPE_CHECKING:
-    from mqclient.core.connection.factory import SessionFactory
-    from mqclient.core.connection.locator import Locator
+    from mqclient.core.factories.factory import SessionFactory
+    from mqclient.core.factories.locator import Locator
     from mqclient.wire.primitives import TransportConfiguration
 
 log = Logger(namespace="mqbroker.cluster")

@@ -78,7 +78,7 @@ class BroadcastLink(Protocol):
 
 
 class Runtime(Protocol):
-    """Passed to :class:`mqclient.core.connection.locator.ServerLocator` by a shell or a test."""
+    """Passed to :class:`mqclient.core.factories.locator.ServerLocator` by a shell or a test."""
 
     def now(self) -> float:
         """Seconds of a monotonic clock."""

@@ -9,8 +9,8 @@ from typing import Any, NoReturn, Self, TypeVar
 
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
-from mqclient.core.connection.factory import SessionFactory
-from mqclient.core.connection.locator import Locator
+from mqclient.core.factories.factory import SessionFactory
+from mqclient.core.factories.locator import Locator
 from mqclient.core.session.session import Session
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration

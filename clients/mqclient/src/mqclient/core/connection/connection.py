@@ -76,7 +76,7 @@ class ConnectionOwner(Protocol):
 class Connection:
     """``carried`` is the connection that this one replaces: version and channel numbers go on from it.
 
-    ``greet`` and ``cluster_connection``: see :class:`mqclient.core.connection.locator.Locator`.
+    ``greet`` and ``cluster_connection``: see :class:`mqclient.core.factories.locator.Locator`.
     """
 
     def __init__(

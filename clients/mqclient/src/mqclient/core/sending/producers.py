@@ -11,7 +11,7 @@ from mqclient.core.connection.channel import closed_error
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, new_uuid, sleep, starts
 from mqclient.core.sending.sendable import check_message, check_size, encoded
-from mqclient.core.session.work import Underway
+from mqclient.core.sending.work import Underway
 from mqclient.errors import MQError
 from mqclient.protocol.retry import RateLimiter
 from mqclient.wire.hot import VERSION_SENDER

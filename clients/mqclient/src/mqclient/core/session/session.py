@@ -33,12 +33,12 @@ from mqclient.core.sending.encoded_sends import Done, EncodedSends, ReadBody
 from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.sending.producers import Producer
 from mqclient.core.sending.uploads import LargeUploads
+from mqclient.core.sending.work import Work
 from mqclient.core.session.branches import Branches
 from mqclient.core.session.incoming import Incoming
 from mqclient.core.session.queues import QUEUE_QUERY_ANSWERS, QueueAdministration
 from mqclient.core.session.restoring import Restoration
 from mqclient.core.session.transactions import Transaction
-from mqclient.core.session.work import Work
 from mqclient.errors import IllegalStateError, MQError, ObjectClosedError
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.message import TYPE_TEXT
@@ -55,7 +55,7 @@ from mqclient.wire.packets import (
 )
 
 if TYPE_CHECKING:
-    from mqclient.core.connection.factory import SessionFactory
+    from mqclient.core.factories.factory import SessionFactory
 
 _DEFAULT_CONSUMER_WINDOW = 1024 * 1024
 """A consumer window of this size means: take the broker's default if it has one."""

@@ -10,7 +10,7 @@ from mqclient.errors import MQError, NotConnectedError
 from mqclient.wire.packets import CreateSession
 
 if TYPE_CHECKING:
-    from mqclient.core.connection.factory import SessionFactory
+    from mqclient.core.factories.factory import SessionFactory
 
 REDIRECTS_MAX = 16
 """Redirects that one create_session follows before it gives up: routers that send a client in circles."""

@@ -10,9 +10,9 @@ from mqclient.core.closing import Closing
 from mqclient.core.connection import lifecycle
 from mqclient.core.connection.channel import closed_error
 from mqclient.core.connection.connection import Connection, describe
-from mqclient.core.connection.creation import SessionCreation
 from mqclient.core.connection.listeners import ListenerMethods
 from mqclient.core.connection.reconnect import Attempts
+from mqclient.core.factories.creation import SessionCreation
 from mqclient.core.runtime import Runtime, Timer, new_uuid, sleep, starts, wait_at_most
 from mqclient.core.session.session import Session
 from mqclient.errors import (
@@ -28,7 +28,7 @@ from mqclient.wire.packets import CreateSession, SessionClose
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
-    from mqclient.core.connection.locator import Locator
+    from mqclient.core.factories.locator import Locator
 
 PAUSE_MIN = 0.01
 """Seconds between attempts also when retryInterval is 0."""

@@ -8,9 +8,9 @@ from mqclient.core.api import LocatorSettings
 from mqclient.core.closing import Closing
 from mqclient.core.connection.channel import closed_error
 from mqclient.core.connection.connection import Connection
-from mqclient.core.connection.factory import PAUSE_MIN, SessionFactory
 from mqclient.core.connection.reconnect import Attempts
 from mqclient.core.discovery.discovery import DiscoveryListener
+from mqclient.core.factories.factory import PAUSE_MIN, SessionFactory
 from mqclient.core.runtime import Runtime, Timer, sleep, starts
 from mqclient.core.setting_checks import check_settings
 from mqclient.errors import ConnectionTimedOutError, MQError, NotConnectedError

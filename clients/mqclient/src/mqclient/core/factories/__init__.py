@@ -1,0 +1,1 @@
+"""Locators, their session factories, and how these make sessions."""
