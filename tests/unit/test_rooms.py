@@ -20,7 +20,23 @@ SIDE_BY_SIDE_MAX = 20
 Graph = Mapping[str, Collection[str]]
 """The modules that each module imports."""
 
-ORDER: Mapping[str, Sequence[str]] = {}
+ORDER: Mapping[str, Sequence[str]] = {
+    "mqclient.core": (
+        "closing",
+        "runtime",
+        "message",
+        "api",
+        "setting_checks",
+        "batches",
+        "connection",
+        "discovery",
+        "readers",
+        "sending",
+        "consuming",
+        "session",
+        "factories",
+    ),
+}
 """Rooms and modules of a package, the lowest first: none imports one that stands further to the right."""
 
 

@@ -9,22 +9,34 @@ import zlib
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
+from mqclient.core.runtime import Runtime
 from mqclient.errors import IllegalStateError, LargeMessageBodyError, MQError
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, TYPE_TEXT, CoreMessage
 from mqclient.wire.properties import BOOLEAN, BYTE, BYTES, CHAR, DOUBLE, FLOAT, INT, LONG, NULL, SHORT, STRING, TypedValue, Value
-
-if TYPE_CHECKING:
-    from mqclient.core.api import ClientConsumer
-    from mqclient.core.runtime import Runtime
 
 BodySource = BinaryIO | Iterable[bytes] | AsyncIterable[bytes]
 """Where the body of a large message comes from: a file (``read(n)``), or an iterator or async iterator of chunks of any size."""
 
 _INT_RANGE = range(-(2**31), 2**31)
 _LONG_RANGE = range(-(2**63), 2**63)
+
+
+class Recipient(Protocol):
+    """The consumer that got a message."""
+
+    @property
+    def queue_name(self) -> str: ...
+
+    @property
+    def browse_only(self) -> bool: ...
+
+    def acknowledge(self, message: ClientMessage) -> Awaitable[None]:
+        """Acknowledge everything that was taken up to ``message``."""
+
+    def individual_acknowledge(self, message: ClientMessage) -> Awaitable[None]: ...
 
 
 @dataclass(slots=True)
@@ -40,7 +52,7 @@ class ClientMessage(CoreMessage):
     """Receiving: 1 for the first delivery."""
     large: LargeBody | None = None
     """Receiving: the body of a large message, to be read before the next message of the same consumer is received; ``body`` is empty."""
-    consumer: ClientConsumer | None = None
+    consumer: Recipient | None = None
     """Receiving: the consumer that got the message."""
     incarnation: int = 0
     """Receiving: how often the consumer had been created anew when the message came (used by acknowledgements)."""
@@ -84,7 +96,7 @@ class ClientMessage(CoreMessage):
             raise IllegalStateError(f"a message of type {self.type} has no text; only one of type {TYPE_TEXT} (TYPE_TEXT) has")
 
     def acknowledge(self) -> Awaitable[None]:
-        """Acknowledge this message and all before it; see :meth:`ClientConsumer.acknowledge`."""
+        """Acknowledge this message and all before it; see :meth:`mqclient.core.api.ClientConsumer.acknowledge`."""
         return self._owner().acknowledge(self)
 
     def individual_acknowledge(self) -> Awaitable[None]:
@@ -104,7 +116,7 @@ class ClientMessage(CoreMessage):
         except zlib.error as error:
             raise LargeMessageBodyError(f"the compressed body cannot be read: {error}") from error
 
-    def _owner(self) -> ClientConsumer:
+    def _owner(self) -> Recipient:
         if self.consumer is None:
             raise IllegalStateError("only a received message can be acknowledged")
         return self.consumer

@@ -19,11 +19,13 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import AsyncIterator, Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from mqclient.core.session.queues import BINDING_QUERY_ANSWERS
+from mqclient.core.connection.channel import Channel
+from mqclient.core.runtime import Runtime
 from mqclient.errors import MalformedPacketError, MQError, UnblockedError
 from mqclient.wire.packets import (
+    BINDING_QUERY_ANSWERS,
     READ_BYTES_MAX,
     READERS_ADDRESS,
     START_OLDEST,
@@ -43,9 +45,6 @@ from mqclient.wire.packets import (
     ReaderSettle,
     ReaderState,
 )
-
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
 
 KIND_MESSAGE = 0
 """A message as in SESS_RECEIVE_MSG: i32 that says where the body ends, body, headers and properties."""
@@ -111,13 +110,23 @@ def _malformed(field: str, reason: str) -> MalformedPacketError:
     return MalformedPacketError(ReaderMessages.NAME, field, reason)
 
 
+class ReadingSession(Protocol):
+    """The session, as those who read in it see it."""
+
+    runtime: Runtime
+    channel: Channel
+
+    @property
+    def closed(self) -> bool: ...
+
+
 class Readers:
     """All methods raise what the broker answers; ``MQError`` of the connection when that is lost meanwhile.
 
     Positions are message ids, which ascend strictly; a range (after, until] begins behind ``after``.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ReadingSession) -> None:
         self._session = session
 
     def supported(self) -> Awaitable[bool]:
@@ -213,7 +222,7 @@ class Blocks:
     the first.  A block that is lost with its connection is asked for again, where the session goes on over a new one.
     """
 
-    def __init__(self, session: Session, request: ReaderRead) -> None:
+    def __init__(self, session: ReadingSession, request: ReaderRead) -> None:
         self._session = session
         self._request = request
         self._coming: Any = None

@@ -209,7 +209,7 @@ class Producer:
 
     def _needs_no_wait(self, message: ClientMessage, handler: SendAcknowledgementHandler | None) -> bool:
         producer = self._producer
-        if producer.closed or producer.paced or producer.session.closed:
+        if producer.closed or producer.paced or self._sender.session.closed:
             return False
         return not (producer.is_large(message) or producer.waits_for_answer(message, handler))
 

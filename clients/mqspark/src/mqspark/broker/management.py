@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from mqclient.core.api import ROUTING_ANYCAST, ClientConsumer, ClientProducer, QueueConfiguration
-from mqclient.core.session.session import Session
+from mqclient.core.api import ROUTING_ANYCAST, ClientConsumer, ClientProducer, ClientSession, QueueConfiguration
 from mqclient.errors import MQError, OperationTimeoutError
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import TYPE_TEXT
@@ -29,14 +28,14 @@ class ManagementError(MQError):
 class Management:
     """Requests over a session of its own, one at a time; the replies come to a temporary queue."""
 
-    def __init__(self, session: Session, producer: ClientProducer, consumer: ClientConsumer) -> None:
+    def __init__(self, session: ClientSession, producer: ClientProducer, consumer: ClientConsumer) -> None:
         self._session = session
         self._producer = producer
         self._consumer = consumer
         self._number = 0
 
     @classmethod
-    async def open(cls, session: Session, replies: str) -> Management:
+    async def open(cls, session: ClientSession, replies: str) -> Management:
         """``replies``: a name for the temporary queue that nobody else uses."""
         await session.create_queue(
             QueueConfiguration(name=replies, address=replies, routing_type=ROUTING_ANYCAST, durable=False, temporary=True)

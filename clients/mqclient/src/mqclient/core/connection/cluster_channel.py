@@ -5,32 +5,37 @@ Source: ``protocol-spec/``, chapter "Cluster packets".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.channel import Channel
+from mqclient.core.runtime import Runtime
+from mqclient.errors import MQError
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER_SIZE
 from mqclient.wire.packets import VERSION_MAX, Packet, decode_packet
-
-if TYPE_CHECKING:
-    from mqclient.core.connection.connection import Connection
 
 P = TypeVar("P", bound=Packet)
 
 
 class ClusterChannel:
-    """Channel 3 of one connection.  What arrives and answers no call is left out."""
+    """Channel 3 of one connection.  What arrives and answers no call is left out.
 
-    def __init__(self, connection: Connection) -> None:
-        settings = connection.settings
+    ``fail`` ends the connection, ``write_frame`` writes to it.
+    """
+
+    def __init__(
+        self, runtime: Runtime, settings: LocatorSettings, fail: Callable[[MQError], None], write_frame: Callable[[bytes], None]
+    ) -> None:
         self._channel = Channel(
-            connection.runtime,
+            runtime,
             SessionChannel(CLUSTER_CHANNEL, -1, VERSION_MAX),
             settings.call_timeout,
             settings.call_failover_timeout,
-            connection.fail,
+            fail,
         )
-        self._channel.attach(connection.write_frame)
+        self._channel.attach(write_frame)
         self._channel.unlock()
 
     def send(self, packet: Packet) -> None:

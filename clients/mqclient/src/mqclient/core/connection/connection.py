@@ -175,7 +175,9 @@ class Connection:
     def cluster_channel(self) -> ClusterChannel:
         """What brokers say to each other; from the moment on when the connection is greeted."""
         if self._cluster_channel is None:
-            self._cluster_channel = self._handlers[CLUSTER_CHANNEL] = ClusterChannel(self)
+            self._cluster_channel = self._handlers[CLUSTER_CHANNEL] = ClusterChannel(
+                self.runtime, self.settings, self.fail, self.write_frame
+            )
             if self.error is not None:
                 self._cluster_channel.close(self.error)
         return self._cluster_channel

@@ -6,16 +6,27 @@ Source: ``protocol-spec/``, chapters "Consumers" and "JMS mapping" (what a broke
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from mqclient.core.api import LocatorSettings
+from mqclient.core.connection.channel import Channel
 from mqclient.core.message import ClientMessage
+from mqclient.core.runtime import Runtime
 from mqclient.wire.packets import Acknowledge, IndividualAcknowledge, NullResponse
 
-if TYPE_CHECKING:
-    from mqclient.core.consuming.consumers import Consumer
-    from mqclient.core.session.session import Session
-
 DEFAULT_PRIORITY = 4
+
+
+class Batching(Protocol):
+    """The session whose consumers note acknowledgements."""
+
+    runtime: Runtime
+
+    def flush_batches(self) -> list[Any]:
+        """Send what waits; the futures of the answers, where answers are asked for."""
+
+    def forget_answer(self, future: Any) -> None:
+        """Nobody waits for ``future``: what it fails with is logged."""
 
 
 class TurnEnd:
@@ -23,7 +34,7 @@ class TurnEnd:
 
     __slots__ = ("_scheduled", "_session")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Batching) -> None:
         self._session = session
         self._scheduled = False
 
@@ -39,6 +50,43 @@ class TurnEnd:
             self._session.forget_answer(answer)
 
 
+class OpenTransaction(Protocol):
+    """The transaction of the session, as its consumers see it."""
+
+    @property
+    def takes_acknowledgements(self) -> bool:
+        """Does what is acknowledged now wait for a commit, or for the outcome of a branch?"""
+
+    def acknowledged(self) -> None:
+        """A message was acknowledged in the session."""
+
+
+class AcknowledgingSession(Batching, Protocol):
+    """The session that acknowledgements are sent in."""
+
+    settings: LocatorSettings
+    channel: Channel
+    turn_end: TurnEnd
+
+    @property
+    def transaction(self) -> OpenTransaction: ...
+
+    @property
+    def auto_commit_acks(self) -> bool: ...
+
+    @property
+    def pre_acknowledge(self) -> bool: ...
+
+
+class AcknowledgingConsumer(Protocol):
+    id: int
+    incarnation: int
+    """How often delivery started anew: what was delivered before cannot be acknowledged."""
+
+    @property
+    def browse_only(self) -> bool: ...
+
+
 class Acknowledger:
     """``batch_size`` is the number of message bytes that one cumulative acknowledgement covers at most; 0: each message has its own.
 
@@ -51,7 +99,7 @@ class Acknowledger:
 
     __slots__ = ("_batch_bytes", "_batch_last", "_batch_size", "_blocks", "_consumer", "_individually", "_session", "_taken", "_transacted")
 
-    def __init__(self, session: Session, consumer: Consumer, batch_size: int) -> None:
+    def __init__(self, session: AcknowledgingSession, consumer: AcknowledgingConsumer, batch_size: int) -> None:
         self._session = session
         self._consumer = consumer
         self._batch_size = batch_size

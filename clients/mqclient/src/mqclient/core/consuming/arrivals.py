@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from mqclient.core.connection.channel import Channel
 from mqclient.core.consuming.browsing import Browsed
-from mqclient.core.consuming.forced import ForcedDelivery
-from mqclient.core.message import ClientMessage, LargeBody
+from mqclient.core.consuming.forced import AskingConsumer, ForcedDelivery
+from mqclient.core.message import ClientMessage, LargeBody, Recipient
 from mqclient.errors import MQError
 from mqclient.protocol.credits import ConsumerCredits
 from mqclient.wire.message import KEY_FORCED_DELIVERY, CoreMessage, decode_headers, decode_message
 from mqclient.wire.packets import FlowToken, SessionReceiveLarge
 
-if TYPE_CHECKING:
-    from mqclient.core.consuming.consumers import Consumer
+
+class ReceivingConsumer(Recipient, AskingConsumer, Protocol):
+    """The consumer that the messages are for."""
+
+    incarnation: int
+    """How often delivery started anew: the broker took back what was delivered before."""
+
+    @property
+    def buffered(self) -> int:
+        """How many messages were not taken yet."""
+
+    def offer(self, message: ClientMessage) -> None:
+        """A message has arrived."""
 
 
 class Arrivals:
-    def __init__(self, consumer: Consumer, window: int) -> None:
-        self.credits = ConsumerCredits(window)
-        self.forced = ForcedDelivery(consumer, self.credits)
+    """``browsed``: what the consumer has shown, if it is a browser."""
+
+    def __init__(
+        self, consumer: ReceivingConsumer, channel: Channel, credits: ConsumerCredits, forced: ForcedDelivery, browsed: Browsed | None
+    ) -> None:
+        self.credits = credits
+        self.forced = forced
         self._consumer = consumer
+        self._channel = channel
         self._large: ClientMessage | None = None
         """The large message whose chunks come just now."""
         self._body: LargeBody | None = None
         """The body of the large message that was taken last."""
-        self._browsed = Browsed(consumer.session) if consumer.browse_only else None
+        self._browsed = browsed
         self._passing_over = False
         """Is a large message coming that a browser has shown already?"""
 
@@ -58,7 +75,7 @@ class Arrivals:
         message = self._message(decode_headers(packet.headers), packet.delivery_count, frame_size, len(packet.headers))
         incarnation = consumer.incarnation
         message.large = LargeBody(
-            consumer.runtime,
+            self._channel.runtime,
             message,
             packet.large_message_size,
             lambda size, last: self._chunk_returned(incarnation, size, last),
@@ -185,4 +202,4 @@ class Arrivals:
         await self.forced.await_answer(wait, what)
 
     def _grant(self, credits: int) -> None:
-        self._consumer.session.channel.send_at_once(FlowToken(self._consumer.id, credits))
+        self._channel.send_at_once(FlowToken(self._consumer.id, credits))

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
+from mqclient.core.api import LocatorSettings
 
 BROWSED_MAX = 100_000
 """Messages that one browser remembers.  What it shows beyond that is shown again after a reconnect."""
 
 
+class Node(Protocol):
+    """The broker at the other end of the connection, which may be another one after a reconnect."""
+
+    @property
+    def node_id(self) -> str | None: ...
+
+
 class Browsed:
     """Remembers nothing when the connection would not come back anyway."""
 
-    __slots__ = ("_again", "_ids", "_node_id", "_session", "_wanted")
+    __slots__ = ("_again", "_ids", "_node", "_node_id", "_wanted")
 
-    def __init__(self, session: Session) -> None:
-        settings = session.settings
-        self._session = session
+    def __init__(self, settings: LocatorSettings, node: Node) -> None:
+        self._node = node
         self._wanted = settings.reconnect_attempts != 0 or settings.failover_attempts != 0
         self._ids: set[int] = set()
-        self._node_id = session.factory.node_id
+        self._node_id = node.node_id
         self._again = False
 
     def shown(self, message_id: int) -> None:
@@ -31,9 +36,9 @@ class Browsed:
     def begin_anew(self) -> None:
         """The broker begins at the head again."""
         self._again = True
-        if self._session.factory.node_id != self._node_id:
+        if self._node.node_id != self._node_id:
             # Another node numbers its messages in another way.
-            self._node_id = self._session.factory.node_id
+            self._node_id = self._node.node_id
             self._ids.clear()
 
     def repeats(self, message_id: int) -> bool:

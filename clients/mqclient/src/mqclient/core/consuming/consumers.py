@@ -3,29 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mqclient.core.api import MessageBuffer, MessageHandler, QueueQueryResult
 from mqclient.core.closing import Closing
 from mqclient.core.connection.channel import closed_error
-from mqclient.core.consuming.acks import Acknowledger
+from mqclient.core.consuming.acks import Acknowledger, AcknowledgingSession
 from mqclient.core.consuming.arrivals import Arrivals
+from mqclient.core.consuming.browsing import Browsed, Node
+from mqclient.core.consuming.forced import ForcedDelivery
 from mqclient.core.consuming.handlers import HandlerPump
 from mqclient.core.message import ClientMessage
-from mqclient.core.runtime import Runtime, sleep, starts, wait_at_most
+from mqclient.core.runtime import Mutex, Runtime, sleep, starts, wait_at_most
 from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, MQError, ObjectClosedError
+from mqclient.protocol.credits import ConsumerCredits
 from mqclient.protocol.retry import RateLimiter
 from mqclient.wire.packets import ConsumerClose, CreateConsumer, Expired, NullResponse
 
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
+
+class OrderedWork(Protocol):
+    """The session's calls that end a transaction."""
+
+    order: Mutex
+    """Held while one of them waits: acknowledgements that begin meanwhile come after it."""
+
+
+class ConsumingSession(AcknowledgingSession, Protocol):
+    """The session, as its consumers see it."""
+
+    failure: MQError | None
+    """Why the session has ended; None while it lives, and when the application itself has closed it."""
+
+    @property
+    def work(self) -> OrderedWork: ...
+
+    @property
+    def factory(self) -> Node: ...
+
+    @property
+    def started(self) -> bool: ...
+
+    def connection_failed(self, error: MQError) -> None:
+        """A request was not answered: the connection counts as failed."""
+
+    def consumer_closed(self, consumer: Consumer) -> None: ...
 
 
 class Consumer(Closing):
     """Implements :class:`mqclient.core.api.ClientConsumer`."""
 
     def __init__(
-        self, session: Session, request: CreateConsumer, window: int, max_rate: int, buffer: MessageBuffer, batch_size: int
+        self, session: ConsumingSession, request: CreateConsumer, window: int, max_rate: int, buffer: MessageBuffer, batch_size: int
     ) -> None:
         self.runtime: Runtime = session.runtime
         self.session = session
@@ -46,7 +74,10 @@ class Consumer(Closing):
         self._closing = False
         self._failure: MQError | None = None
         """Why the broker has ended the consumer; None while it has not."""
-        self.arrivals = Arrivals(self, window)
+        credits = ConsumerCredits(window)
+        forced = ForcedDelivery(self, session.channel, credits, session.settings.call_timeout, session.connection_failed)
+        browsed = Browsed(session.settings, session.factory) if request.browse_only else None
+        self.arrivals = Arrivals(self, session.channel, credits, forced, browsed)
         self.on_disconnected: Callable[[], object] = _nothing
         """Called when the broker has ended the consumer, and not the application (for links between brokers)."""
 

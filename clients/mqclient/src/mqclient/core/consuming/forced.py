@@ -9,20 +9,47 @@ Source: ``protocol-spec/``, chapter "Consumers".
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from mqclient.core.connection.channel import Channel
 from mqclient.core.runtime import wait_at_most
-from mqclient.errors import ConnectionTimedOutError
+from mqclient.errors import ConnectionTimedOutError, MQError
 from mqclient.protocol.credits import ConsumerCredits
 from mqclient.wire.packets import FlowToken, ForceConsumerDelivery
 
-if TYPE_CHECKING:
-    from mqclient.core.consuming.consumers import Consumer
+
+class AskingConsumer(Protocol):
+    """The consumer that wants to know."""
+
+    id: int
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def has_message(self) -> bool:
+        """Could a message be taken at once?"""
+
+    def check_open(self) -> None:
+        """Raise why the consumer is closed."""
 
 
 class ForcedDelivery:
-    def __init__(self, consumer: Consumer, credits: ConsumerCredits) -> None:
+    """``connection_failed`` is told when no answer came within ``call_timeout_ms``."""
+
+    def __init__(
+        self,
+        consumer: AskingConsumer,
+        channel: Channel,
+        credits: ConsumerCredits,
+        call_timeout_ms: int,
+        connection_failed: Callable[[MQError], None],
+    ) -> None:
         self._consumer = consumer
+        self._channel = channel
+        self._runtime = channel.runtime
+        self._call_timeout = call_timeout_ms / 1000
+        self._connection_failed = connection_failed
         self._credits = credits
         self._sequence = 0
         self._asked: dict[int, Any] = {}
@@ -52,17 +79,16 @@ class ForcedDelivery:
             if self._large_under_way:
                 await self.await_answer(self._next_completion, "a large message")
         if self._credits.withdraw():
-            consumer.session.channel.send_at_once(FlowToken(consumer.id, 0))
+            self._channel.send_at_once(FlowToken(consumer.id, 0))
 
     async def await_answer(self, wait: Callable[[], Any], what: str, first: Any = None) -> None:
         """Await the future that ``wait`` makes, ``call_timeout`` at most; while the connection is away, ``call_failover_timeout``.
 
         A connection that has come back has the whole time again.  Raises ``ConnectionTimedOutError``.
         """
-        consumer = self._consumer
-        runtime = consumer.runtime
-        channel = consumer.session.channel
-        left = seconds = consumer.session.settings.call_timeout / 1000
+        runtime = self._runtime
+        channel = self._channel
+        left = seconds = self._call_timeout
         future = wait() if first is None else first
         while True:
             late = ConnectionTimedOutError(f"{what} did not come within {seconds:g} s (callTimeout sets the limit)")
@@ -85,12 +111,12 @@ class ForcedDelivery:
         if isinstance(sequence, int):
             # After a failure only the last one was asked for again.
             for number in [number for number in self._asked if number <= sequence]:
-                self._consumer.runtime.resolve(self._asked[number], None)
+                self._runtime.resolve(self._asked[number], None)
 
     def message_came(self) -> None:
         """Nobody needs a marker any more.  A large message that nobody takes may even keep it away, for want of credits."""
         for future in list(self._asked.values()):
-            self._consumer.runtime.resolve(future, None)
+            self._runtime.resolve(future, None)
 
     def regular_arrived(self) -> None:
         self._just_after_large = False
@@ -108,20 +134,19 @@ class ForcedDelivery:
         self._just_after_large = self._just_after_large or not interrupted
         completions, self._completions = self._completions, []
         for future in completions:
-            self._consumer.runtime.resolve(future, None)
+            self._runtime.resolve(future, None)
 
     def close(self) -> None:
         """Nobody has to wait any more."""
         asked, self._asked = list(self._asked.values()), {}
         for future in asked:
-            self._consumer.runtime.resolve(future, None)
+            self._runtime.resolve(future, None)
 
     # --- inside ---
 
     async def _ask_for_marker(self) -> None:
         consumer = self._consumer
-        session = consumer.session
-        await session.channel.ready()
+        await self._channel.ready()
         consumer.check_open()
         if consumer.has_message:
             return
@@ -129,20 +154,20 @@ class ForcedDelivery:
         self._sequence += 1
 
         def wait() -> Any:
-            future = self._asked[sequence] = consumer.runtime.create_future()
+            future = self._asked[sequence] = self._runtime.create_future()
             return future
 
         first = wait()
-        session.channel.send_at_once(ForceConsumerDelivery(consumer.id, sequence))
+        self._channel.send_at_once(ForceConsumerDelivery(consumer.id, sequence))
         try:
             await self.await_answer(wait, ForceConsumerDelivery.NAME, first)
         except ConnectionTimedOutError as error:
-            session.connection_failed(error)
+            self._connection_failed(error)
             raise
         finally:
             self._asked.pop(sequence, None)
 
     def _next_completion(self) -> Any:
-        future = self._consumer.runtime.create_future()
+        future = self._runtime.create_future()
         self._completions.append(future)
         return future

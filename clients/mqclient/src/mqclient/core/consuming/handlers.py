@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import inspect
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mqclient.core.api import MessageHandler
-from mqclient.core.runtime import wait_at_most
-
-if TYPE_CHECKING:
-    from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.message import ClientMessage
+from mqclient.core.runtime import Runtime, wait_at_most
 
 _handling: ContextVar[tuple[HandlerPump, ...]] = ContextVar("_handling", default=())
 """The pumps whose handler the running code belongs to: what a handler awaits must not wait for that handler to end."""
@@ -19,12 +17,34 @@ _BURST = 100
 """Messages handled before the loop gets a turn for other work."""
 
 
+class HandledConsumer(Protocol):
+    """The consumer whose messages are handled."""
+
+    runtime: Runtime
+
+    @property
+    def queue_name(self) -> str: ...
+
+    @property
+    def paced(self) -> bool:
+        """Is there a limit on the messages per second?"""
+
+    def take(self) -> ClientMessage | None:
+        """The next message."""
+
+    async def take_paced(self) -> ClientMessage | None:
+        """:meth:`take`, slowed down to the maximum rate."""
+
+    def prepare_receive(self) -> None:
+        """A message is waited for."""
+
+
 class HandlerPump:
     """Runs while there are messages; :meth:`wake` starts it again."""
 
     __slots__ = ("_again", "_calling", "_consumer", "_handler", "_idle", "_running", "_stopped")
 
-    def __init__(self, consumer: Consumer, handler: MessageHandler) -> None:
+    def __init__(self, consumer: HandledConsumer, handler: MessageHandler) -> None:
         self._consumer = consumer
         self._handler = handler
         self._running = False

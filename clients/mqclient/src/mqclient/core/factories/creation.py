@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from mqclient.core.connection.connection import Connection
 from mqclient.core.runtime import Mutex
-from mqclient.core.session.session import Session
+from mqclient.core.session.session import Session, SessionOwner
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.wire.packets import CreateSession
-
-if TYPE_CHECKING:
-    from mqclient.core.factories.factory import SessionFactory
 
 REDIRECTS_MAX = 16
 """Redirects that one create_session follows before it gives up: routers that send a client in circles."""
 
 
+class CreatingFactory(SessionOwner, Protocol):
+    """The session factory, as the creation of its sessions sees it."""
+
+    async def usable_connection(self) -> Connection:
+        """The connection, once it is there and its sessions are restored; raises why it will not come."""
+
+    def session_opened(self, session: Session) -> None:
+        """The broker has created a session."""
+
+
 class SessionCreation:
-    def __init__(self, factory: SessionFactory) -> None:
+    def __init__(self, factory: CreatingFactory) -> None:
         self._factory = factory
         self._turn = Mutex(factory.runtime)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mqclient.core.api import FailoverEvent, FailoverEventListener, LocatorSettings, SessionFailureListener
 from mqclient.core.closing import Closing
@@ -27,9 +27,6 @@ from mqclient.protocol.connection import DisconnectReceived, TopologyPacket
 from mqclient.wire.packets import CreateSession, SessionClose
 from mqclient.wire.primitives import TransportConfiguration
 
-if TYPE_CHECKING:
-    from mqclient.core.factories.locator import Locator
-
 PAUSE_MIN = 0.01
 """Seconds between attempts also when retryInterval is 0."""
 _OF_THE_CONNECTION = (ConnectionTimedOutError, DisconnectedError, NotConnectedError, UnblockedError)
@@ -37,10 +34,34 @@ _REJECTED_PAUSE = 0.01
 """Seconds between attempts to recreate a session that the broker is not ready for yet."""
 
 
+class FactoryOwner(Protocol):
+    """The locator, as its session factories see it."""
+
+    runtime: Runtime
+    greet: Callable[[Connection], Awaitable[None]] | None
+    cluster_connection: bool
+    follow: bool
+    """Does the client go where a broker sends it?"""
+
+    @property
+    def settings(self) -> LocatorSettings: ...
+
+    def topology_begins(self) -> None:
+        """A connection is about to tell who is there."""
+
+    def topology_received(self, packet: TopologyPacket, connector: TransportConfiguration) -> None:
+        """An announcement came over a connection to ``connector``."""
+
+    def node_left(self, node_id: str | None) -> None:
+        """A broker has said goodbye."""
+
+    def factory_closed(self, factory: SessionFactory) -> None: ...
+
+
 class SessionFactory(ListenerMethods, Closing):
     """Implements :class:`mqclient.core.api.ClientSessionFactory`, and what :mod:`mqclient.core.connection.lifecycle` drives."""
 
-    def __init__(self, locator: Locator, attempts: Attempts) -> None:
+    def __init__(self, locator: FactoryOwner, attempts: Attempts) -> None:
         super().__init__()
         self.runtime: Runtime = locator.runtime
         self.settings: LocatorSettings = locator.settings

@@ -6,16 +6,13 @@ Source: ``protocol-spec/``, chapter "Responses, correlation, confirmations" (asy
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mqclient.core.api import SendAcknowledgementHandler
+from mqclient.core.connection.channel import Channel
 from mqclient.core.message import ClientMessage
 from mqclient.errors import MQError
 from mqclient.wire.hot import VERSION_CORRELATION
-
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
-
 
 UNANSWERED_MAX = 16 * 1024 * 1024
 """Bytes of one session's messages that may wait for the broker's answer before senders wait."""
@@ -28,8 +25,9 @@ class AsyncSends:
     confirms also what it refuses, and says so in the answer that follows.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, channel: Channel) -> None:
+        self._runtime = channel.runtime
+        self._protocol = channel.protocol
         self._pending: dict[int, tuple[ClientMessage, SendAcknowledgementHandler | None, int]] = {}
         self._bytes = 0
         self._waiters: list[Any] = []
@@ -45,13 +43,13 @@ class AsyncSends:
     async def room(self) -> None:
         """Wait until the broker has answered enough of what was sent.  Raises nothing: who waits has to look whether the session lives."""
         while self.full:
-            future = self._session.runtime.create_future()
+            future = self._runtime.create_future()
             self._waiters.append(future)
             await future
 
     def register(self, message: ClientMessage, handler: SendAcknowledgementHandler | None, size: int) -> int:
         """A message or a part of one is about to be sent in ``size`` bytes; returns the correlation to send with it."""
-        correlation = self._session.channel.protocol.next_async_correlation()
+        correlation = self._protocol.next_async_correlation()
         self._pending[correlation] = (message, handler, size)
         self._bytes += size
         return correlation
@@ -62,7 +60,7 @@ class AsyncSends:
 
     def confirmed(self, correlations: Iterable[int]) -> None:
         """The broker has processed the packets of these sends, one way or the other."""
-        if self._session.version < VERSION_CORRELATION:
+        if self._protocol.version < VERSION_CORRELATION:
             self.acknowledged(correlations)
 
     def acknowledged(self, correlations: Iterable[int]) -> None:
@@ -79,7 +77,7 @@ class AsyncSends:
         if entry[1] is not None:
             self._tell(entry[1].send_failed, entry[0], error)
         else:
-            self._session.runtime.log_warning(f"the broker refused a message to {entry[0].address}: {error}")
+            self._runtime.log_warning(f"the broker refused a message to {entry[0].address}: {error}")
         return True
 
     def fail(self, error: MQError) -> None:
@@ -102,11 +100,11 @@ class AsyncSends:
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            self._session.runtime.resolve(waiter, None)
+            self._runtime.resolve(waiter, None)
 
     def _tell(self, function: object, *args: object) -> None:
         assert callable(function)
         try:
             function(*args)
         except Exception as error:  # the application's failure must not stop the session
-            self._session.runtime.log_failure("a send acknowledgement handler failed", error)
+            self._runtime.log_failure("a send acknowledgement handler failed", error)

@@ -21,18 +21,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from mqclient.core.batches import Batch, BatchDone, Batches
-from mqclient.core.connection.channel import unblocked
+from mqclient.core.connection.channel import Channel, unblocked
 from mqclient.errors import AddressFullError, IllegalStateError, LargeMessageInterruptedError, MQError
 from mqclient.protocol.credits import ProducerCredits
 from mqclient.wire.frames import HEADER, frame
 from mqclient.wire.hot import VERSION_CORRELATION, VERSION_SENDER, encode_send, encode_send_continuation, send_frames, send_trailer_size
 from mqclient.wire.packets import CreateProducer, ProducerRequestCredits, SessionSend, SessionSendContinuation, SessionSendLarge
-
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
 
 Done = Callable[[MQError | None], object]
 """Told once what became of a message: None = the broker has it; ``UnblockedError`` = the connection went first; else why not."""
@@ -48,12 +44,20 @@ _SEND = SessionSend.TYPE
 
 
 class EncodedSends:
-    """``on_room`` is called when a sender that was told to stop may go on."""
+    """``on_room`` is called when a sender that was told to stop may go on.
 
-    def __init__(self, session: Session, window: int, sender_id: int) -> None:
-        self._session = session
-        self._channel = session.channel
-        self._protocol = session.channel.protocol
+    ``window``: bytes of credits of each address, -1 for no flow control.  ``chunk_size``: bytes of a piece of a large message.
+    ``connection_failed`` ends the connection.
+    """
+
+    def __init__(
+        self, channel: Channel, window: int, sender_id: int, chunk_size: int, connection_failed: Callable[[MQError], None]
+    ) -> None:
+        self.fail_connection = connection_failed
+        self._channel = channel
+        self._runtime = channel.runtime
+        self._protocol = channel.protocol
+        self._chunk_size = chunk_size
         self._window = window
         self._sender_id = sender_id
         self._pending: dict[int, Done] = {}
@@ -138,7 +142,7 @@ class EncodedSends:
         if address is not None:
             self._charge(address, len(headers))
         told = -1 if was_large else size
-        self._large = _LargeSend(self, read, size, done, address, self._session.settings.min_large_message_size, told)
+        self._large = _LargeSend(self, read, size, done, address, self._chunk_size, told)
         self._large.advance()
         return not self._told_to_stop()
 
@@ -159,9 +163,6 @@ class EncodedSends:
     def large_ended(self) -> None:
         self._large = None
 
-    def fail_connection(self, error: MQError) -> None:
-        self._session.connection_failed(error)
-
     def _hold(self, parts: Iterable[bytes], tag: int) -> None:
         self._channel.hold(parts, tag)
         self._flush_soon()
@@ -169,7 +170,7 @@ class EncodedSends:
     def _flush_soon(self) -> None:
         if not self._flushing:
             self._flushing = True
-            self._session.runtime.call_soon(self._flush)
+            self._runtime.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._flushing = False
@@ -221,7 +222,7 @@ class EncodedSends:
 
     def refused_credits(self, address: str) -> None:
         """The address is full at the peer, whose policy is to refuse: the link fails, and its owner tries again later."""
-        self._session.connection_failed(AddressFullError(f"address {address} of the target is full and its policy is FAIL"))
+        self.fail_connection(AddressFullError(f"address {address} of the target is full and its policy is FAIL"))
 
     # --- answers
 
@@ -274,7 +275,7 @@ class EncodedSends:
         try:
             function(*args)
         except Exception as failure:  # one owner's defect must not keep the answers of others
-            self._session.runtime.log_failure("an answer to an encoded message could not be handled", failure)
+            self._runtime.log_failure("an answer to an encoded message could not be handled", failure)
 
 
 class _LargeSend:

@@ -6,15 +6,13 @@ Source: ``protocol-spec/``, chapter "Flow control".
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mqclient.core.runtime import Mutex, Timer
+from mqclient.core.connection.channel import Channel
+from mqclient.core.runtime import Mutex, Runtime, Timer
 from mqclient.errors import AddressFullError, MQError
 from mqclient.protocol.credits import ProducerCredits
 from mqclient.wire.packets import ProducerRequestCredits
-
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
 
 ANONYMOUS_MAX = 1000
 """Addresses whose credits are kept for anonymous producers."""
@@ -27,11 +25,11 @@ UNLIMITED_SPARE = 1024 * 1024
 class _Address:
     __slots__ = ("blocked", "credits", "holders", "order", "served", "waiting", "watch")
 
-    def __init__(self, session: Session, window: int) -> None:
+    def __init__(self, runtime: Runtime, window: int) -> None:
         self.credits = ProducerCredits(window)
         self.holders = 0
         """Producers that are bound to the address, and sends that are under way."""
-        self.order = Mutex(session.runtime)
+        self.order = Mutex(runtime)
         """Sends to one address are written in the order of their calls: each holds this in its turn."""
         self.waiting: deque[tuple[object, int, Any]] = deque()
         """(producer, size, future) of sends, in order."""
@@ -43,8 +41,11 @@ class _Address:
 
 
 class ProducerFlow:
-    def __init__(self, session: Session, window: int) -> None:
-        self._session = session
+    """``window``: bytes of credits that are asked for at once, -1 for no flow control."""
+
+    def __init__(self, channel: Channel, window: int) -> None:
+        self._channel = channel
+        self._runtime = channel.runtime
         self._window = window
         self._addresses: OrderedDict[str, _Address] = OrderedDict()
 
@@ -77,7 +78,7 @@ class ProducerFlow:
                 del self._addresses[address]
         # Last: whoever waited may close the session at once, and so come back here.
         for future in failing:
-            self._session.runtime.reject(future, error)
+            self._runtime.reject(future, error)
 
     def drop(self, error: MQError) -> None:
         """No send that waits for credits shall be written any more: each fails with ``error``."""
@@ -85,7 +86,7 @@ class ProducerFlow:
         for entry in self._addresses.values():
             entry.waiting.clear()
         for future in failing:
-            self._session.runtime.reject(future, error)
+            self._runtime.reject(future, error)
 
     def spare(self, address: str) -> int:
         """Bytes that can be sent to ``address`` now without waiting; 0 while other sends wait."""
@@ -108,7 +109,7 @@ class ProducerFlow:
                 raise _full(address)
             if entry.credits.spend(size):
                 return
-        future = self._session.runtime.create_future()
+        future = self._runtime.create_future()
         waiter = (producer, size, future)
         entry.waiting.append(waiter)
         if entry.watch is None:
@@ -144,10 +145,10 @@ class ProducerFlow:
         entries, self._addresses = self._addresses, OrderedDict()
         for entry in entries.values():
             while entry.waiting:
-                self._session.runtime.reject(entry.waiting.popleft()[2], error)
+                self._runtime.reject(entry.waiting.popleft()[2], error)
 
     def _serve(self, address: str, entry: _Address) -> None:
-        runtime = self._session.runtime
+        runtime = self._runtime
         while entry.waiting:
             _, size, future = entry.waiting[0]
             if entry.credits.take_refusal():
@@ -165,15 +166,15 @@ class ProducerFlow:
                 return
 
     def _watch(self, address: str, entry: _Address) -> None:
-        entry.watch = self._session.runtime.call_later(BLOCKED_SECONDS, self._watched, address, entry, entry.served)
+        entry.watch = self._runtime.call_later(BLOCKED_SECONDS, self._watched, address, entry, entry.served)
 
     def _watched(self, address: str, entry: _Address, served: int) -> None:
         entry.watch = None
         if not entry.waiting or entry.blocked:
             return
-        if entry.served == served and not self._session.channel.locked:
+        if entry.served == served and not self._channel.locked:
             entry.blocked = True
-            self._session.runtime.log_warning(
+            self._runtime.log_warning(
                 f"AMQ212054: sends to address {address} have been waiting for {BLOCKED_SECONDS:g} s: the broker gives no credits, for the "
                 "address, its memory or its disk is full; they go on when messages are consumed or there is room"
             )
@@ -185,7 +186,7 @@ class ProducerFlow:
         if entry is None:
             if len(self._addresses) >= ANONYMOUS_MAX:
                 self._evict()
-            entry = self._addresses[address] = _Address(self._session, self._window)
+            entry = self._addresses[address] = _Address(self._runtime, self._window)
         else:
             self._addresses.move_to_end(address)
         return entry
@@ -198,7 +199,7 @@ class ProducerFlow:
 
     def _request(self, address: str, credits: int) -> None:
         if credits > 0:
-            self._session.channel.send_at_once(ProducerRequestCredits(credits, address))
+            self._channel.send_at_once(ProducerRequestCredits(credits, address))
 
 
 def _full(address: str) -> AddressFullError:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from mqclient.core.api import SendAcknowledgementHandler
+from mqclient.core.api import LocatorSettings, SendAcknowledgementHandler
 from mqclient.core.closing import Closing
-from mqclient.core.connection.channel import closed_error
+from mqclient.core.connection.channel import Channel, closed_error
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, new_uuid, sleep, starts
+from mqclient.core.sending.async_sends import AsyncSends
+from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.sending.sendable import check_message, check_size, encoded
-from mqclient.core.sending.work import Underway
+from mqclient.core.sending.uploads import LargeUploads
+from mqclient.core.sending.work import OpenTransaction, Underway, Work
 from mqclient.errors import MQError
 from mqclient.protocol.retry import RateLimiter
 from mqclient.wire.hot import VERSION_SENDER
@@ -19,14 +22,36 @@ from mqclient.wire.message import KEY_GROUP_ID, encode_message
 from mqclient.wire.packets import CreateProducer, NullResponse, RemoveProducer, SessionSend
 from mqclient.wire.properties import STRING
 
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
+
+class SendingSession(Protocol):
+    """The session, as its producers see it: the parts that sends go through."""
+
+    runtime: Runtime
+    settings: LocatorSettings
+    channel: Channel
+    flow: ProducerFlow
+    work: Work
+    uploads: LargeUploads
+    async_sends: AsyncSends
+    send_acknowledgement_handler: SendAcknowledgementHandler | None
+
+    @property
+    def transaction(self) -> OpenTransaction: ...
+
+    @property
+    def closing(self) -> bool:
+        """Has the application begun to close it?"""
+
+    @property
+    def auto_commit_sends(self) -> bool: ...
+
+    def producer_closed(self, producer: Producer) -> None: ...
 
 
 class Producer(Closing):
     """Implements :class:`mqclient.core.api.ClientProducer`."""
 
-    def __init__(self, session: Session, producer_id: int, address: str | None, max_rate: int) -> None:
+    def __init__(self, session: SendingSession, producer_id: int, address: str | None, max_rate: int) -> None:
         self.runtime: Runtime = session.runtime
         self.session = session
         self.id = producer_id
@@ -38,7 +63,7 @@ class Producer(Closing):
         self._group_id = settings.group_id or (new_uuid(self.runtime) if settings.auto_group else None)
         if address is not None:
             session.flow.open(address)
-        if session.version >= VERSION_SENDER:
+        if session.channel.protocol.version >= VERSION_SENDER:
             session.channel.send(CreateProducer(producer_id, address))
 
     @property
@@ -70,7 +95,7 @@ class Producer(Closing):
             return
         self.abandon(closed_error("producer"))
         self.session.producer_closed(self)
-        if self.session.version >= VERSION_SENDER:
+        if self.session.channel.protocol.version >= VERSION_SENDER:
             self.session.channel.send(RemoveProducer(self.id))
 
     def abandon(self, error: MQError) -> None:
@@ -183,7 +208,7 @@ class Producer(Closing):
         """
         session = self.session
         channel = session.channel
-        check_size(len(buffer), session.version)
+        check_size(len(buffer), session.channel.protocol.version)
         message.encode_size = len(buffer)
         if not channel.writable:
             await channel.ready(writable=True)

@@ -9,21 +9,21 @@ import inspect
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from mqclient.core.api import SendAcknowledgementHandler
+from mqclient.core.api import LocatorSettings, SendAcknowledgementHandler
+from mqclient.core.connection.channel import Channel
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Mutex
+from mqclient.core.sending.async_sends import AsyncSends
+from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.sending.sendable import CHUNK_SIZE_MAX, encoded
+from mqclient.core.sending.work import OpenTransaction
 from mqclient.errors import IllegalStateError, LargeMessageInterruptedError
 from mqclient.wire.frames import HEADER_SIZE
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, encode_headers, encode_message
 from mqclient.wire.packets import NullResponse, SessionSendContinuation, SessionSendLarge
 from mqclient.wire.properties import BOOLEAN, LONG
-
-if TYPE_CHECKING:
-    from mqclient.core.sending.producers import Producer
-    from mqclient.core.session.session import Session
 
 _CONTINUATION_OVERHEAD = HEADER_SIZE + 4 + 1 + 1 + 8 + 4
 """Bytes of a continuation's frame besides its chunk; the last one has 8 more."""
@@ -33,14 +33,43 @@ class _ConnectionReplaced(Exception):
     """The session was created anew before the last chunk was sent: the broker has dropped the others."""
 
 
+class Uploader(Protocol):
+    """The producer of a large message, as the upload sees it."""
+
+    id: int
+
+    def check_send(self, era: int) -> None:
+        """Raise why a send that began in that era must not be written."""
+
+    async def send_regular(
+        self, message: ClientMessage, address: str, buffer: bytes, block: bool, handler: SendAcknowledgementHandler | None, era: int
+    ) -> Any:
+        """Send in one packet; returns the future of the broker's answer if one is to be waited for, else None."""
+
+
 class LargeUploads:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._mutex = Mutex(session.runtime)
-        self._chunk_size = min(session.settings.min_large_message_size, CHUNK_SIZE_MAX)
+    """The large messages of one session."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        settings: LocatorSettings,
+        flow: ProducerFlow,
+        async_sends: AsyncSends,
+        transaction: OpenTransaction,
+        auto_commit_sends: bool,
+    ) -> None:
+        self._channel = channel
+        self._settings = settings
+        self._flow = flow
+        self._async_sends = async_sends
+        self._transaction = transaction
+        self._auto_commit_sends = auto_commit_sends
+        self._mutex = Mutex(channel.runtime)
+        self._chunk_size = min(settings.min_large_message_size, CHUNK_SIZE_MAX)
 
     async def send(
-        self, producer: Producer, message: ClientMessage, address: str, block: bool, handler: SendAcknowledgementHandler | None, era: int
+        self, producer: Uploader, message: ClientMessage, address: str, block: bool, handler: SendAcknowledgementHandler | None, era: int
     ) -> Any:
         """Send ``message`` in chunks; returns the future of the broker's answer if one is to be waited for, else None.
 
@@ -52,14 +81,14 @@ class LargeUploads:
                 try:
                     return await self._send(producer, message, body, address, block, handler, era)
                 except _ConnectionReplaced:
-                    if body.from_source or not self._session.auto_commit_sends:
+                    if body.from_source or not self._auto_commit_sends:
                         raise LargeMessageInterruptedError(
                             "the connection failed before the whole body was sent; the broker has dropped the message"
                         ) from None
 
     async def _send(
         self,
-        producer: Producer,
+        producer: Uploader,
         message: ClientMessage,
         body: _Body,
         address: str,
@@ -67,8 +96,7 @@ class LargeUploads:
         handler: SendAcknowledgementHandler | None,
         era: int,
     ) -> Any:
-        session = self._session
-        settings = session.settings
+        settings = self._settings
         chunk_size = self._chunk_size
         wire = replace(message, properties=dict(message.properties), body=b"", body_source=None)
         if settings.compress_large_message:
@@ -84,17 +112,17 @@ class LargeUploads:
             raise IllegalStateError(
                 f"headers and properties of {len(headers)} bytes are not allowed for a large message; minLargeMessageSize is {chunk_size}"
             )
-        channel = session.channel
+        channel = self._channel
         await channel.ready(writable=True)
         producer.check_send(era)
         incarnation = channel.incarnation
-        session.transaction.sent()
+        self._transaction.sent()
         channel.send(SessionSendLarge(headers))
         message.encode_size = len(headers)
-        await session.flow.acquire(producer, address, len(headers))
+        await self._flow.acquire(producer, address, len(headers))
         while True:
             last = len(chunk) < chunk_size
-            await session.async_sends.room()
+            await self._async_sends.room()
             await channel.ready(writable=True)
             producer.check_send(era)
             if channel.incarnation != incarnation:
@@ -103,7 +131,7 @@ class LargeUploads:
             answer = self._transmit(packet, message, last, block, handler)
             if answer is not None:
                 await answer
-            await session.flow.acquire(producer, address, len(chunk) + _CONTINUATION_OVERHEAD + (8 if last else 0))
+            await self._flow.acquire(producer, address, len(chunk) + _CONTINUATION_OVERHEAD + (8 if last else 0))
             if last:
                 return None
             chunk = await body.next_chunk()
@@ -111,19 +139,18 @@ class LargeUploads:
     def _transmit(
         self, packet: SessionSendContinuation, message: ClientMessage, last: bool, block: bool, handler: SendAcknowledgementHandler | None
     ) -> Any:
-        session = self._session
-        channel = session.channel
+        channel = self._channel
         if last and block:
             packet.requires_response = True
             return channel.call(packet, NullResponse, bound=True)
         if channel.protocol.window is not None:
             packet.requires_response = True
-            packet.correlation_id = session.async_sends.register(message, handler if last else None, len(packet.chunk))
+            packet.correlation_id = self._async_sends.register(message, handler if last else None, len(packet.chunk))
             channel.send(packet, tag=packet.correlation_id)
             return None
         channel.send(packet)
         if last and handler is not None:
-            session.async_sends.written(message, handler)
+            self._async_sends.written(message, handler)
         return None
 
 

@@ -6,14 +6,12 @@ close that is called then comes after it; and what is begun after a commit comes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mqclient.core.connection.channel import closed_error
 from mqclient.core.runtime import Mutex, Runtime, wait_at_most
+from mqclient.core.sending.flow import ProducerFlow
 from mqclient.errors import MQError
-
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
 
 
 class Underway:
@@ -58,19 +56,33 @@ class Underway:
             self._runtime.resolve(future, failure)
 
 
+class OpenTransaction(Protocol):
+    """The transaction of a session, as its sends see it."""
+
+    @property
+    def takes_sends(self) -> bool:
+        """Does what is sent now wait for a commit, or for the outcome of a branch?"""
+
+    def sent(self) -> None:
+        """A message was sent in the session."""
+
+
 class Work(Underway):
-    """The sends of a session.
+    """The sends of a session.  ``xa``: the work of its transactions belongs to branches, and outlives it.
 
     ``order`` is held from the beginning of a call that ends a transaction until that is handed to the connection: sends and
     acknowledgements that begin meanwhile enter it first, and so come after the call.
     """
 
-    __slots__ = ("_dropped", "_session", "era", "order")
+    __slots__ = ("_call_timeout", "_dropped", "_flow", "_transaction", "_xa", "era", "order")
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session.runtime)
-        self._session = session
-        self.order = Mutex(session.runtime)
+    def __init__(self, runtime: Runtime, flow: ProducerFlow, transaction: OpenTransaction, xa: bool, call_timeout_ms: int) -> None:
+        super().__init__(runtime)
+        self._flow = flow
+        self._transaction = transaction
+        self._xa = xa
+        self._call_timeout = call_timeout_ms / 1000
+        self.order = Mutex(runtime)
         self.era = 0
         """How often sends were dropped; a send that began in an earlier era must not be written."""
         self._dropped: MQError | None = None
@@ -98,15 +110,14 @@ class Work(Underway):
         self.count = 0
         self._failure = error
         self._wake()
-        self._session.flow.drop(error)
+        self._flow.drop(error)
 
     async def finish(self) -> None:
         """Before closing: what was begun is written, as far as the connection lets it within ``call_timeout``."""
-        session = self._session
-        if session.transaction.takes_sends and not session.request.xa:
+        if self._transaction.takes_sends and not self._xa:
             self.drop(closed_error("session"))  # the transaction is rolled back
             return
         try:
-            await self.settled(session.settings.call_timeout / 1000)
+            await self.settled(self._call_timeout)
         except TimeoutError:
-            session.runtime.log_warning(f"{self.count} messages cannot be sent before their session is closed")
+            self._runtime.log_warning(f"{self.count} messages cannot be sent before their session is closed")

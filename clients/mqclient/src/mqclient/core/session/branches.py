@@ -9,9 +9,14 @@ Source: the Artemis manual, chapter "Client Failover", and ``protocol-spec/``, c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
+from mqclient.core.connection.channel import Channel
+from mqclient.core.consuming.acks import Batching
+from mqclient.core.consuming.browsing import Node
 from mqclient.core.runtime import Runtime, starts
+from mqclient.core.sending.work import Work
+from mqclient.core.session.transactions import Transaction
 from mqclient.errors import ConnectionTimedOutError, IllegalStateError, MQError, UnblockedError
 from mqclient.wire.packets import (
     NullResponse,
@@ -54,19 +59,27 @@ from mqclient.xa import (
     Xid,
 )
 
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
-
 P = TypeVar("P", bound=Packet)
 _STARTS: dict[int, type[XaStart] | type[XaJoin] | type[XaResume]] = {TMNOFLAGS: XaStart, TMJOIN: XaJoin, TMRESUME: XaResume}
 _INTERRUPTED = (UnblockedError, ConnectionTimedOutError)
 _TIMEOUT_LIMIT = 2**31
 
 
+class BranchedSession(Batching, Protocol):
+    """The session, as its branches see it."""
+
+    channel: Channel
+    work: Work
+    transaction: Transaction
+
+    @property
+    def factory(self) -> Node: ...
+
+
 class Branches:
     """Implements :class:`mqclient.core.api.XAResource`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: BranchedSession) -> None:
         self.runtime: Runtime = session.runtime
         self._session = session
         self._current: Xid | None = None

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
+from mqclient.core.connection.channel import Channel
+from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.sending.async_sends import AsyncSends
+from mqclient.core.sending.encoded_sends import EncodedSends
+from mqclient.core.sending.flow import ProducerFlow
 from mqclient.errors import error_for_code
 from mqclient.protocol.channel import counted
 from mqclient.protocol.connection import PACKETS_AS_VIEWS
@@ -24,13 +29,21 @@ from mqclient.wire.packets import (
     decode_packet,
 )
 
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
-
-
 _NULL_RESPONSE = NullResponse.TYPE
 _CORRELATED_SIZE = HEADER_SIZE + 8
 _unpack_correlation = struct.Struct(">q").unpack_from
+
+
+class ReceivingSession(Protocol):
+    """The session that frames come for: the parts that they are given to."""
+
+    channel: Channel
+    flow: ProducerFlow
+    async_sends: AsyncSends
+    encoded_sends: EncodedSends | None
+
+    def consumer(self, consumer_id: int) -> Consumer | None:
+        """The consumer with that id, None when there is none (any more)."""
 
 
 class Incoming:
@@ -38,7 +51,7 @@ class Incoming:
 
     __slots__ = ("_session",)
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ReceivingSession) -> None:
         self._session = session
 
     def frame_received(self, packet_type: int, frame: bytes) -> None:
@@ -116,7 +129,7 @@ class Incoming:
             if session.async_sends.refused(packet.correlation_id, error):
                 return
         if not session.channel.answered(packet) and isinstance(packet, ExceptionResponse):
-            session.runtime.log_warning(f"the broker refused a request that nobody waits for: {packet.error_code} {packet.message}")
+            session.channel.runtime.log_warning(f"the broker refused a request that nobody waits for: {packet.error_code} {packet.message}")
 
     def _confirm(self, frame: bytes | None) -> None:
         if frame is not None:

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mqclient.core.api import AddressQueryResult, QueueConfiguration, QueueQueryResult
+from mqclient.core.connection.channel import Channel
 from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError, QueueExistsError
 from mqclient.wire.packets import (
+    BINDING_QUERY_ANSWERS,
+    QUEUE_QUERY_ANSWERS,
     BindingQuery,
-    BindingQueryResponse,
-    BindingQueryResponseV2,
-    BindingQueryResponseV3,
-    BindingQueryResponseV4,
-    BindingQueryResponseV5,
     CreateAddress,
     CreateQueueV2,
     CreateSharedQueueV2,
     DeleteQueue,
     NullResponse,
     QueueQuery,
-    QueueQueryResponse,
-    QueueQueryResponseV2,
-    QueueQueryResponseV3,
-)
-
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
-
-QUEUE_QUERY_ANSWERS = (QueueQueryResponseV3, QueueQueryResponseV2, QueueQueryResponse)
-BINDING_QUERY_ANSWERS = (
-    BindingQueryResponseV5,
-    BindingQueryResponseV4,
-    BindingQueryResponseV3,
-    BindingQueryResponseV2,
-    BindingQueryResponse,
 )
 
 _OPTIONAL = (
@@ -58,8 +41,8 @@ _OPTIONAL = (
 
 
 class QueueAdministration:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
 
     async def query_address(self, address: str) -> AddressQueryResult:
         answer: AddressQueryResult = await self._call(BindingQuery(address), *BINDING_QUERY_ANSWERS)
@@ -128,8 +111,8 @@ class QueueAdministration:
         await self._call(DeleteQueue(queue_name), NullResponse)
 
     async def _call(self, packet: Any, *expects: Any) -> Any:
-        await self._session.channel.ready()
-        return await self._session.channel.call(packet, *expects)
+        await self._channel.ready()
+        return await self._channel.call(packet, *expects)
 
 
 def recreation_of(info: Any) -> CreateQueueV2 | None:

@@ -5,21 +5,51 @@ Source: ``protocol-spec/``, chapters "Responses, correlation, confirmations, rea
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from mqclient.core.connection.channel import closed_error, unblocked
-from mqclient.core.connection.connection import Connection
+from mqclient.core.connection.channel import Channel, closed_error, unblocked
+from mqclient.core.connection.connection import Connection, FrameHandler
+from mqclient.core.consuming.consumers import Consumer
 from mqclient.core.runtime import new_uuid
+from mqclient.core.sending.async_sends import AsyncSends
+from mqclient.core.sending.flow import ProducerFlow
+from mqclient.core.session.branches import Branches
 from mqclient.core.session.queues import recreation_of
-from mqclient.wire.packets import AddMetadataV2, FlowToken, ForceConsumerDelivery, Packet, SessionStart
+from mqclient.core.session.transactions import Transaction
+from mqclient.errors import MQError
+from mqclient.wire.packets import AddMetadataV2, CreateSession, FlowToken, ForceConsumerDelivery, Packet, SessionStart
 
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
+
+class RestoredSession(FrameHandler, Protocol):
+    """The session, as its restoration sees it: what the broker has to be told anew."""
+
+    channel: Channel
+    request: CreateSession
+    transaction: Transaction
+    branches: Branches
+    flow: ProducerFlow
+    async_sends: AsyncSends
+
+    @property
+    def metadata(self) -> Mapping[str, str]: ...
+
+    @property
+    def consumers(self) -> Sequence[Consumer]: ...
+
+    @property
+    def started(self) -> bool: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    def abandon(self, error: MQError) -> None:
+        """The session does not live on."""
 
 
 class Restoration:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RestoredSession) -> None:
         self._session = session
         self._recreated = False
 
@@ -31,7 +61,7 @@ class Restoration:
         # An attempt before may have got as far as attaching the channel.
         session.channel.lock()
         protocol = session.channel.protocol
-        answer = await connection.reattach_session(session.name, session.channel_id, protocol.last_confirmed, session)
+        answer = await connection.reattach_session(session.request.name, session.channel.protocol.id, protocol.last_confirmed, session)
         session.channel.attach(connection.write_frame, connection.paused)
         if answer.reattached:
             session.async_sends.confirmed(protocol.confirmed(answer.last_confirmed_command_id))
@@ -51,7 +81,7 @@ class Restoration:
 
     async def _recreate(self, connection: Connection) -> None:
         session = self._session
-        request = replace(session.request, name=new_uuid(session.runtime), session_channel_id=session.channel_id)
+        request = replace(session.request, name=new_uuid(session.channel.runtime), session_channel_id=session.channel.protocol.id)
         version = await connection.create_session(request, session, recreate=True)
         # Not before: if the answer is lost, the broker has a session of that name which knows nothing, and must not be reattached to.
         session.request = request

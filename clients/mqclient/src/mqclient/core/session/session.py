@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mqclient.core.api import (
     AddressQueryResult,
+    ClientSessionFactory,
     LocatorSettings,
     MessageBuffer,
     QueueConfiguration,
@@ -36,13 +37,14 @@ from mqclient.core.sending.uploads import LargeUploads
 from mqclient.core.sending.work import Work
 from mqclient.core.session.branches import Branches
 from mqclient.core.session.incoming import Incoming
-from mqclient.core.session.queues import QUEUE_QUERY_ANSWERS, QueueAdministration
+from mqclient.core.session.queues import QueueAdministration
 from mqclient.core.session.restoring import Restoration
 from mqclient.core.session.transactions import Transaction
 from mqclient.errors import IllegalStateError, MQError, ObjectClosedError
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.message import TYPE_TEXT
 from mqclient.wire.packets import (
+    QUEUE_QUERY_ANSWERS,
     AddMetadataV2,
     ConsumerClose,
     CreateConsumer,
@@ -54,18 +56,25 @@ from mqclient.wire.packets import (
     UniqueAddMetadata,
 )
 
-if TYPE_CHECKING:
-    from mqclient.core.factories.factory import SessionFactory
-
 _DEFAULT_CONSUMER_WINDOW = 1024 * 1024
 """A consumer window of this size means: take the broker's default if it has one."""
 _NO_WINDOW = -1
 
 
+class SessionOwner(ClientSessionFactory, Protocol):
+    """The session factory, as its sessions see it."""
+
+    runtime: Runtime
+    connection: Connection | None
+
+    def session_closed(self, session: Session) -> None:
+        """A session has ended."""
+
+
 class Session(ListenerMethods, Closing):
     """Implements :class:`mqclient.core.api.ClientSession`; the factory opens, locks, restores and abandons it."""
 
-    def __init__(self, factory: SessionFactory, request: CreateSession, ack_batch_size: int) -> None:
+    def __init__(self, factory: SessionOwner, request: CreateSession, ack_batch_size: int) -> None:
         super().__init__()
         self.runtime: Runtime = factory.runtime
         self.settings: LocatorSettings = factory.settings
@@ -82,17 +91,17 @@ class Session(ListenerMethods, Closing):
         )
         self.failure: MQError | None = None
         """Why the session has ended; None while it lives, and when the application itself has closed it."""
-        self.work = Work(self)
         self.turn_end = TurnEnd(self)
         self.transaction = Transaction(self)
-        self.flow = ProducerFlow(self, self.settings.producer_window_size)
-        self.uploads = LargeUploads(self)
-        self.async_sends = AsyncSends(self)
+        self.flow = ProducerFlow(self.channel, self.settings.producer_window_size)
+        self.async_sends = AsyncSends(self.channel)
+        self.work = Work(self.runtime, self.flow, self.transaction, request.xa, self.settings.call_timeout)
+        self.uploads = LargeUploads(self.channel, self.settings, self.flow, self.async_sends, self.transaction, request.auto_commit_sends)
         self.branches = Branches(self)
         self.readers = Readers(self)
         self.encoded_sends: EncodedSends | None = None
         self._restoration = Restoration(self)
-        self._queues = QueueAdministration(self)
+        self._queues = QueueAdministration(self.channel)
         self._incoming = Incoming(self)
         self._consumers: dict[int, Consumer] = {}
         self._producers: dict[int, Producer] = {}
@@ -146,7 +155,7 @@ class Session(ListenerMethods, Closing):
         return self.channel.protocol.version
 
     @property
-    def factory(self) -> SessionFactory:
+    def factory(self) -> ClientSessionFactory:
         return self._factory
 
     @property
@@ -273,7 +282,10 @@ class Session(ListenerMethods, Closing):
         if self.encoded_sends is None:
             if self.settings.reconnect_attempts or self.settings.failover_attempts:
                 raise IllegalStateError("encoded messages need a session that ends with its connection: set reconnect_attempts to 0")
-            self.encoded_sends = EncodedSends(self, self.settings.producer_window_size, self._next_producer)
+            settings = self.settings
+            self.encoded_sends = EncodedSends(
+                self.channel, settings.producer_window_size, self._next_producer, settings.min_large_message_size, self.connection_failed
+            )
             self._next_producer += 1
         return self.encoded_sends
 

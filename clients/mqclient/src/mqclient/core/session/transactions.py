@@ -5,10 +5,14 @@ Source: the Artemis manual, chapter "Client Failover" (transactions), and ``prot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
+from mqclient.core.connection.channel import Channel
+from mqclient.core.consuming.acks import Batching
+from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.sending.work import Work
 from mqclient.errors import (
     ConnectionTimedOutError,
     MQError,
@@ -17,16 +21,45 @@ from mqclient.errors import (
     UnblockedError,
 )
 from mqclient.wire.hot import VERSION_COMMIT_CORRELATION
-from mqclient.wire.packets import Commit, NullResponse, Packet, Rollback, SessionStart, SessionStop
-
-if TYPE_CHECKING:
-    from mqclient.core.session.session import Session
+from mqclient.wire.packets import Commit, CreateSession, NullResponse, Packet, Rollback, SessionStart, SessionStop
+from mqclient.xa import Xid
 
 A = TypeVar("A", bound=Packet)
 
 
+class CurrentBranch(Protocol):
+    """The branches of the session, as its transaction sees them."""
+
+    @property
+    def current(self) -> Xid | None:
+        """The branch that the session works on."""
+
+
+class TransactedSession(Batching, Protocol):
+    """The session, as its transaction sees it: what has to stand still while the transaction ends."""
+
+    channel: Channel
+    request: CreateSession
+    work: Work
+
+    @property
+    def branches(self) -> CurrentBranch: ...
+
+    @property
+    def started(self) -> bool: ...
+
+    @property
+    def consumers(self) -> Sequence[Consumer]: ...
+
+    def pause_consumers(self) -> None: ...
+
+    def resume_consumers(self) -> None: ...
+
+    async def wait_for_handlers(self) -> None: ...
+
+
 class Transaction:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: TransactedSession) -> None:
         self._session = session
         self._has_work = False
         self.rollback_only = False
@@ -35,22 +68,22 @@ class Transaction:
     def takes_sends(self) -> bool:
         """Does what is sent now wait for a commit, or for the outcome of a branch?"""
         session = self._session
-        return not session.auto_commit_sends and (not session.request.xa or session.branches.current is not None)
+        return not session.request.auto_commit_sends and (not session.request.xa or session.branches.current is not None)
 
     @property
     def takes_acknowledgements(self) -> bool:
         """Does what is acknowledged now wait for a commit, or for the outcome of a branch?"""
         session = self._session
-        return not session.auto_commit_acks and (not session.request.xa or session.branches.current is not None)
+        return not session.request.auto_commit_acks and (not session.request.xa or session.branches.current is not None)
 
     def sent(self) -> None:
         """A message was sent in the session."""
-        if not self._session.auto_commit_sends:
+        if not self._session.request.auto_commit_sends:
             self._has_work = True
 
     def acknowledged(self) -> None:
         """A message was acknowledged in the session."""
-        if not self._session.auto_commit_acks:
+        if not self._session.request.auto_commit_acks:
             self._has_work = True
 
     def session_recreated(self) -> None:

@@ -85,6 +85,8 @@ from mqclient.wire.packets.messaging import (
     SessionSendLarge,
 )
 from mqclient.wire.packets.queues import (
+    BINDING_QUERY_ANSWERS,
+    QUEUE_QUERY_ANSWERS,
     BindingQuery,
     BindingQueryResponse,
     BindingQueryResponseV2,
@@ -150,7 +152,9 @@ from mqclient.wire.packets.sessions import (
 
 __all__ = [
     "ALL_GROUPS",
+    "BINDING_QUERY_ANSWERS",
     "PACKETS",
+    "QUEUE_QUERY_ANSWERS",
     "READERS_ADDRESS",
     "READ_BYTES_MAX",
     "REASON_REDIRECT",

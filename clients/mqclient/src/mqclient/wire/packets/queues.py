@@ -414,3 +414,15 @@ class BindingQueryResponseV5(_BindingQueryResponse):
     NAME = "SESS_BINDINGQUERY_RESP_V5"
     SINCE = 135
     FIELDS = (*_BINDING_QUERY_V4, Group(), ("supports_multicast", BOOL), ("supports_anycast", BOOL))
+
+
+QUEUE_QUERY_ANSWERS = (QueueQueryResponseV3, QueueQueryResponseV2, QueueQueryResponse)
+"""The answers to QUEUEQUERY, the newest first."""
+BINDING_QUERY_ANSWERS = (
+    BindingQueryResponseV5,
+    BindingQueryResponseV4,
+    BindingQueryResponseV3,
+    BindingQueryResponseV2,
+    BindingQueryResponse,
+)
+"""The answers to BINDINGQUERY, the newest first."""
