@@ -21,6 +21,25 @@ Graph = Mapping[str, Collection[str]]
 """The modules that each module imports."""
 
 ORDER: Mapping[str, Sequence[str]] = {
+    "mqclient": (
+        "text",
+        "urls",
+        "errors",
+        "wire",
+        "xa",
+        "protocol",
+        "storageformat",
+        "tls",
+        "core",
+        "invm",
+        "shells",
+        "asyncio",
+        "sockets",
+        "twisted",
+        "blocking",
+        "jms",
+        "jndi",
+    ),
     "mqclient.core": (
         "closing",
         "runtime",

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mqclient.core.api import ClientConsumer, SessionDispatcher
 from mqclient.core.message import ClientMessage
 from mqclient.errors import IllegalStateError, ObjectClosedError
 from mqclient.protocol.retry import RateLimiter
-from mqclient.shells.threads import SharedBuffer
-
-if TYPE_CHECKING:
-    from mqclient.blocking import Runner
+from mqclient.shells.threads import ReactorThread, SharedBuffer
 
 
 class Consumer:
     """Implements :class:`mqclient.core.api.BlockingConsumer`."""
 
-    def __init__(self, runner: Runner, consumer: ClientConsumer, buffer: SharedBuffer, max_rate: int, block_on_acknowledge: bool) -> None:
+    def __init__(
+        self, runner: ReactorThread, consumer: ClientConsumer, buffer: SharedBuffer, max_rate: int, block_on_acknowledge: bool
+    ) -> None:
         self._runner = runner
         self._consumer = consumer
         self._buffer = buffer

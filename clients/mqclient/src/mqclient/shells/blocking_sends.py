@@ -7,7 +7,7 @@ of it is reported by the next call of the session, or to its own handler.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.threads import deferToThreadPool
@@ -21,10 +21,8 @@ from mqclient.core.sending.producers import Producer as CoreProducer
 from mqclient.core.sending.sendable import check_message
 from mqclient.core.session.session import Session
 from mqclient.errors import MQError, TransactionRolledBackError
+from mqclient.shells.threads import ReactorThread
 from mqclient.xa import Xid
-
-if TYPE_CHECKING:
-    from mqclient.blocking import Runner
 
 _GATES_MAX = 1000
 """Addresses of one anonymous producer whose credits are remembered."""
@@ -37,7 +35,7 @@ _HEADERS = 200
 class Sender:
     """The sending side of one session; implements :class:`mqclient.core.api.SessionSender`."""
 
-    def __init__(self, runner: Runner, session: Session) -> None:
+    def __init__(self, runner: ReactorThread, session: Session) -> None:
         self.runner = runner
         self.session = session
         self.error: Exception | None = None
@@ -244,7 +242,7 @@ class Producer:
 class _Reader:
     """Reads a file in another thread than the reactor's."""
 
-    def __init__(self, runner: Runner, file: Any) -> None:
+    def __init__(self, runner: ReactorThread, file: Any) -> None:
         self._reactor = runner.reactor
         self._file = file
 

@@ -9,16 +9,13 @@ import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mqclient.core.connection.connection import describe
-from mqclient.core.runtime import LargeFrames, LinkHandler, wait_at_most
+from mqclient.core.runtime import LargeFrames, LinkHandler, Runtime, wait_at_most
 from mqclient.errors import NotConnectedError
 from mqclient.shells.sockets_loop import READ, WRITE, Loop
 from mqclient.wire.primitives import TransportConfiguration
-
-if TYPE_CHECKING:
-    from mqclient.sockets import SocketRuntime
 
 UNSENT_HIGH = 1024 * 1024
 """Bytes that were written and the system has not taken yet, from which on the core is asked to write no more."""
@@ -27,6 +24,12 @@ UNSENT_LOW = 256 * 1024
 READ_PER_TURN = 16 * 1024 * 1024
 """Bytes that one connection may bring in a turn of the loop, so that others get theirs."""
 _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class LoopRuntime(Runtime, Protocol):
+    """The runtime of plain sockets, as its links see it."""
+
+    loop: Loop
 
 
 class SocketLink:
@@ -176,7 +179,7 @@ class SocketLink:
             self._loop.watch(self._socket, events, self._happened)
 
 
-async def open_link(runtime: SocketRuntime, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> SocketLink:
+async def open_link(runtime: LoopRuntime, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> SocketLink:
     """What :meth:`mqclient.core.runtime.Runtime.connect` does, for TCP."""
     # Few need it, and it takes longer to import than all the rest of this shell.
     from mqclient.tls.tls import flag, handshake_hint, tls_settings
@@ -225,7 +228,7 @@ def _closed_unless_kept(made: socket.socket) -> Iterator[list[object]]:
 class _Attempt:
     """One attempt to open a connection within ``seconds``."""
 
-    def __init__(self, runtime: SocketRuntime, seconds: float) -> None:
+    def __init__(self, runtime: LoopRuntime, seconds: float) -> None:
         self._runtime = runtime
         self._deadline = time.monotonic() + seconds
 

@@ -6,25 +6,29 @@ import contextlib
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mqclient.core.discovery.network import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
 from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 from mqclient.shells.shared_folder import read_files, remove_file, write_file
-from mqclient.shells.sockets_links import SocketLink
+from mqclient.shells.sockets_links import LoopRuntime, SocketLink
 from mqclient.shells.sockets_loop import READ, Loop
 
-if TYPE_CHECKING:
-    from mqclient.sockets import SocketRuntime
-
 _PER_TURN = 16
+
+
+class LinkingRuntime(LoopRuntime, Protocol):
+    """The runtime of plain sockets, as its network sees it."""
+
+    def add_link(self, link: SocketLink) -> SocketLink:
+        """Close ``link`` with the runtime; gives it back."""
 
 
 class SocketNetwork:
     """Implements :class:`mqclient.core.discovery.network.Network`."""
 
-    def __init__(self, runtime: SocketRuntime) -> None:
+    def __init__(self, runtime: LinkingRuntime) -> None:
         self._runtime = runtime
         self._loop: Loop = runtime.loop
 
@@ -103,7 +107,7 @@ class SocketNetwork:
 
 
 class _Listener:
-    def __init__(self, runtime: SocketRuntime, listening: socket.socket, accepted: Callable[[Link], LinkHandler]) -> None:
+    def __init__(self, runtime: LinkingRuntime, listening: socket.socket, accepted: Callable[[Link], LinkHandler]) -> None:
         self._runtime = runtime
         self._listening = listening
         self._accepted = accepted

@@ -9,12 +9,39 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from mqclient.core.consuming.buffers import PriorityBuffer
 from mqclient.core.message import ClientMessage
+from mqclient.core.runtime import Runtime
 
 _log = logging.getLogger(__name__)
+
+
+class ReactorThread(Protocol):
+    """The reactor's thread, as consumers and producers in other threads see it."""
+
+    reactor: Any
+    """Twisted's."""
+
+    @property
+    def runtime(self) -> Runtime: ...
+
+    @property
+    def usable(self) -> bool:
+        """Does the reactor run, in this process?"""
+
+    def call(self, function: Callable[..., Any], *args: Any, timeout: int | None = None, **kwargs: Any) -> Any:
+        """Run ``function`` in the reactor's thread and wait for its result."""
+
+    def post(self, function: Callable[..., Any], *args: Any) -> None:
+        """Run ``function`` in the reactor's thread, without waiting."""
+
+    def check(self) -> None:
+        """Raise why a call cannot wait here."""
+
+    def check_process(self) -> None:
+        """Raise why nothing can be done in this process."""
 
 
 class SharedBuffer:
