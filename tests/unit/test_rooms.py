@@ -55,6 +55,20 @@ ORDER: Mapping[str, Sequence[str]] = {
         "session",
         "factories",
     ),
+    "mqclient.storageformat": (
+        "errors",
+        "frames",
+        "page_records",
+        "records",
+        "files",
+        "page_state",
+        "images",
+        "replay",
+        "replay_plain",
+        "page_messages",
+        "salvage",
+        "surviving",
+    ),
 }
 """Rooms and modules of a package, the lowest first: none imports one that stands further to the right."""
 

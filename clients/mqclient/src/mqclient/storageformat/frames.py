@@ -173,3 +173,34 @@ def claimed_content(data: memoryview, offset: int) -> memoryview:
     start = offset + FRAME_HEADER_SIZE
     end = start + length
     return data[start : end if end <= len(data) else len(data)]
+
+
+class Reader:
+    """A place in the content of a frame."""
+
+    __slots__ = ("at", "data")
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.at = 0
+
+    def take(self, length: int) -> bytes:
+        end = self.at + length
+        if end > len(self.data):
+            raise StorageFormatError(f"record of {length} bytes at {self.at} exceeds its frame of {len(self.data)} bytes")
+        piece = bytes(self.data[self.at : end])
+        self.at = end
+        return piece
+
+    def numbers(self, form: struct.Struct) -> tuple[int, ...]:
+        values = form.unpack_from(self.data, self.at)
+        self.at += form.size
+        return values
+
+    def sized(self) -> bytes:
+        return self.take(self.numbers(_U32)[0])
+
+    def row(self, width: int = 1) -> tuple[int, ...]:
+        """As many groups of ``width`` numbers as the count before them says."""
+        count = self.numbers(_U32)[0] * width
+        return struct.unpack(f">{count}q", self.take(8 * count))

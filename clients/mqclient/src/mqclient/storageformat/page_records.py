@@ -32,10 +32,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from mqclient.storageformat.records import Reader
+from mqclient.storageformat.frames import Reader
 
 PAGE = 32
 PAGE_ACKNOWLEDGE = 33

@@ -39,7 +39,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mqclient.storageformat.frames import StorageFormatError
+from mqclient.storageformat.frames import Reader, StorageFormatError
 from mqclient.storageformat.page_records import PAGE_KINDS, PageFileRecord, PageJournalRecord, decode_page_record
 
 MESSAGE = 1
@@ -325,37 +325,6 @@ def encode_binding_gone(what: int, key: dict[str, JsonValue]) -> bytes:
 def _encode_json(kind: int, what: int, value: dict[str, JsonValue]) -> bytes:
     text = json.dumps(value, separators=(",", ":"), sort_keys=True).encode("ascii")
     return _BINDING.pack(kind, what, len(text)) + text
-
-
-class Reader:
-    """A place in the content of a frame."""
-
-    __slots__ = ("at", "data")
-
-    def __init__(self, data: memoryview) -> None:
-        self.data = data
-        self.at = 0
-
-    def take(self, length: int) -> bytes:
-        end = self.at + length
-        if end > len(self.data):
-            raise StorageFormatError(f"record of {length} bytes at {self.at} exceeds its frame of {len(self.data)} bytes")
-        piece = bytes(self.data[self.at : end])
-        self.at = end
-        return piece
-
-    def numbers(self, form: struct.Struct) -> tuple[int, ...]:
-        values = form.unpack_from(self.data, self.at)
-        self.at += form.size
-        return values
-
-    def sized(self) -> bytes:
-        return self.take(self.numbers(_U32)[0])
-
-    def row(self, width: int = 1) -> tuple[int, ...]:
-        """As many groups of ``width`` numbers as the count before them says."""
-        count = self.numbers(_U32)[0] * width
-        return struct.unpack(f">{count}q", self.take(8 * count))
 
 
 def decode_records(content: memoryview, reader: Reader | None = None) -> Iterator[Record]:

@@ -10,13 +10,12 @@ from collections.abc import Container
 from typing import Protocol
 
 from mqclient.storageformat.errors import JournalDamagedError
-from mqclient.storageformat.frames import StorageFormatError
+from mqclient.storageformat.frames import Reader, StorageFormatError
 from mqclient.storageformat.images import Images, LogImage, record_ids
 from mqclient.storageformat.records import (
     AcknowledgeRecord,
     DeliveryCountRecord,
     MessageRecord,
-    Reader,
     ScheduleRecord,
     decode_records,
 )
