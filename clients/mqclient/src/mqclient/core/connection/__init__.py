@@ -1,1 +1,4 @@
-"""The connection of a session factory: creating, watching, reconnecting, closing."""
+"""One connection to a broker: its channels, its life from the first attempt to its end, where to connect next, and settings from URLs.
+
+A connection knows a session only as :class:`mqclient.core.connection.connection.FrameHandler`.  Sessions and factories do not come in.
+"""

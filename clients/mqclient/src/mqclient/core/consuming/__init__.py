@@ -1,1 +1,4 @@
-"""Consumers: buffers, credits, acknowledgements, browsing."""
+"""The receiving side of a session: consumers, buffers, credits, acknowledgements, browsing, message handlers.
+
+The session and its transaction come in only as the protocols that stand here.  Nothing here sends messages.
+"""

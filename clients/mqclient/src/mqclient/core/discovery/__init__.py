@@ -1,1 +1,1 @@
-"""Finding brokers: broadcasts, JGroups channels, their members."""
+"""Finding brokers: broadcasts, JGroups channels, their members.  Sessions and factories do not come in."""
