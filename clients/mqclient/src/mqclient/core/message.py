@@ -25,13 +25,19 @@ _LONG_RANGE = range(-(2**63), 2**63)
 
 
 class Recipient(Protocol):
-    """The consumer that got a message."""
+    """The :class:`mqclient.core.api.ClientConsumer` that got a message: which one it is, and how it acknowledges."""
 
     @property
     def queue_name(self) -> str: ...
 
     @property
+    def filter_string(self) -> str | None: ...
+
+    @property
     def browse_only(self) -> bool: ...
+
+    @property
+    def closed(self) -> bool: ...
 
     def acknowledge(self, message: ClientMessage) -> Awaitable[None]:
         """Acknowledge everything that was taken up to ``message``."""

@@ -75,7 +75,7 @@ class Consumer(Closing):
         self._failure: MQError | None = None
         """Why the broker has ended the consumer; None while it has not."""
         credits = ConsumerCredits(window)
-        forced = ForcedDelivery(self, session.channel, credits, session.settings.call_timeout, session.connection_failed)
+        forced = ForcedDelivery(self, session.channel, credits, session.settings, session.connection_failed)
         browsed = Browsed(session.settings, session.factory) if request.browse_only else None
         self.arrivals = Arrivals(self, session.channel, credits, forced, browsed)
         self.on_disconnected: Callable[[], object] = _nothing

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.channel import Channel
 from mqclient.core.runtime import wait_at_most
 from mqclient.errors import ConnectionTimedOutError, MQError
@@ -35,20 +36,20 @@ class AskingConsumer(Protocol):
 
 
 class ForcedDelivery:
-    """``connection_failed`` is told when no answer came within ``call_timeout_ms``."""
+    """``connection_failed`` is told when no answer came within ``call_timeout``."""
 
     def __init__(
         self,
         consumer: AskingConsumer,
         channel: Channel,
         credits: ConsumerCredits,
-        call_timeout_ms: int,
+        settings: LocatorSettings,
         connection_failed: Callable[[MQError], None],
     ) -> None:
         self._consumer = consumer
         self._channel = channel
         self._runtime = channel.runtime
-        self._call_timeout = call_timeout_ms / 1000
+        self._settings = settings
         self._connection_failed = connection_failed
         self._credits = credits
         self._sequence = 0
@@ -88,7 +89,7 @@ class ForcedDelivery:
         """
         runtime = self._runtime
         channel = self._channel
-        left = seconds = self._call_timeout
+        left = seconds = self._settings.call_timeout / 1000
         future = wait() if first is None else first
         while True:
             late = ConnectionTimedOutError(f"{what} did not come within {seconds:g} s (callTimeout sets the limit)")

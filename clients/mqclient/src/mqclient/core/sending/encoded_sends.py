@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
+from mqclient.core.api import LocatorSettings
 from mqclient.core.batches import Batch, BatchDone, Batches
 from mqclient.core.connection.channel import Channel, unblocked
 from mqclient.errors import AddressFullError, IllegalStateError, LargeMessageInterruptedError, MQError
@@ -46,19 +47,16 @@ _SEND = SessionSend.TYPE
 class EncodedSends:
     """``on_room`` is called when a sender that was told to stop may go on.
 
-    ``window``: bytes of credits of each address, -1 for no flow control.  ``chunk_size``: bytes of a piece of a large message.
     ``connection_failed`` ends the connection.
     """
 
-    def __init__(
-        self, channel: Channel, window: int, sender_id: int, chunk_size: int, connection_failed: Callable[[MQError], None]
-    ) -> None:
+    def __init__(self, channel: Channel, settings: LocatorSettings, sender_id: int, connection_failed: Callable[[MQError], None]) -> None:
         self.fail_connection = connection_failed
         self._channel = channel
         self._runtime = channel.runtime
         self._protocol = channel.protocol
-        self._chunk_size = chunk_size
-        self._window = window
+        self._settings = settings
+        self._window = settings.producer_window_size
         self._sender_id = sender_id
         self._pending: dict[int, Done] = {}
         self._credits: OrderedDict[str, ProducerCredits] = OrderedDict()
@@ -142,7 +140,7 @@ class EncodedSends:
         if address is not None:
             self._charge(address, len(headers))
         told = -1 if was_large else size
-        self._large = _LargeSend(self, read, size, done, address, self._chunk_size, told)
+        self._large = _LargeSend(self, read, size, done, address, self._settings.min_large_message_size, told)
         self._large.advance()
         return not self._told_to_stop()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.channel import closed_error
 from mqclient.core.runtime import Mutex, Runtime, wait_at_most
 from mqclient.core.sending.flow import ProducerFlow
@@ -74,14 +75,14 @@ class Work(Underway):
     acknowledgements that begin meanwhile enter it first, and so come after the call.
     """
 
-    __slots__ = ("_call_timeout", "_dropped", "_flow", "_transaction", "_xa", "era", "order")
+    __slots__ = ("_dropped", "_flow", "_settings", "_transaction", "_xa", "era", "order")
 
-    def __init__(self, runtime: Runtime, flow: ProducerFlow, transaction: OpenTransaction, xa: bool, call_timeout_ms: int) -> None:
+    def __init__(self, runtime: Runtime, flow: ProducerFlow, transaction: OpenTransaction, xa: bool, settings: LocatorSettings) -> None:
         super().__init__(runtime)
         self._flow = flow
         self._transaction = transaction
         self._xa = xa
-        self._call_timeout = call_timeout_ms / 1000
+        self._settings = settings
         self.order = Mutex(runtime)
         self.era = 0
         """How often sends were dropped; a send that began in an earlier era must not be written."""
@@ -118,6 +119,6 @@ class Work(Underway):
             self.drop(closed_error("session"))  # the transaction is rolled back
             return
         try:
-            await self.settled(self._call_timeout)
+            await self.settled(self._settings.call_timeout / 1000)
         except TimeoutError:
             self._runtime.log_warning(f"{self.count} messages cannot be sent before their session is closed")

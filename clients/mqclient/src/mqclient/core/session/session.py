@@ -95,7 +95,7 @@ class Session(ListenerMethods, Closing):
         self.transaction = Transaction(self)
         self.flow = ProducerFlow(self.channel, self.settings.producer_window_size)
         self.async_sends = AsyncSends(self.channel)
-        self.work = Work(self.runtime, self.flow, self.transaction, request.xa, self.settings.call_timeout)
+        self.work = Work(self.runtime, self.flow, self.transaction, request.xa, self.settings)
         self.uploads = LargeUploads(self.channel, self.settings, self.flow, self.async_sends, self.transaction, request.auto_commit_sends)
         self.branches = Branches(self)
         self.readers = Readers(self)
@@ -282,10 +282,7 @@ class Session(ListenerMethods, Closing):
         if self.encoded_sends is None:
             if self.settings.reconnect_attempts or self.settings.failover_attempts:
                 raise IllegalStateError("encoded messages need a session that ends with its connection: set reconnect_attempts to 0")
-            settings = self.settings
-            self.encoded_sends = EncodedSends(
-                self.channel, settings.producer_window_size, self._next_producer, settings.min_large_message_size, self.connection_failed
-            )
+            self.encoded_sends = EncodedSends(self.channel, self.settings, self._next_producer, self.connection_failed)
             self._next_producer += 1
         return self.encoded_sends
 
