@@ -69,8 +69,27 @@ ORDER: Mapping[str, Sequence[str]] = {
         "salvage",
         "surviving",
     ),
+    "mqbroker.messaging": (
+        "message",
+        "ports",
+        "turns",
+        "filters",
+        "queues",
+        "routing",
+        "core",
+        "delivery",
+        "administration",
+        "readers",
+        "messaging",
+    ),
 }
 """Rooms and modules of a package, the lowest first: none imports one that stands further to the right."""
+
+CIRCLE_MAX = 8
+"""Modules of one circle."""
+
+IN_ROOMS: Sequence[str] = ("mqbroker.messaging",)
+"""Packages whose circles stay in a room, and within :data:`CIRCLE_MAX`."""
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -119,6 +138,37 @@ def breaches(imports: Graph, order: Mapping[str, Sequence[str]]) -> list[str]:
     return wrong
 
 
+def circles(imports: Graph) -> list[list[str]]:
+    """Modules that import each other, directly or through others: every such group, each sorted by name."""
+    reached = {name: _reached(imports, name) for name in imports}
+    found = {frozenset((name, *(other for other in reached[name] if name in reached[other]))) for name in imports}
+    return sorted(sorted(circle) for circle in found if len(circle) > 1)
+
+
+def _reached(imports: Graph, name: str) -> set[str]:
+    """The modules that ``name`` imports, directly or through others."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        new = set(imports[pending.pop()]) - found
+        found |= new
+        pending += new
+    return found
+
+
+def wide(imports: Graph, packages: Collection[str]) -> list[str]:
+    """Circles with a module of ``packages`` that leave a room (a folder), or that have too many modules."""
+    wrong = []
+    for circle in circles(imports):
+        if not any(name == package or name.startswith(f"{package}.") for name in circle for package in packages):
+            continue
+        if len({name.rpartition(".")[0] for name in circle}) > 1:
+            wrong.append(f"leaves its room: {', '.join(circle)}")
+        if len(circle) > CIRCLE_MAX:
+            wrong.append(f"has {len(circle)} modules: {', '.join(circle)}")
+    return wrong
+
+
 def _place(members: Sequence[str], member: str) -> int:
     return members.index(member) if member in members else 0
 
@@ -132,6 +182,9 @@ class RoomTests(SynchronousTestCase):
     def test_a_lower_room_imports_no_higher_one(self) -> None:
         self.assertEqual(breaches(graph(ROOT), ORDER), [])
 
+    def test_a_circle_stays_in_its_room_and_is_small(self) -> None:
+        self.assertEqual(wide(graph(ROOT), IN_ROOMS), [])
+
     def test_crowds_are_noticed(self) -> None:
         names = [f"p.room.m{number}" for number in range(SIDE_BY_SIDE_MAX + 1)]
         self.assertEqual(crowded(names, set()), [f"p.room has {SIDE_BY_SIDE_MAX + 1} modules"])
@@ -141,6 +194,13 @@ class RoomTests(SynchronousTestCase):
         imports = {"p.low.a": {"p.high.b", "q.x"}, "p.high.b": {"p.low.a"}, "p.new": set[str]()}
         order = {"p": ("low", "high", "gone")}
         self.assertEqual(breaches(imports, order), ["p.new has no place in the order", "p.gone is not there", "p.low.a imports p.high.b"])
+
+    def test_wide_circles_are_noticed(self) -> None:
+        imports = {"p.a.x": {"p.a.y"}, "p.a.y": {"p.b.z"}, "p.b.z": {"p.a.x", "q.x"}, "q.x": {"q.y"}, "q.y": {"q.x"}}
+        self.assertEqual(wide(imports, ("p", "q")), ["leaves its room: p.a.x, p.a.y, p.b.z"])
+        self.assertEqual(wide(imports, ("q",)), [])
+        ring = {f"p.r.m{number}": {f"p.r.m{(number + 1) % (CIRCLE_MAX + 1)}"} for number in range(CIRCLE_MAX + 1)}
+        self.assertEqual(wide(ring, ("p.r",)), [f"has {CIRCLE_MAX + 1} modules: {', '.join(sorted(ring))}"])
 
     def test_imports_for_types_count(self) -> None:
         folder = Path(self.mktemp()) / "src" / "p"

@@ -21,7 +21,7 @@ from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_DUPLICATE_ID, KEY
 from mqclient.wire.properties import BYTES
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.message.duplicates import DuplicateIdCache
+    from mqbroker.messaging.routing.duplicates import DuplicateIdCache
     from mqclient.core.batches import Batch
 
 IDS_PER_REQUEST = 1_000

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from mqbroker.cluster.links.outgoing import Outgoing, assemble, bytes_entry
+from mqbroker.messaging.delivery.arriving import KEY_SCALEDOWN_NODE
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
-from mqbroker.messaging.routing.arriving import KEY_SCALEDOWN_NODE
 from mqclient.errors import MQError
 from mqclient.wire.message import (
     KEY_ACK_ROUTE_TO,

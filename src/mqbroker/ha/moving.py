@@ -16,6 +16,7 @@ from twisted.logger import Logger
 from mqbroker.cluster.links.outgoing import Outgoing
 from mqbroker.ha.messages import Encode, send_over
 from mqbroker.messaging.ports import Cancellable
+from mqbroker.messaging.queues.indexed_references import IndexedReferences
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
 from mqclient.errors import AddressFullError, DuplicateIdRejectedError, MalformedPacketError, MQError, UnblockedError
@@ -319,18 +320,18 @@ class QueueMove:
         if self._aside is not None:
             stay.append(self._aside[0])
             self._aside = None
-        log = self.queue.log
-        late = None if log is None else log.index.on_late
-        if log is not None:
+        index = self.queue.references if isinstance(self.queue.references, IndexedReferences) else None
+        late = None if index is None else index.on_late
+        if index is not None:
             # They keep the ids by which the target and the ranges of readers know them; nobody reads from a broker that leaves.
-            log.index.on_late = None
+            index.on_late = None
         for reference in (*stay, *self._kept):
             if reference.scheduled:
                 self.queue.put_back_later(reference, reference.scheduled)
             else:
                 self.queue.put_back(reference)
-        if log is not None:
-            log.index.on_late = late
+        if index is not None:
+            index.on_late = late
         self._runs.clear()
         self._kept.clear()
         if error is None:

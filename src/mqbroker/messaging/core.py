@@ -9,16 +9,16 @@ from typing import Protocol
 
 from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
-from mqbroker.messaging.message.duplicates import DuplicateIdCache
-from mqbroker.messaging.message.memory import AddressMemory, GlobalMemory
+from mqbroker.messaging.message.memory import MEMORY_PER_REFERENCE, AddressMemory, GlobalMemory
 from mqbroker.messaging.message.message import MEMORY_PER_MESSAGE
-from mqbroker.messaging.paging.paging import Paging
 from mqbroker.messaging.ports import Clock, PagePlace, Store
 from mqbroker.messaging.queues.address import Address
+from mqbroker.messaging.queues.paging import Paging
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.messaging.queues.references import MEMORY_PER_REFERENCE, Loan, Reference
+from mqbroker.messaging.queues.references import Loan, Reference
 from mqbroker.messaging.routing.awaited import AwaitedQueues
 from mqbroker.messaging.routing.diverts import Divert
+from mqbroker.messaging.routing.duplicates import DuplicateIdCache
 from mqbroker.messaging.routing.remote import RemoteBinding
 from mqbroker.messaging.routing.routing import RoutingTable
 from mqbroker.messaging.turns.steps import StepwiseWork
@@ -163,6 +163,11 @@ class MessagingCore:
         """The account of an address that comes into being; it may still page from an earlier life."""
         paging = self.paging.addresses.get(name)
         return AddressMemory(name, settings, self.global_memory) if paging is None else paging.memory
+
+    def account_of(self, name: str) -> AddressMemory:
+        """The account of an address, also where there are no more than pages of an earlier one."""
+        address = self.addresses.get(name)
+        return self.new_memory(name, self.settings_of(name)) if address is None else address.memory
 
     def duplicate_ids(self, name: str) -> DuplicateIdCache | None:
         """The duplicate id cache of an address (or of a fully qualified queue name); None when detection is off there."""

@@ -10,6 +10,7 @@ from mqbroker.config.model.configuration import AddressConfiguration, QueueConfi
 from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.administration.administration import Administration
 from mqbroker.messaging.administration.disk_guard import DiskGuard, DiskSpace
+from mqbroker.messaging.administration.diverts import Diverts
 from mqbroker.messaging.administration.pauses import Pauses
 from mqbroker.messaging.administration.reapers import ExpiryReaper, UsageReaper
 from mqbroker.messaging.administration.removal import Removal
@@ -17,15 +18,14 @@ from mqbroker.messaging.core import MessagingCore, MessagingOptions
 from mqbroker.messaging.delivery.branches import Branches
 from mqbroker.messaging.delivery.redistribution import Redistribution
 from mqbroker.messaging.delivery.renewal import Renewal
+from mqbroker.messaging.delivery.restoring import restore_messages
 from mqbroker.messaging.delivery.sending import Sending
 from mqbroker.messaging.delivery.settlement import Settlement
 from mqbroker.messaging.filters.filter import parse_filter
-from mqbroker.messaging.paging.restoring import restore_messages
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.readers.readers import Readers, queues_with_readers
-from mqbroker.messaging.routing.diverts import Diverts
 
 
 class Messaging:
@@ -83,7 +83,7 @@ class Messaging:
         to_hold = {place for branch in recovered.branches for place in branch.record.acknowledged}
         count = len(recovered.messages)
         held = restore_messages(core, queues, recovered.messages, to_hold, queues_with_readers(recovered.settings))
-        core.paging.restore(queues)
+        core.paging.restore(queues, core.account_of)
         for queue in queues.values():
             wanted = {message_id for queue_id, message_id in to_hold if queue_id == queue.queue_id}
             for reference in () if queue.pages is None or not wanted else queue.pages.take(wanted):

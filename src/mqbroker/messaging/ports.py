@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
+from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
 from mqclient.wire.primitives import Xid
 
@@ -31,30 +32,6 @@ class Clock(Protocol):
         """Milliseconds since the epoch."""
 
     def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> Cancellable: ...
-
-
-class LargeBody(Protocol):
-    """The body of a large message, outside memory.  ``size`` is what was appended so far, in bytes.
-
-    Several messages may share one body (a copy in a dead letter queue); each holds it once.
-    """
-
-    body_id: int
-    size: int
-
-    def append(self, chunk: bytes) -> None: ...
-
-    def complete(self) -> None:
-        """Nothing more will be appended; what is there becomes durable no later than the record of a message that uses it."""
-
-    def read(self, offset: int, size: int) -> bytes:
-        """At most ``size`` bytes from ``offset``; raises OSError when the file is damaged."""
-
-    def hold(self) -> None:
-        """One more message uses this body."""
-
-    def release(self) -> None:
-        """A message stopped using it; the last one removes it."""
 
 
 class PagePlace:

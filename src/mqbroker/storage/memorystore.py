@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import (
     AddressRecord,
     BranchRecord,
-    LargeBody,
     PagedMessage,
     PageFolder,
     Pager,

@@ -6,11 +6,11 @@ import struct
 from typing import Any
 from uuid import UUID
 
+from mqbroker.messaging.delivery.arriving import has_marks, take_arrival
+from mqbroker.messaging.delivery.distribution import everything
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.definitions import ANYCAST
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.messaging.routing.arriving import has_marks, take_arrival
-from mqbroker.messaging.routing.distribution import everything
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.properties import TypedValue
 from tests.unit.messaging.support import Bench, Collector

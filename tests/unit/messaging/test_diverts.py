@@ -8,11 +8,11 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
+from mqbroker.messaging.delivery.distribution import DIVERTED_MAX
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
-from mqbroker.messaging.routing.distribution import DIVERTED_MAX
 from mqbroker.messaging.routing.diverts import DivertError
 from mqbroker.messaging.routing.remote import LoadBalancing
 from mqclient.errors import AddressFullError, DivertDoesNotExistError, IllegalStateError, InternalError, SecurityError

@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.core import BRIDGE_CACHE
 from mqbroker.messaging.delivery.transaction import Transaction
-from mqbroker.messaging.message import duplicates
-from mqbroker.messaging.message.duplicates import DuplicateIdCache, IdsBySender, batch_of
+from mqbroker.messaging.routing import duplicates
+from mqbroker.messaging.routing.duplicates import DuplicateIdCache, IdsBySender, batch_of
 from mqclient.errors import DuplicateIdRejectedError
 from mqclient.wire.message import KEY_DUPLICATE_ID
 from mqclient.wire.properties import STRING

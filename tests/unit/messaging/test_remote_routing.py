@@ -7,12 +7,12 @@ import struct
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.core import BRIDGE_CACHE
+from mqbroker.messaging.delivery.arriving import has_marks
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.filters.filter import parse_filter
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered, RecoveredReference
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, QueueDefinition
-from mqbroker.messaging.routing.arriving import has_marks
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.message import CoreMessage, encode_headers
 from mqclient.wire.primitives import Xid

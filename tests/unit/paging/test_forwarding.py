@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.messaging.core import BRIDGE_CACHE
-from mqbroker.messaging.routing.arriving import take_arrival
-from mqbroker.messaging.routing.distribution import everything
+from mqbroker.messaging.delivery.arriving import take_arrival
+from mqbroker.messaging.delivery.distribution import everything
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.properties import BYTES
 from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, numbered

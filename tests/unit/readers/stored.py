@@ -7,8 +7,8 @@ from typing import Any
 from mqbroker.messaging.delivery.branches import Branches
 from mqbroker.messaging.filters.filter import parse_filter
 from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.reader import Reader
 from mqbroker.messaging.readers.ranges import Range
-from mqbroker.messaging.readers.readers import Reader
 from mqbroker.messaging.readers.rows import Rows
 from mqclient.errors import MQError
 from mqclient.wire.message import decode_message

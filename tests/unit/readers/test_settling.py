@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase, mock
 
-from mqbroker.messaging.readers.readers import SETTLED_TOGETHER, Reader
+from mqbroker.messaging.queues.reader import Reader
+from mqbroker.messaging.readers.readers import SETTLED_TOGETHER
 from mqbroker.messaging.turns import steps
 from tests.unit.paging.support import ALWAYS, Taker, numbered
 from tests.unit.readers.stored import StoredBroker, bodies_of

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.messaging.queues.references import MEMORY_PER_REFERENCE
+from mqbroker.messaging.message.memory import MEMORY_PER_REFERENCE
 from mqclient.errors import IllegalStateError
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame

@@ -11,8 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.messaging.filters.filter import Filter
-from mqbroker.messaging.message.duplicates import remembered
 from mqbroker.messaging.routing.diverts import Divert
+from mqbroker.messaging.routing.duplicates import remembered
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqbroker.messaging.turns import steps
 from mqbroker.server.management.registry import ManagementError

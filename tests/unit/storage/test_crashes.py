@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
+from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import (
     AddressRecord,
     BranchRecord,
     BranchState,
-    LargeBody,
     QueueRecord,
     Recovered,
     RecoveredReference,

@@ -1,1 +1,1 @@
-"""Work of operators and of housekeeping: create, change, remove, pause, expire, select, guard the disk."""
+"""Work of operators and of housekeeping: create, change, remove, divert, pause, expire, select, guard the disk."""

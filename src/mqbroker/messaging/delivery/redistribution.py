@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mqbroker.messaging.core import is_stored
+from mqbroker.messaging.delivery.arriving import MOVED_BY
+from mqbroker.messaging.delivery.distribution import forward
 from mqbroker.messaging.queues.definitions import ANYCAST
 from mqbroker.messaging.queues.groups import GROUP_ID_KEY, has_group
 from mqbroker.messaging.queues.references import Cursor, Reference
-from mqbroker.messaging.routing.arriving import MOVED_BY
-from mqbroker.messaging.routing.distribution import forward
 from mqbroker.messaging.routing.remote import Attention, RemoteBinding, attention_of
 from mqbroker.messaging.turns.context import OperationContext
 from mqclient.errors import MalformedPacketError

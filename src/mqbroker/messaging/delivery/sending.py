@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.messaging.core import BRIDGE_CACHE, MessagingCore
+from mqbroker.messaging.delivery.arriving import Arrival
+from mqbroker.messaging.delivery.distribution import Distribution, May, Send, everything
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.message.copies import make_copy
-from mqbroker.messaging.message.duplicates import DuplicateIdCache, remembered
 from mqbroker.messaging.message.expiration import expiration_at_routing
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queues.address import Address
 from mqbroker.messaging.queues.groups import has_group
 from mqbroker.messaging.queues.references import Reference
-from mqbroker.messaging.routing.arriving import Arrival
-from mqbroker.messaging.routing.distribution import Distribution, May, Send, everything
+from mqbroker.messaging.routing.duplicates import DuplicateIdCache, remembered
 from mqbroker.messaging.turns.context import OperationContext
 from mqclient.errors import AddressFullError, IllegalStateError
 from mqclient.wire.message import KEY_DUPLICATE_ID

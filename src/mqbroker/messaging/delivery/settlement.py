@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.config.model.configuration import QueueConfiguration
-from mqbroker.messaging.administration.administration import Administration
 from mqbroker.messaging.core import MessagingCore, is_stored
 from mqbroker.messaging.delivery.sending import Sending
 from mqbroker.messaging.delivery.transaction import Transaction
@@ -21,6 +21,16 @@ from mqclient.wire.message import KEY_ORIGINAL_ADDRESS
 from mqclient.wire.primitives import Xid
 
 
+class Creation(Protocol):
+    """Makes the addresses and queues that dead and expired messages go to."""
+
+    def create_address(self, name: str, routing_types: Iterable[int], *, auto_created: bool) -> object:
+        """Make an address, or give an existing one these routing types."""
+
+    def create_queue(self, configuration: QueueConfiguration) -> object:
+        """Make a queue."""
+
+
 class Settlement:
     """Acknowledges, returns, expires and dead-letters references.
 
@@ -31,7 +41,7 @@ class Settlement:
         self._core = core
         self._sending = sending
         self._context = OperationContext(core.store)
-        self.administration: Administration | None = None
+        self.administration: Creation | None = None
 
     # --- acknowledgement
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mqbroker.messaging.core import MessagingCore, is_stored
-from mqbroker.messaging.message.duplicates import DuplicateIdCache
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import BranchRecord, BranchState, StoreBatch
 from mqbroker.messaging.queues.references import Reference
+from mqbroker.messaging.routing.duplicates import DuplicateIdCache
 from mqclient.errors import DuplicateIdRejectedError, MQError
 from mqclient.wire.primitives import Xid
 

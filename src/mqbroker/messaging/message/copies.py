@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.ports import LargeBody
 from mqclient.wire import message as keys
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message
 from mqclient.wire.properties import BYTE, LONG, STRING

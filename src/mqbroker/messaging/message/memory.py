@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.messaging.message.message import MEMORY_PER_MESSAGE
-from mqbroker.messaging.queues.references import MEMORY_PER_REFERENCE
 
 if TYPE_CHECKING:
     from mqbroker.messaging.message.message import Message
-    from mqbroker.messaging.paging.paging import AddressPaging, QueuePages
-    from mqbroker.messaging.ports import Pager
 
+MEMORY_PER_REFERENCE = 72
+"""Bytes that a reference counts in its address' memory account."""
 
 PAGE_BACKLOG_MAX = 16 * 1024 * 1024
 """Bytes on their way to pages beyond which producers of paging addresses get no further credits: the disk is slower than they are."""
@@ -22,6 +21,29 @@ PAGE_BACKLOG_MAX = 16 * 1024 * 1024
 
 TOLERANCE_MAX = 8 * 1024 * 1024
 """Bytes beyond its limit, or a tenth of the limit if that is less, that an address may have before anybody is held back."""
+
+
+class Backlog(Protocol):
+    """Where messages of full addresses wait on the disk: ``backlog`` are bytes handed over that are not durable yet."""
+
+    backlog: int
+
+
+class AddressPages(Protocol):
+    """The pages of an address, as far as its account asks for them."""
+
+    @property
+    def page_count(self) -> int: ...
+
+    @property
+    def full(self) -> bool:
+        """Is the limit of the pages reached?"""
+
+
+class Waiting(Protocol):
+    """Waits until all addresses together hold less."""
+
+    def release(self) -> None: ...
 
 
 class GlobalMemory:
@@ -32,15 +54,15 @@ class GlobalMemory:
 
     __slots__ = ("accounts_waiting", "disk_full", "max_bytes", "max_messages", "messages", "pager", "size")
 
-    def __init__(self, max_bytes: int = -1, max_messages: int = -1, pager: Pager | None = None) -> None:
+    def __init__(self, max_bytes: int = -1, max_messages: int = -1, pager: Backlog | None = None) -> None:
         self.max_bytes = max_bytes
         self.max_messages = max_messages
         self.size = 0
         self.messages = 0
         self.pager = pager
         self.disk_full = False
-        self.accounts_waiting: dict[AddressMemory | QueuePages, None] = {}
-        """Also what non-destructive queues have in pages."""
+        self.accounts_waiting: dict[Waiting, None] = {}
+        """Accounts of addresses, and what non-destructive queues have in pages."""
 
     @property
     def full(self) -> bool:
@@ -73,7 +95,7 @@ class AddressMemory:
         self._waiting: OrderedDict[Callable[[], None], None] = OrderedDict()
         self.size = 0
         self.messages = 0
-        self.paging: AddressPaging | None = None
+        self.paging: AddressPages | None = None
         """Set while the address pages."""
         self.blocked = False
         """Set by management: credits are withheld whatever the size."""
@@ -85,7 +107,7 @@ class AddressMemory:
 
     @property
     def page_count(self) -> int:
-        return 0 if self.paging is None else self.paging.folder.page_count
+        return 0 if self.paging is None else self.paging.page_count
 
     @property
     def waiting(self) -> int:

@@ -35,8 +35,8 @@ from mqclient.wire.properties import (
 )
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.message.large_body import LargeBody
     from mqbroker.messaging.message.memory import AddressMemory
-    from mqbroker.messaging.ports import LargeBody
 
 MEMORY_PER_MESSAGE = 352
 """Bytes that a message counts beside its buffer and, once more, its properties: Artemis counts them decoded, too, and configured

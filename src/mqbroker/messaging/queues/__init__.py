@@ -1,3 +1,4 @@
-"""Addresses, and queues of all kinds with their references, groups and consumers.  A queue knows nothing of sessions, bridges or
-management.
+"""Addresses, and queues of all kinds with their references, groups, consumers, readers and pages.
+
+A queue knows nothing of routing, sessions, bridges or management.
 """

@@ -16,13 +16,13 @@ from mqbroker.messaging.queues.references import Cursor, Reference, ReferenceLis
 from mqbroker.messaging.queues.scheduled import ScheduledReferences
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.paging.paging import QueuePages
     from mqbroker.messaging.ports import Cancellable, Clock
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.queues.consumer import QueueConsumer
     from mqbroker.messaging.queues.definitions import QueueDefinition
+    from mqbroker.messaging.queues.paging import QueuePages
+    from mqbroker.messaging.queues.reader import QueueReaders
     from mqbroker.messaging.queues.ring import Ring
-    from mqbroker.messaging.readers.readers import ReaderLog
     from mqbroker.messaging.turns.turn import Deliverable, Turn
 
 
@@ -120,7 +120,7 @@ class Queue:
         self.paged = 0
         """Messages in pages that were not read yet."""
         self.pages: QueuePages | None = None
-        self.log: ReaderLog | None = None
+        self.log: QueueReaders | None = None
         """Set while somebody reads the queue by message id."""
         self.paused = False
         self.deleted = False

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.messaging.turns.turn import ScanBudget
 
-MEMORY_PER_REFERENCE = 72
-"""Bytes that a reference counts in its address' memory account."""
-
 PRIORITIES = 10
 
 REFERENCES_AHEAD = 1000

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from mqbroker.messaging.core import is_stored
+from mqbroker.messaging.queues.reader import Reader
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
 from mqbroker.messaging.readers.places import KeptPlaces, Place
 from mqbroker.messaging.readers.ranges import Range, measure
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.delivery.renewal import Renewal
     from mqbroker.messaging.filters.filter import Filter
-    from mqbroker.messaging.ports import Cancellable, LargeBody
+    from mqbroker.messaging.message.large_body import LargeBody
+    from mqbroker.messaging.ports import Cancellable
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.messaging.turns.steps import Steps
 
@@ -54,27 +56,6 @@ Failed: TypeAlias = Callable[[MQError], object]
 """Told why a request that was begun cannot be carried out."""
 
 
-class Reader:
-    """Everything up to ``settled`` is done with, everything up to ``reserved`` was handed out; ``epoch`` counts its openings.
-
-    ``begin`` is where it began.  What lies before is not removed as long as the reader has not settled anything.
-    """
-
-    __slots__ = ("begin", "epoch", "name", "reserved", "settled")
-
-    def __init__(self, name: str, epoch: int = 0, settled: int = 0, reserved: int = 0, begin: int = 0) -> None:
-        self.name = name
-        self.epoch = epoch
-        self.settled = settled
-        self.reserved = reserved
-        self.begin = begin
-
-    @property
-    def removable(self) -> int:
-        """Up to where messages may be removed."""
-        return self.settled if self.settled > self.begin else 0
-
-
 class ReaderLog(QueueLog):
     """A queue with its readers by name; without any it is merely looked at."""
 
@@ -100,6 +81,8 @@ class Readers:
     def __init__(self, core: MessagingCore, renewal: Renewal) -> None:
         self._core = core
         self._renewal = renewal
+        self._logs: dict[Queue, ReaderLog] = {}
+        """Of all queues that are read by message id."""
         self._idle: dict[Queue, ReaderLog] = {}
         """Logs without readers."""
         self._places = KeptPlaces()
@@ -145,8 +128,7 @@ class Readers:
             log = self._pin(queue)
             log.readers[name] = Reader(name, value["epoch"], value["settled"], value["reserved"], value["begin"])
         for queue in self._core.reader_queues:
-            if queue.log is not None:
-                queue.log.index.bound = self._core.store.next_id()
+            self._logs[queue].index.bound = self._core.store.next_id()
         self._forgotten = forgotten
 
     def start(self) -> None:
@@ -158,9 +140,10 @@ class Readers:
                 batch.delete_setting(SETTING, key)
             self._core.store.commit(batch)
         for queue in list(self._core.reader_queues):
-            if queue.log is not None:
-                self._remove_settled(queue.log, _nothing, _nothing)
-                queue.log.index.floor = max(queue.log.index.floor, queue.log.settled)
+            log = self._logs.get(queue)
+            if log is not None:
+                self._remove_settled(log, _nothing, _nothing)
+                log.index.floor = max(log.index.floor, log.settled)
 
     def stop(self) -> None:
         """End the timer."""
@@ -256,8 +239,7 @@ class Readers:
     def remove(self, queue: Queue, name: str) -> int:
         """Forget a reader; what it has not settled stays.  Returns the ticket after which that is durable."""
         self.find(queue, name)
-        log = queue.log
-        assert log is not None
+        log = self._logs[queue]
         reader = log.readers.pop(name)
         ticket = self._core.store.ticket()
         if queue.durable:
@@ -273,7 +255,7 @@ class Readers:
 
     def queue_deleted(self, queue: Queue) -> None:
         """The queue is gone, and its readers with it."""
-        log = queue.log
+        log = self._logs.pop(queue, None)
         if log is None:
             return
         names = list(log.readers)
@@ -384,8 +366,7 @@ class Readers:
     def settle(self, queue: Queue, name: str, epoch: int, until: int, done: Callable[[int], object], failed: Failed) -> None:
         """The reader is done with everything up to ``until``; ``done`` gets the ticket after which all of that is durable."""
         reader = self.find(queue, name, epoch)
-        log = queue.log
-        assert log is not None
+        log = self._logs[queue]
         if until > reader.reserved:
             raise IllegalStateError(
                 f"AMQ229906: reader {name} of queue {queue.name} has nothing beyond {reader.reserved} to settle: {until} is"
@@ -446,9 +427,9 @@ class Readers:
 
     def _log(self, queue: Queue) -> ReaderLog:
         """The log of a queue, which is made for somebody who reads without being a reader."""
-        log = queue.log
+        log = self._logs.get(queue)
         if log is None:
-            log = queue.log = self._idle[queue] = ReaderLog(self._core, queue, self._places)
+            log = queue.log = self._logs[queue] = self._idle[queue] = ReaderLog(self._core, queue, self._places)
             log.index.bound = self._core.store.next_id()
             self._watch()
         log.used = self._core.clock.monotonic()
@@ -483,7 +464,7 @@ class Readers:
         oldest = self._core.clock.monotonic() - LOG_IDLE_SECONDS
         for queue, log in list(self._idle.items()):
             if log.used <= oldest:
-                del self._idle[queue]
+                del self._idle[queue], self._logs[queue]
                 queue.log = None
                 log.close()
         if self._idle:

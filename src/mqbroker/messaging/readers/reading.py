@@ -17,7 +17,7 @@ from mqbroker.messaging.turns.steps import run_to_end
 if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.filters.filter import Filter
-    from mqbroker.messaging.ports import LargeBody
+    from mqbroker.messaging.message.large_body import LargeBody
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.messaging.turns.steps import Steps
 

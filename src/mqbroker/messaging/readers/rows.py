@@ -8,7 +8,7 @@ from mqbroker.messaging.message.message import Message
 from mqclient.wire.message import body_end
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.ports import LargeBody
+    from mqbroker.messaging.message.large_body import LargeBody
 
 
 class Rows:

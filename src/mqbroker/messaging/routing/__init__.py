@@ -1,1 +1,4 @@
-"""The way of a message from its address to queues: bindings, diverts, distribution in a cluster, remote queues, message groups."""
+"""Who gets a message that was sent to an address: bindings, diverts, remote queues, message groups, duplicate ids.
+
+Routing chooses.  Nothing is stored or delivered here, and :class:`mqbroker.messaging.core.MessagingCore` does not come in.
+"""

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.messaging.message.duplicates import DuplicateIdCache, remembered
 from mqbroker.messaging.ports import Store
 from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.routing.duplicates import DuplicateIdCache, remembered
 from mqbroker.messaging.turns.steps import Steps
 from mqbroker.server.management import definitions, queue_requests, views
 from mqbroker.server.management.address_control import roles_as_json

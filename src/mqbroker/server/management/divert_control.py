@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
-from mqbroker.messaging.routing.diverts import ROUTING_TYPE_CHOICES, Divert, Diverts
+from mqbroker.messaging.administration.diverts import Diverts
+from mqbroker.messaging.routing.diverts import ROUTING_TYPE_CHOICES, Divert
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_text
 
 if TYPE_CHECKING:

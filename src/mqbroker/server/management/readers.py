@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.messaging.readers.readers import Reader
+from mqbroker.messaging.queues.reader import Reader
 from mqbroker.server.management.registry import ManagementError, Operation, as_text
 from mqbroker.server.observation.gauges import Gauge
 from mqclient.errors import QueueDoesNotExistError

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from twisted.logger import Logger
 
+from mqbroker.messaging.delivery.arriving import Arrival, straight_to
 from mqbroker.messaging.filters.filter import Filter
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.address import Address
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.messaging.routing.arriving import Arrival, straight_to
 from mqbroker.messaging.routing.diverts import Divert
 from mqbroker.messaging.routing.remote import RemoteBinding
 from mqbroker.messaging.turns.context import OperationContext

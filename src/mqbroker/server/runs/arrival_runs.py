@@ -1,6 +1,6 @@
 """Messages that a bridge or a cluster connection brings, in a row: the fast way for what a chunk of bytes holds of them.
 
-Each says to which queues it goes and has a duplicate id of the bridge (see :mod:`mqbroker.messaging.routing.arriving`), and the property
+Each says to which queues it goes and has a duplicate id of the bridge (see :mod:`mqbroker.messaging.delivery.arriving`), and the property
 tables of one link have the same shape: keys, types and lengths are where they were in the message before.  So a table is walked through
 only where its shape is new; otherwise a few comparisons show that it has it, and the two properties are left out by their offsets.
 Messages that follow each other to the same queues are stored with their duplicate ids as one batch, and become visible and are answered
@@ -14,10 +14,10 @@ import struct
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.core import BRIDGE_CACHE
-from mqbroker.messaging.message.duplicates import ID_LENGTH_MAX
 from mqbroker.messaging.message.message import PROPERTIES_CHECKED_FROM, Message
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
+from mqbroker.messaging.routing.duplicates import ID_LENGTH_MAX
 from mqbroker.server.runs.plain_addresses import plain_address
 from mqclient.errors import MalformedPacketError, MQError
 from mqclient.wire.frames import HEADER_SIZE
@@ -28,9 +28,9 @@ from mqclient.wire.primitives import decode_utf_16
 from mqclient.wire.properties import BYTE, BYTES, STRING, walk
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.message.duplicates import DuplicateIdCache
-    from mqbroker.messaging.paging.paging import AddressPaging
+    from mqbroker.messaging.message.memory import AddressMemory
     from mqbroker.messaging.queues.address import Address
+    from mqbroker.messaging.routing.duplicates import DuplicateIdCache
     from mqbroker.server.session.session import ServerSession
 
 TARGETS_MAX = 100
@@ -224,7 +224,7 @@ class ArrivalRuns:
                     return index
                 memory, name, copies = target.address.memory, target.address.name, len(target.queues)
                 paging = self._core.paging
-                pages = memory.paging if memory.paging is not None and paging.takes_all(memory) else None
+                pages = memory if memory.paging is not None and paging.takes_all(memory) else None
                 cache = self._core.duplicate_ids(f"{BRIDGE_CACHE}{name}")
             id_at = properties + shape.id_at
             duplicate_id = data[id_at : id_at + shape.id_size]
@@ -272,7 +272,7 @@ class ArrivalRuns:
     def _page(
         self,
         queues: tuple[Queue, ...],
-        pages: AddressPaging,
+        pages: AddressMemory,
         messages: list[Message],
         cache: DuplicateIdCache | None,
         ids: list[bytes],
@@ -325,7 +325,7 @@ class ArrivalRuns:
         return target
 
     def _resolve(self, name: str, shape: _Shape) -> _Target | None:
-        """As :func:`mqbroker.messaging.routing.arriving.take_arrival` does, where nothing depends on the message."""
+        """As :func:`mqbroker.messaging.delivery.arriving.take_arrival` does, where nothing depends on the message."""
         session, core = self._session, self._core
         if not session.permissions.knows("send", name):
             return None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mqbroker.messaging.message.duplicates import BATCH_MARK, batch_of, remembered
+from mqbroker.messaging.routing.duplicates import BATCH_MARK, batch_of, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.delivery.transaction import Transaction
-    from mqbroker.messaging.message.duplicates import DuplicateIdCache
     from mqbroker.messaging.ports import StoreBatch
+    from mqbroker.messaging.routing.duplicates import DuplicateIdCache
 
 
 class RunIds:

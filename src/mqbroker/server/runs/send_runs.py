@@ -31,7 +31,7 @@ from mqclient.wire.primitives import decode_utf_16
 from mqclient.wire.properties import BYTES, STRING, bytes_property, check_block, check_entries, walk, with_property
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.paging.paging import AddressPaging
+    from mqbroker.messaging.message.memory import AddressMemory
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.routing.remote import RemoteBinding
     from mqbroker.server.session.session import ServerSession
@@ -223,7 +223,7 @@ class SendRuns:
         ids = RunIds(self._core, name, transacted)
         layout_id, run_durable, with_ids = plain.id_at, -1, False
         takes_all = (transacted or memory.paging is not None) and self._core.paging.takes_all(memory)
-        pages = memory.paging if takes_all and not transacted and turns is None else None
+        pages = memory if takes_all and not transacted and turns is None else None
         for at in range(index, len(frames)):
             data = frames[at]
             size = len(data)
@@ -308,7 +308,7 @@ class SendRuns:
         sizes: list[int],
         grown: int,
         ids: RunIds,
-        pages: AddressPaging | None,
+        pages: AddressMemory | None,
     ) -> None:
         """Store the messages of a run, which have ``grown`` by so many bytes; what follows from it happens in its order."""
         session = self._session

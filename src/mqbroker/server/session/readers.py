@@ -18,9 +18,9 @@ from mqclient.errors import IllegalStateError, LargeMessageBodyError, MQError, Q
 from mqclient.wire import packets as wire
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.ports import LargeBody
+    from mqbroker.messaging.message.large_body import LargeBody
+    from mqbroker.messaging.queues.reader import Reader
     from mqbroker.messaging.readers.ranges import Range
-    from mqbroker.messaging.readers.readers import Reader
     from mqbroker.server.session.session import ServerSession
 
 _FRAME = struct.Struct(">ibq")

@@ -6,12 +6,12 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mqbroker.messaging.delivery.arriving import has_marks, take_arrival
+from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.memory import AddressMemory
 from mqbroker.messaging.message.message import PROPERTIES_CHECKED_FROM, Message, check_properties
-from mqbroker.messaging.ports import LargeBody
 from mqbroker.messaging.queues.address import Address
 from mqbroker.messaging.queues.definitions import ANYCAST
-from mqbroker.messaging.routing.arriving import has_marks, take_arrival
 from mqbroker.messaging.routing.grouping import Undecided
 from mqbroker.server.runs.send_runs import SendRuns
 from mqbroker.server.session.overdrafts import Overdraft

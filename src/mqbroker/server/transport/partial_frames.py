@@ -18,7 +18,8 @@ from mqclient.wire.message import scan_headers
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from mqbroker.messaging.ports import LargeBody, Store
+    from mqbroker.messaging.message.large_body import LargeBody
+    from mqbroker.messaging.ports import Store
 
 HELD_MAX = 8 * 1024 * 1024
 """Bytes of incomplete frames that all connections together hold in memory; the first 64 KiB of each do not count."""

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.ports import LargeBody, Recovered, RecoveredBranch, RecoveredDuplicateId, RecoveredReference
+from mqbroker.messaging.ports import Recovered, RecoveredBranch, RecoveredDuplicateId, RecoveredReference
 from mqbroker.storage.files.bindings import to_address, to_queue, to_setting
 from mqbroker.storage.files.branches import to_branch
 from mqbroker.storage.files.largebodies import FileLargeBody, LargeBodies

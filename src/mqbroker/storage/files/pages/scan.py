@@ -9,8 +9,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.ports import LargeBody, PagedRows, PagePlace
+from mqbroker.messaging.ports import PagedRows, PagePlace
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
 from mqclient.storageformat.frames import HEADER_SIZE, StorageFormatError
 from mqclient.storageformat.page_messages import decompress

@@ -9,23 +9,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.ports import PagedMessage, PageFolder, PagePlace, PageReader, StoreBatch
+from mqbroker.messaging.ports import Clock, PagedMessage, PageFolder, PagePlace, PageReader, Store, StoreBatch
 from mqbroker.messaging.queues.groups import has_group
 from mqbroker.messaging.queues.references import Loan, Reference
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.core import MessagingCore
-    from mqbroker.messaging.message.memory import AddressMemory
+    from mqbroker.messaging.message.memory import AddressMemory, GlobalMemory
     from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.messaging.turns.turn import Turn
 
 PIECES_PER_TURN = 4
 """Pieces of pages that a queue reads before others get a turn: some milliseconds."""
 PIECES_PER_SEARCH = 64
 """The same while there is nothing for the queue in them."""
+
+
+class PagingOwner(Protocol):
+    """What paging stands on: store, turns and accounts of all addresses."""
+
+    store: Store
+    clock: Clock
+    turn: Turn
+    global_memory: GlobalMemory
+
+    def hold(self, reference: Reference, account: AddressMemory) -> None:
+        """A reference came into memory."""
+
+    def let_go(self, reference: Reference) -> None:
+        """A reference is done with."""
+
+    def report(self, code: str, text: str) -> None:
+        """Tell operators; ``code`` is Artemis's AMQ number."""
 
 
 class AddressPaging:
@@ -69,6 +87,10 @@ class AddressPaging:
         self.readers.clear()
 
     @property
+    def page_count(self) -> int:
+        return self.folder.page_count
+
+    @property
     def full(self) -> bool:
         """Is the limit of the pages reached?  It holds only together with page-full-policy."""
         settings = self.memory.settings
@@ -83,22 +105,17 @@ class AddressPaging:
 class Paging:
     """All addresses that page, by name."""
 
-    def __init__(self, core: MessagingCore) -> None:
+    def __init__(self, core: PagingOwner) -> None:
         self.core = core
         self.addresses: dict[str, AddressPaging] = {}
         if core.store.pager is not None:
             core.store.pager.on_drained = core.global_memory.release
 
-    def restore(self, queues: dict[int, Queue]) -> None:
-        """Take over the pages that the store has kept; the durable queues are there."""
+    def restore(self, queues: dict[int, Queue], account_of: Callable[[str], AddressMemory]) -> None:
+        """Take over the pages that the store has kept; the durable queues are there.  ``account_of`` gives the account of an address."""
         pager = self.core.store.pager
         for folder in [] if pager is None else pager.folders():
-            address = self.core.addresses.get(folder.address)
-            if address is not None:
-                memory = address.memory
-            else:
-                memory = self.core.new_memory(folder.address, self.core.settings_of(folder.address))
-            paging = self._begin(memory, folder)
+            paging = self._begin(account_of(folder.address), folder)
             for queue_id in folder.queue_ids():
                 queue = queues.get(queue_id)
                 if queue is None:
@@ -115,8 +132,9 @@ class Paging:
         """Do all messages go to a page while the address pages or is full, without a question asked for each?"""
         return memory.policy == "PAGE" and memory.settings.page_full_policy is None and self.core.store.pager is not None
 
-    def page_run(self, batch: StoreBatch, paging: AddressPaging, messages: Sequence[Message], queues: Sequence[Queue]) -> None:
+    def page_run(self, batch: StoreBatch, memory: AddressMemory, messages: Sequence[Message], queues: Sequence[Queue]) -> None:
         """As :meth:`page`, for messages of an address that pages, all to the same queues; nothing accounts for them in memory."""
+        paging = self.addresses[memory.name]
         joined = [queue for queue in queues if not queue.deleted]
         for queue in queues:
             if queue.deleted:
@@ -127,7 +145,7 @@ class Paging:
             return
         queue_ids = tuple(queue.queue_id for queue in joined)
         durable_ids = tuple(queue.queue_id for queue in joined if queue.definition.durable) if messages[0].durable else ()
-        page_size = paging.memory.settings.page_size_bytes
+        page_size = memory.settings.page_size_bytes
         for message in messages:
             batch.add_paged(paging.folder, message, queue_ids, durable_ids, page_size)
 
@@ -140,7 +158,7 @@ class Paging:
         pager = self.core.store.pager
         if memory is None or pager is None or not self.wanted(memory):
             return False
-        paging = memory.paging or self._start(memory, pager.folder(memory.name))
+        paging = self.addresses.get(memory.name) or self._start(memory, pager.folder(memory.name))
         queue_ids: list[int] = []
         durable_ids: list[int] = []
         for reference in references:
@@ -176,7 +194,7 @@ class Paging:
 
     def ended(self, paging: AddressPaging) -> None:
         """All pages of an address are consumed."""
-        name = paging.folder.address
+        name = paging.memory.name
         if self.addresses.get(name) is paging:
             del self.addresses[name]
             paging.folder.listener = None
@@ -192,7 +210,7 @@ class Paging:
         return self._begin(memory, folder)
 
     def _begin(self, memory: AddressMemory, folder: PageFolder) -> AddressPaging:
-        paging = memory.paging = self.addresses[folder.address] = AddressPaging(self, memory, folder)
+        paging = memory.paging = self.addresses[memory.name] = AddressPaging(self, memory, folder)
         folder.listener = paging
         return paging
 
@@ -200,7 +218,7 @@ class Paging:
 class QueuePages:
     """What a queue has in pages.  ``held`` messages of ``held_bytes`` were read and are not done with."""
 
-    def __init__(self, core: MessagingCore, queue: Queue) -> None:
+    def __init__(self, core: PagingOwner, queue: Queue) -> None:
         self._core = core
         self._queue = queue
         self.sources: list[tuple[AddressPaging, PageReader]] = []

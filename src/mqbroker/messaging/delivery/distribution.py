@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.message.expiration import expiration_at_routing
 from mqbroker.messaging.message.message import Message
@@ -15,7 +15,6 @@ from mqbroker.messaging.routing.remote import RemoteBinding
 from mqclient.errors import AddressFullError, InternalError, MQError
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.administration.administration import Administration
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.routing.diverts import Divert
@@ -48,12 +47,19 @@ def forward(message: Message, bindings: Iterable[RemoteBinding]) -> list[Queue]:
     return [queue for queue, _ in stated.values()]
 
 
+class AutoCreation(Protocol):
+    """Makes what a message needs that was sent to an address."""
+
+    def auto_create_for_send(self, address_name: str, routing_type: int | None, queue_name: str | None, may: May) -> None:
+        """Raises what ``may`` raises, and AddressDoesNotExistError where nothing may be created."""
+
+
 class Distribution:
     """Makes references, also of the copies that a message needs.  ``administration`` is set once it exists."""
 
     def __init__(self, core: MessagingCore) -> None:
         self._core = core
-        self.administration: Administration | None = None
+        self.administration: AutoCreation | None = None
 
     def references_for(self, message: Message, queues: Sequence[Queue], address: Address) -> list[Reference]:
         """References on ``queues``, entered into the account of ``address``."""

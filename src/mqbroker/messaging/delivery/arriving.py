@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from mqbroker.messaging.message.duplicates import remembered
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.queues.groups import has_group
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.bindings_group import accepts
+from mqbroker.messaging.routing.duplicates import remembered
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.message import KEY_ACK_ROUTE_TO, KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO, KEY_SCALEDOWN_TO
 

@@ -1,1 +1,0 @@
-"""Addresses whose messages wait in pages, and the state that a start restores."""
