@@ -14,6 +14,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from mqbroker.config.instance.broker_settings import BrokerSettings as BrokerSettings
 from mqbroker.listening import Listeners
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.monitoring import MonitoringPages
@@ -31,7 +32,6 @@ from mqbroker.process.loop_watch import WatchThread
 from mqbroker.process.memory_limits import default_global_max_size
 from mqbroker.process.memory_return import MemoryReturn, trim_heap
 from mqbroker.process.threads import ThreadedDiskWriter
-from mqbroker.settings import BrokerSettings as BrokerSettings
 
 if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging

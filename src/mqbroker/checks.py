@@ -16,8 +16,8 @@ from mqclient.errors import InvalidFilterExpressionError
 from mqclient.text import nearest_name
 
 if TYPE_CHECKING:
+    from mqbroker.config.instance.broker_settings import BrokerSettings
     from mqbroker.config.model.configuration import Configuration
-    from mqbroker.settings import BrokerSettings
 
 ReadFile = Callable[[str], bytes]
 

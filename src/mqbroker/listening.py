@@ -19,8 +19,8 @@ from mqclient.invm import SERVERS, InVMAcceptor
 from mqclient.text import nearest_name
 
 if TYPE_CHECKING:
+    from mqbroker.config.instance.broker_settings import BrokerSettings
     from mqbroker.server.server import Server
-    from mqbroker.settings import BrokerSettings
     from mqclient.urls import TransportUri
 
 log = Logger(namespace="mqbroker")

@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from mqbroker.checks import check_settings
-from mqbroker.config.broker_xml.parse import Loaded, load_configuration
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.instance.instance import BasicSecurity, read_instance, resolve_paths
 from mqbroker.config.instance.jaas import JaasError, LoginModule, parse_login_config
-from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.parse import Loaded, load_configuration
 from mqbroker.config.problems import ConfigurationError, Problem
 
 LOGIN_DOMAIN = "activemq"
 """The entry of login.config that holds without a bootstrap.xml, as in Artemis's own instances."""
-
-
-@dataclass(slots=True)
-class BrokerSettings:
-    """What a broker is made of beside its configuration.
-
-    ``base`` is the folder that relative paths are resolved against, ``etc`` that of users files.  ``login`` are the login modules,
-    ``certificate_login`` those of clients that show a certificate, ``login_domains`` all entries of login.config, which acceptors may name.
-    ``basic_security`` holds the properties of Artemis's basic security manager, which keeps users in the broker; None without it.
-    ``web`` are the addresses of the instance's web console, where health and metrics are served.
-    """
-
-    configuration: Configuration
-    base: Path
-    login: Sequence[LoginModule] | None = None
-    certificate_login: Sequence[LoginModule] | None = None
-    etc: Path | None = None
-    warnings: Sequence[Problem] = ()
-    basic_security: dict[str, str] | None = None
-    large_bodies_in_memory: bool = False
-    """Of a broker without persistence: no files at all, for tests."""
-    login_domains: Mapping[str, Sequence[LoginModule]] = field(default_factory=dict)
-    web: Sequence[str] = ()
 
 
 def settings_from_instance(

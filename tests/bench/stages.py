@@ -42,7 +42,7 @@ STAGE_OF: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "store: records, index",
         (
-            "mqbroker.storage.files.batch:FileBatch.add_messages",
+            "mqbroker.storage.files.journal.batch:FileBatch.add_messages",
             "mqbroker.storage.files.filestore:FileStore.commit",
             "mqbroker.storage.files.journal.live:LiveIndex.apply",
         ),

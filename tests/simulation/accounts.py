@@ -11,7 +11,7 @@ from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.session.consumers import ServerConsumer
 from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.files.journal.live import RECORD_BYTES
-from mqbroker.storage.files.pages.pages import Kept
+from mqbroker.storage.files.journal.pages import Kept
 from mqclient.wire.message import KEY_GROUP_ID
 
 

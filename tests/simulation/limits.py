@@ -43,7 +43,7 @@ SMALL: dict[str, object] = {
     "mqbroker.storage.files.pages.reader.CACHED_BYTES_MAX": 12_000,
     "mqbroker.storage.files.pages.pager.FRAME_CONTENT": 900,
     "mqbroker.storage.files.pages.pager.COMPRESS_MIN": 300,
-    "mqbroker.storage.files.batch.ADDRESSES_KEPT": 3,
+    "mqbroker.storage.files.journal.batch.ADDRESSES_KEPT": 3,
     "mqbroker.storage.files.journal.compaction.STEP_RECORDS": 8,
     "mqbroker.storage.files.journal.compaction.STEP_BYTES": 2000,
     "mqbroker.storage.files.journal.compaction.SWEEP_ENTRIES": 5,

@@ -189,13 +189,13 @@ class StartUpTests(SynchronousTestCase):
 
     def test_the_broker_imports_what_few_brokers_need_when_they_need_it(self) -> None:
         """Filters, management, metrics over HTTP, TLS stores, properties that override broker.xml."""
-        start = "from mqbroker.tap import BrokerService\nimport mqbroker.settings, mqbroker.config.broker_xml.parse, mqbroker.cli.daemon"
+        start = "from mqbroker.tap import BrokerService\nimport mqbroker.settings, mqbroker.config.parse, mqbroker.cli.daemon"
         config = ROOT / "config" / "standalone" / "broker.xml"
-        start += f"\nmqbroker.config.broker_xml.parse.load_configuration({str(config)!r}, lambda path: open(path, 'rb').read(), {{}})"
+        start += f"\nmqbroker.config.parse.load_configuration({str(config)!r}, lambda path: open(path, 'rb').read(), {{}})"
         late = {
             "mqbroker.config.broker_xml.cluster_assembly",
             "mqbroker.config.broker_xml.cluster_sections",
-            "mqbroker.config.properties.overrides",
+            "mqbroker.config.overrides.overrides",
             "mqbroker.messaging.filters.compile",
             "mqbroker.messaging.filters.parser",
             "mqbroker.server.observation.figures",

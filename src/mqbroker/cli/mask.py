@@ -25,7 +25,7 @@ def mask(password: str, hashed: bool, key: str | None, password_codec: bool, ins
 
     Everyone who knows the key can recover a masked password: masking protects from a casual glance, not from a thief.
     """
-    from mqbroker.config.instance import masking
+    from mqbroker.config import masking
 
     if hashed:
         if key is not None or password_codec:

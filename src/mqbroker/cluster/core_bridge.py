@@ -13,7 +13,7 @@ from twisted.logger import Logger
 from mqbroker.cluster.links.bridge import Bridge
 from mqbroker.cluster.links.forwarder import Forwarder, ForwardingSettings
 from mqbroker.cluster.links.outgoing import CoreBridgeMessages, node_id_bytes
-from mqbroker.config.instance.masking import codec_key, decode_masked, encode_masked
+from mqbroker.config.masking import codec_key, decode_masked, encode_masked
 from mqbroker.config.model.cluster import BridgeConfiguration, TransformerConfiguration
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.messaging.filters.filter import parse_filter

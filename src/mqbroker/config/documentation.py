@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mqbroker.config.broker_xml.values import ROUTING_TYPE, ROUTING_TYPES
 from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.config.model.cluster import (
     BridgeConfiguration,
@@ -20,6 +19,7 @@ from mqbroker.config.model.matching import Wildcards
 from mqbroker.config.schema.blocks import CORE_BLOCKS, CORE_GROUPS, HINTS, JMS, OLD_PERMISSIONS
 from mqbroker.config.schema.model import Block, Item, Support
 from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR
+from mqbroker.config.schema.values import ROUTING_TYPE, ROUTING_TYPES
 from mqclient.protocol.discovery import JGroupsEndpoint
 
 INTRODUCTION = """# Configuration

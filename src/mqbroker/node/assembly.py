@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from mqbroker.checks import idle_parts
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.messaging.administration.disk_guard import DiskSpace
@@ -25,7 +26,6 @@ from mqbroker.server.management.registry import Registry
 from mqbroker.server.security.audit import AuditLog
 from mqbroker.server.security.kept_settings import restore_address_settings, restore_security_settings
 from mqbroker.server.server import Server
-from mqbroker.settings import BrokerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, gatherResults
 
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.node.assembly import ActiveBroker
 from mqbroker.node.life_machine import LifeData, active, failed, make_life
 from mqbroker.node.parts import EndingWriter, Parts, StartError
 from mqbroker.process.disk_errors import advice
-from mqbroker.settings import BrokerSettings
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.errors import StorageError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.messaging.ports import Recovered, Store
 from mqbroker.node.parts import Parts, StartError
@@ -12,7 +13,6 @@ from mqbroker.server.security.audit import AuditLog
 from mqbroker.server.security.login import LoginStep
 from mqbroker.server.security.security import SecurityManager
 from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule
-from mqbroker.settings import BrokerSettings
 
 KEPT_USER_KIND = "user"
 """The kind of settings under which the store keeps the users of basic security."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.messaging.ports import Store
 from mqbroker.node.parts import Parts
-from mqbroker.settings import BrokerSettings
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.memorystore import MemoryStore

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mqbroker.app import Broker, StartError
 from mqbroker.checks import check_settings
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
-from mqbroker.settings import BrokerSettings
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE

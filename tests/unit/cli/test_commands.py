@@ -63,7 +63,7 @@ class MaskTests(SynchronousTestCase):
         self.assertEqual(mqbroker("mask", "--key", "abc", "secret").out, "result: -79c903ab75df949e\n")
 
     def test_a_hash_verifies(self) -> None:
-        from mqbroker.config.instance.masking import verify_password, wrap
+        from mqbroker.config.masking import verify_password, wrap
 
         result = mqbroker("mask", "--hash", "--json", "secret")
         text = json.loads(result.out)["result"]

@@ -9,11 +9,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cli.start.instance_files import parse_destinations
 from mqbroker.cli.status import BadUsage
-from mqbroker.config.broker_xml.parse import load_configuration
 from mqbroker.config.instance.instance import read_instance
 from mqbroker.config.instance.jaas import parse_login_config
-from mqbroker.config.instance.masking import verify_password
+from mqbroker.config.masking import verify_password
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.parse import load_configuration
 from mqclient.protocol.discovery import UdpEndpoint
 from tests.unit.cli.runner import Result, mqbroker
 

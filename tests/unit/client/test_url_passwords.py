@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.broker_xml.parse import ConfigurationError, parse_configuration
+from mqbroker.config.parse import ConfigurationError, parse_configuration
 from mqclient.core.connection.configuration import configuration_from_url
 from mqclient.jms import ConnectionFactory
 from mqclient.urls import UrlError, masked, parse_connection_url, parse_parameters, parse_transport_uri

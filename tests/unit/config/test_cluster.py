@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqbroker.checks import idle_parts
-from mqbroker.config.broker_xml.parse import Loaded, load_configuration, parse_configuration
 from mqbroker.config.model.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
@@ -23,6 +22,7 @@ from mqbroker.config.model.cluster import (
     TransformerConfiguration,
 )
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.parse import Loaded, load_configuration, parse_configuration
 from mqbroker.config.problems import ConfigurationError
 from mqclient.protocol.discovery import JGroupsEndpoint, UdpEndpoint
 from tests.unit.config.test_parse import ConfigurationTestCase, document

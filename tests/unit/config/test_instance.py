@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.broker_xml.parse import ConfigurationError, Loaded, load_configuration
 from mqbroker.config.instance.instance import BasicSecurity, Instance, JaasSecurity, read_instance
 from mqbroker.config.instance.jaas import JaasError, LoginModule, parse_login_config
 from mqbroker.config.instance.profile import read_profile, system_properties
+from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration
 
 FIXTURES = Path(__file__).parent / "fixtures"
 STANDALONE = Path(__file__).parents[3] / "config" / "standalone"

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.instance import masking
+from mqbroker.config import masking
 
 MASKED = {
     "secret": "-41e444c3ed07d6dd",

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.broker_xml.parse import ConfigurationError, Loaded, load_configuration
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration, ResourceLimit
+from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration
 from mqbroker.config.properties.entries import split_key
 from tests.unit.config.test_parse import document
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.broker_xml.parse import ConfigurationError, Loaded, parse_configuration
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration, ResourceLimit
 from mqbroker.config.model.matching import Wildcards
+from mqbroker.config.parse import ConfigurationError, Loaded, parse_configuration
 
 
 def document(core: str, more: str = "") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.broker_xml.parse import ConfigurationError, Loaded, load_configuration, parse_configuration
+from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration, parse_configuration
 from mqbroker.config.properties.substitution import SubstitutionError, substitute
 
 HEAD = '<configuration xmlns="urn:activemq" xmlns:xi="http://www.w3.org/2001/XInclude"><core xmlns="urn:activemq:core">'

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.broker_xml.parse import load_configuration
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.parse import load_configuration
 from mqbroker.config.properties.properties import parse_properties
 from mqclient.urls import parse_connection_url
 

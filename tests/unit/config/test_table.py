@@ -8,7 +8,6 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.broker_xml.values import TEXT
 from mqbroker.config.documentation import render
 from mqbroker.config.model.address_settings import FIELD_NAMES
 from mqbroker.config.model.configuration import Configuration, MetricsConfiguration, QueueConfiguration
@@ -16,6 +15,7 @@ from mqbroker.config.schema.address import ADDRESS_SETTING
 from mqbroker.config.schema.blocks import CORE, CORE_BLOCKS, JMS, METRICS, QUEUE
 from mqbroker.config.schema.model import Block, Item, Support
 from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR
+from mqbroker.config.schema.values import TEXT
 
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parents[2] / "docs" / "configuration.md"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.broker_xml import values as kinds
+from mqbroker.config.schema import values as kinds
 
 
 class ByteSizeTests(SynchronousTestCase):

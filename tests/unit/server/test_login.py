@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 from mqbroker.config.instance.jaas import LoginModule as ModuleConfiguration
 from mqbroker.config.instance.jaas import parse_login_config
-from mqbroker.config.instance.masking import hash_password
+from mqbroker.config.masking import hash_password
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.server.security.certificates import NamePattern, subject_name
 from mqbroker.server.security.login import (

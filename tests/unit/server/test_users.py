@@ -8,7 +8,7 @@ from unittest import TestCase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqbroker.config.instance.masking import verify_password
+from mqbroker.config.masking import verify_password
 from mqbroker.config.properties.properties import parse_properties
 from mqbroker.server.security.login import Credentials, LoginFailedError
 from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule, PropertiesText, PropertiesUsers, UserError

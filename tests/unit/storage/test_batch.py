@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest import TestCase
 
 from mqbroker.messaging.turns.turn import Turn
-from mqbroker.storage.files.batch import FileBatch
+from mqbroker.storage.files.journal.batch import FileBatch
 from tests.unit.storage.support import Rig, ids, make_message
 
 

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from pyspark.sql.types import StructType
 
 from mqclient.text import nearest_name
+from mqspark.body_schema import check_body_schema
 from mqspark.errors import BadOptionError, SchemaError
-from mqspark.messages.body_schema import check_body_schema
 
 VARIANTS: Final = "map<string,variant>"
 

@@ -130,7 +130,7 @@ def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: 
     from mqbroker.cli.connection import broker_url, reason
     from mqbroker.cli.data.importing import Importer
     from mqbroker.cli.management import management
-    from mqbroker.cli.traffic.load import progress
+    from mqbroker.cli.progress import progress
     from mqclient.blocking import get_runner
     from mqclient.errors import MQError, NotConnectedError, SecurityError
     from mqclient.jms.settings import FactorySettings, read_url

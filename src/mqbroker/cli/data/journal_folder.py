@@ -67,8 +67,8 @@ def find_folders(
 def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
     import os
 
-    from mqbroker.config.broker_xml.parse import ConfigurationError, load_configuration
     from mqbroker.config.instance.instance import read_instance, resolve_paths
+    from mqbroker.config.parse import ConfigurationError, load_configuration
 
     def read(path: str) -> bytes:
         return Path(path).read_bytes()

@@ -14,7 +14,7 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from mqbroker.cli.status import BadUsage
-from mqbroker.config.instance.masking import hash_password
+from mqbroker.config.masking import hash_password
 
 _LOGIN_MODULE: Final = "org.apache.activemq.artemis.spi.core.security.jaas"
 _BASIC_MANAGER: Final = "org.apache.activemq.artemis.spi.core.security.ActiveMQBasicSecurityManager"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from mqbroker.cli.connection import reason
 from mqbroker.cli.output import print_json
+from mqbroker.cli.progress import Advance, progress
 from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.cli.traffic.stats import Tally, summary, summary_lines
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from mqclient.jms import Connection, Destination, Session
 
 R = TypeVar("R")
-Advance = Callable[[], None]
 
 
 def load_options(command: Callable[..., R]) -> Callable[..., R]:
@@ -128,27 +126,6 @@ def run_threads(
             raise
         seconds = time.perf_counter() - started
     return tallies, seconds
-
-
-@contextmanager
-def progress(total: int, title: str, as_json: bool) -> Iterator[Advance]:
-    """A progress bar on a terminal; nothing elsewhere."""
-    if as_json or not sys.stdout.isatty():
-        yield _nothing
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as bar:
-        task = bar.add_task(title, total=total or None)
-
-        def advance() -> None:
-            bar.advance(task)
-
-        yield advance
-
-
-def _nothing() -> None:
-    pass
 
 
 def report(tallies: list[Tally], seconds: float, verb: str, what: str, as_json: bool) -> None:

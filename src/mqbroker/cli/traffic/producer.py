@@ -14,8 +14,9 @@ import click
 
 from mqbroker.cli.connection import connected
 from mqbroker.cli.options import JSON, ConnectionOptions, connection_options
+from mqbroker.cli.progress import Advance
 from mqbroker.cli.status import BadUsage
-from mqbroker.cli.traffic.load import Advance, Pause, destination_of, label_of, load_options, report, run_threads, session_for
+from mqbroker.cli.traffic.load import Pause, destination_of, label_of, load_options, report, run_threads, session_for
 from mqbroker.cli.traffic.stats import Tally
 
 if TYPE_CHECKING:

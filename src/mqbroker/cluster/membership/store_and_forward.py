@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.cluster.links.bridge import Bridge
 from mqbroker.cluster.links.forwarder import Forwarder, ForwardingSettings
 from mqbroker.cluster.links.outgoing import StoreAndForward, link_id
-from mqbroker.config.model.cluster import BridgeConfiguration
+from mqbroker.config.model.cluster import BridgeConfiguration, ClusterConnectionConfiguration
 
 if TYPE_CHECKING:
-    from mqbroker.cluster.connection import ClusterConnection
+    from mqbroker.cluster.membership.channel import ClusterCredentials
     from mqbroker.cluster.membership.member import Member
+    from mqbroker.cluster.membership.topology import ClusterTopology
+    from mqbroker.server.server import Server
+    from mqclient.core.connection.connection import Connection
+    from mqclient.core.runtime import Runtime
 
 
-def store_and_forward_bridge(connection: ClusterConnection, member: Member) -> Bridge:
+class BridgeOwner(Protocol):
+    """The cluster connection, as far as the bridge to a member needs it."""
+
+    configuration: ClusterConnectionConfiguration
+    server: Server
+    runtime: Runtime
+    credentials: ClusterCredentials
+    topology: ClusterTopology
+
+    async def greet(self, connection: Connection) -> None:
+        """Show the cluster's password to the broker at the other end, and announce this broker."""
+
+
+def store_and_forward_bridge(connection: BridgeOwner, member: Member) -> Bridge:
     """The bridge of ``member``'s store-and-forward queue, whose name it has; it reports to the member."""
     configuration, server, queue = connection.configuration, connection.server, member.store_and_forward
     connections = server.configuration.cluster_connections

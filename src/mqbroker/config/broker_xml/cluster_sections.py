@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from mqbroker.config.broker_xml.bean_names import BeanReader
 from mqbroker.config.broker_xml.cluster_drafts import ClusterDrafts, Draft, Ref
 from mqbroker.config.broker_xml.reader import Content, Reader
 from mqbroker.config.broker_xml.transports import TransportReader, Written
 from mqbroker.config.broker_xml.tree import Node
-from mqbroker.config.broker_xml.values import BOOLEAN
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.config.properties.bean_names import BeanReader
 from mqbroker.config.properties.cluster_beans import CLUSTER_BEANS
 from mqbroker.config.properties.entries import Entry
 from mqbroker.config.schema.cluster import (
@@ -27,6 +26,7 @@ from mqbroker.config.schema.cluster import (
     TRANSFORMER,
 )
 from mqbroker.config.schema.model import Block
+from mqbroker.config.schema.values import BOOLEAN
 from mqclient.urls import UrlError, masked, parse_parameters
 
 _URI_FORMS = "static://(tcp://host:port,…)?name=value or multicast://discovery-group?name=value"

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
-from mqbroker.config.broker_xml.parse import Loaded, load_configuration
 from mqbroker.config.broker_xml.tree import Node, ReadFile, TreeReader
 from mqbroker.config.instance.jaas import JaasError, LoginModule, parse_login_config
 from mqbroker.config.instance.profile import read_profile, system_properties
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.parse import Loaded, load_configuration
 from mqbroker.config.problems import Findings, Problem
 from mqbroker.config.properties.substitution import SubstitutionError, substitute
 from mqclient.text import nearest_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mqbroker.config.broker_xml import values as kinds
+from mqbroker.config.schema import values as kinds
 from mqbroker.config.schema.cluster import (
     BRIDGE_ITEMS,
     BROADCAST_ITEMS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqbroker.config.broker_xml import values as kinds
+from mqbroker.config.schema import values as kinds
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet
 from mqbroker.config.schema.shared import NAME, PROPERTY
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from mqbroker.config.broker_xml.values import BOOLEAN, Kind
+from mqbroker.config.schema.values import BOOLEAN, Kind
 
 
 class Support(Enum):

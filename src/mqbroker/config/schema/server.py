@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqbroker.config.broker_xml import values as kinds
+from mqbroker.config.schema import values as kinds
 from mqbroker.config.schema.model import Item, flag, honoured, quiet, warned
 
 ONE_LOOP = "the broker runs on one event loop; there is no such thread pool"

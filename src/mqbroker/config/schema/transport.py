@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mqbroker.config.broker_xml import values as kinds
+from mqbroker.config.schema import values as kinds
 from mqbroker.config.schema.model import Item, honoured, quiet, refused, warned
 
 NETTY = "the event loop of this broker has no such setting"

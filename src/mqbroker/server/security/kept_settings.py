@@ -9,10 +9,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mqbroker.config.broker_xml.bean_names import BeanReader, bean_name
 from mqbroker.config.model.address_settings import MULTICAST, AddressSettings
 from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository
 from mqbroker.config.problems import Findings
-from mqbroker.config.properties.bean_names import BeanReader, bean_name
 from mqbroker.config.properties.entries import Entry
 from mqbroker.config.schema.address import ADDRESS_SETTING
 

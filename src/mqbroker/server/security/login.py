@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Final, NamedTuple, Protocol
 
 from mqbroker.config.instance.jaas import LoginModule as ModuleConfiguration
-from mqbroker.config.instance.masking import MaskingError, verify_password
+from mqbroker.config.masking import MaskingError, verify_password
 from mqbroker.config.problems import ConfigurationError, Problem
 from mqbroker.config.properties.properties import PropertiesError, parse_properties
 from mqbroker.server.security.certificates import NamePattern

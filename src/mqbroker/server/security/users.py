@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from mqbroker.config.instance.masking import SALT_SIZE, hash_password, unwrap, verify_password
+from mqbroker.config.masking import SALT_SIZE, hash_password, unwrap, verify_password
 from mqbroker.config.properties.properties import PropertiesError, parse_properties
 from mqbroker.server.security.login import Credentials, Identity, LoginFailedError, ReadFile, check_password
 from mqclient.errors import MQError

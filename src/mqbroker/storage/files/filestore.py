@@ -20,8 +20,8 @@ from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.disk.filesystem import FileSystem, WriteObserver
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_FIRST_TIME, STATE_PAUSED, NodeLock, new_node_id
 from mqbroker.storage.errors import JournalDamagedError, StorageError
-from mqbroker.storage.files.batch import FileBatch
 from mqbroker.storage.files.folders import check_folders, journal_node_id, make_folders
+from mqbroker.storage.files.journal.batch import FileBatch
 from mqbroker.storage.files.journal.compaction import Compactor, Sweeper
 from mqbroker.storage.files.journal.journal import Journal
 from mqbroker.storage.files.journal.live import LiveIndex

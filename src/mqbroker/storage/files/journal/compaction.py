@@ -13,12 +13,12 @@ from typing import Any
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Clock
-from mqbroker.storage.files.batch import message_head
+from mqbroker.storage.files.journal.batch import message_head
 from mqbroker.storage.files.journal.journal import Journal
 from mqbroker.storage.files.journal.live import LiveIndex, References
 from mqbroker.storage.files.journal.maintenance import Maintenance
+from mqbroker.storage.files.journal.pages import Kept
 from mqbroker.storage.files.journal.segments import Segment, SegmentLog
-from mqbroker.storage.files.pages.pages import Kept
 from mqbroker.storage.settings import StoreSettings
 from mqbroker.storage.tickets import Tickets
 from mqclient.storageformat.records import encode_delivery_count, encode_schedule

@@ -17,9 +17,9 @@ Only one write is under way at a time.  The first that fails is the last: ``sync
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from twisted.logger import Logger
 
@@ -33,9 +33,7 @@ from mqclient.storageformat.frames import FRAME_HEADER_SIZE, encode_frame
 from mqclient.storageformat.records import encode_mark
 
 if TYPE_CHECKING:
-    from mqbroker.storage.files.pages.disk import PageWrite
-    from mqbroker.storage.files.pages.pager import FilePager
-    from mqbroker.storage.files.pages.pages import Page
+    from mqbroker.storage.files.journal.pages import Page, PageWrite
 
 FRAME_CONTENT = 64 * 1024
 """Bytes of content at which a frame is closed: what one damaged place can cost, and far above the cost of a frame."""
@@ -82,6 +80,23 @@ class Group:
         self.binding_end = 0
 
 
+class GroupPager(Protocol):
+    """Writes what groups have for pages, before the journal of messages names it."""
+
+    @property
+    def nothing_to_write(self) -> bool:
+        """Is there nothing to do for pages but what groups have for them?"""
+
+    def seal(self, group: Group) -> None:
+        """The group is closed: its page records, and the places of its frames."""
+
+    def write_steps(self, groups: Sequence[Group], sync: bool) -> list[Step]:
+        """Work of the disk writer that comes before the write of these groups."""
+
+    def written(self, groups: Sequence[Group]) -> None:
+        """These groups are durable."""
+
+
 class Journal:
     """The two journals of a store, whose ``tickets`` it moves on.  ``busy`` is true while a write runs or is due."""
 
@@ -110,7 +125,7 @@ class Journal:
         """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
         self.turn: WritingTurn | None = None
         """The turn that calls :meth:`flush` at its end; while there is none, a timer does."""
-        self.pager: FilePager | None = None
+        self.pager: GroupPager | None = None
         self._bodies = bodies
         self._tickets = tickets
         self._writer = writer

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mqbroker.messaging.message.message import Message
-from mqbroker.storage.files.batch import Change
+from mqbroker.storage.files.journal.batch import Change
+from mqbroker.storage.files.journal.pages import Kept
 from mqbroker.storage.files.journal.segments import Segment, SegmentLog
-from mqbroker.storage.files.pages.pages import Kept
 from mqclient.storageformat.records import QUEUE_BINDING
 
 References = dict[int, tuple[int, int]]

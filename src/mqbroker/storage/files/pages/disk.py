@@ -9,30 +9,11 @@ from twisted.logger import Logger
 
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step
 from mqbroker.storage.disk.filesystem import FileSystem, WriteObserver, join
-from mqbroker.storage.files.pages.pages import Folder, Page
+from mqbroker.storage.files.journal.pages import Folder, Page, PageWrite
 from mqclient.storageformat.files import page_number
 from mqclient.storageformat.frames import encode_frame
 
 ADDRESS_FILE = "address.txt"
-
-
-class PageWrite:
-    """What a group has for one page: messages in chunks, each of which becomes a frame."""
-
-    __slots__ = ("arrived", "chunks", "end", "frames", "messages", "size", "total")
-
-    def __init__(self) -> None:
-        self.chunks: list[tuple[int, list[bytes]]] = []
-        """Index of the first message, bytes."""
-        self.size = 0
-        """Bytes in the last chunk."""
-        self.total = 0
-        """Bytes in all of them."""
-        self.arrived: dict[int, tuple[int, int]] = {}
-        """Queue id to (messages, durable ones)."""
-        self.frames: list[tuple[int, list[bytes]]] = []
-        self.end = 0
-        self.messages = 0
 
 
 class PageDisk:

@@ -10,17 +10,17 @@ Acknowledgements of paged messages are records of the journal.  A page that nobo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Clock
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step
 from mqbroker.storage.disk.filesystem import FileSystem, join
-from mqbroker.storage.files.batch import FileBatch, PageWork, message_head
+from mqbroker.storage.files.journal.batch import FileBatch, PageWork, message_head
 from mqbroker.storage.files.journal.live import LiveIndex
+from mqbroker.storage.files.journal.pages import Folder, Page, PageBody, PageQueue, PageWrite
 from mqbroker.storage.files.pages.compression import compress
-from mqbroker.storage.files.pages.disk import PageDisk, PageWrite
-from mqbroker.storage.files.pages.pages import Folder, Page, PageBody, PageQueue
+from mqbroker.storage.files.pages.disk import PageDisk
 from mqbroker.storage.files.pages.reader import FilePageReader, PageFiles
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.files import folder_name
@@ -34,7 +34,6 @@ from mqclient.storageformat.page_records import (
 from mqclient.storageformat.page_state import NOT_RECORDED, set_bits
 
 if TYPE_CHECKING:
-    from mqbroker.storage.files.filestore import FileStore
     from mqbroker.storage.files.journal.journal import Group, Journal
     from mqbroker.storage.files.journal.segments import Segment
 
@@ -42,6 +41,20 @@ FRAME_CONTENT = 64 * 1024
 """Bytes of messages at which a frame of a page is closed."""
 COMPRESS_MIN = 512
 """Bytes of messages below which a frame is not compressed: there would be nothing to gain."""
+
+
+class PagedStore(Protocol):
+    """The store that pages belong to, as far as they need it."""
+
+    encoded_addresses: dict[str, bytes]
+
+    def next_id(self) -> int: ...
+
+    def ensure_ids(self, count: int) -> None:
+        """The next ``count`` ids are there without a write."""
+
+    def when_synced(self, ticket: int, function: Callable[..., object], *args: Any) -> None:
+        """Call ``function`` once everything up to ``ticket`` is durable."""
 
 
 class FileFolder(Folder):
@@ -65,7 +78,7 @@ class FilePager:
 
     def __init__(
         self,
-        store: FileStore,
+        store: PagedStore,
         file_system: FileSystem,
         settings: StoreSettings,
         writer: DiskWriter,

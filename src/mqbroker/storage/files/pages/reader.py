@@ -12,7 +12,7 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import PagedMessage, PagePlace, PageReader
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.files.pages.pages import Passage
+from mqbroker.storage.files.journal.pages import Passage
 from mqbroker.storage.files.pages.scan import FilePageScan, ScannedPiece, scan_piece, scan_until
 from mqbroker.storage.files.restore import address_of
 from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, StorageFormatError, frame_at, frame_end
@@ -21,7 +21,7 @@ from mqclient.storageformat.page_state import has_bit, set_bits
 from mqclient.storageformat.records import MessageRecord
 
 if TYPE_CHECKING:
-    from mqbroker.storage.files.pages.pages import Folder, Page, PageQueue
+    from mqbroker.storage.files.journal.pages import Folder, Page, PageQueue
 
 PIECE_SIZE = 64 * 1024
 """Bytes of a page file that are read at a time; a frame that is larger is read as a whole."""

@@ -11,9 +11,9 @@ from twisted.logger import Logger
 from mqbroker.storage.disk.filesystem import FileSystem, join
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.journal.live import LiveIndex
+from mqbroker.storage.files.journal.pages import Folder, Page, PageBody, PageQueue
 from mqbroker.storage.files.journal.segments import Segment
 from mqbroker.storage.files.largebodies import FileLargeBody, LargeBodies
-from mqbroker.storage.files.pages.pages import Folder, Page, PageBody, PageQueue
 from mqclient.storageformat.files import page_name
 from mqclient.storageformat.frames import HEADER_SIZE, read_frames
 from mqclient.storageformat.page_messages import read_page_header

@@ -21,7 +21,7 @@ from mqclient.storageformat.records import FLAG_ADDRESS, FLAG_BODY, FLAG_BRANCH,
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 
 if TYPE_CHECKING:
-    from mqbroker.storage.files.pages.pages import Folder, Page, PageQueue
+    from mqbroker.storage.files.journal.pages import Folder, Page, PageQueue
     from mqbroker.storage.files.pages.reader import PageFiles
 
 PIECES_AT_ONCE = 16

@@ -109,6 +109,25 @@ class Page(Kept):
             file.close()
 
 
+class PageWrite:
+    """What a group has for one page: messages in chunks, each of which becomes a frame."""
+
+    __slots__ = ("arrived", "chunks", "end", "frames", "messages", "size", "total")
+
+    def __init__(self) -> None:
+        self.chunks: list[tuple[int, list[bytes]]] = []
+        """Index of the first message, bytes."""
+        self.size = 0
+        """Bytes in the last chunk."""
+        self.total = 0
+        """Bytes in all of them."""
+        self.arrived: dict[int, tuple[int, int]] = {}
+        """Queue id to (messages, durable ones)."""
+        self.frames: list[tuple[int, list[bytes]]] = []
+        self.end = 0
+        self.messages = 0
+
+
 class PageQueue(Kept):
     """A queue's part of a page.
 

@@ -10,8 +10,8 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, PagedMessage, PageFolder, PagePlace, PageReader, QueueRecord, StoreBatch
 from mqbroker.storage.files.bindings import address_key, address_value, queue_key, queue_value, setting_key, setting_value
 from mqbroker.storage.files.branches import encode_record
+from mqbroker.storage.files.journal.pages import PageQueue, Passage
 from mqbroker.storage.files.largebodies import FileLargeBody
-from mqbroker.storage.files.pages.pages import PageQueue, Passage
 from mqclient.storageformat.page_records import encode_page_count, encode_page_schedule
 from mqclient.storageformat.page_state import has_bit
 from mqclient.storageformat.records import (

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from mqbroker.config.broker_xml.bean_names import BeanReader, folded
 from mqbroker.config.broker_xml.cluster_drafts import ClusterDrafts
 from mqbroker.config.broker_xml.transports import TransportReader, Written
-from mqbroker.config.broker_xml.values import NAMES, ROUTING_TYPE, TEXT
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration, ResourceLimit
 from mqbroker.config.model.matching import HierarchicalRepository
+from mqbroker.config.overrides.cluster_overrides import ClusterOverrides
 from mqbroker.config.problems import Findings
-from mqbroker.config.properties.bean_names import BeanReader, folded
-from mqbroker.config.properties.cluster_overrides import ClusterOverrides
 from mqbroker.config.properties.entries import Entry
 from mqbroker.config.schema.address import ADDRESS_SETTING
 from mqbroker.config.schema.blocks import CORE, OLD_PERMISSIONS, PERMISSIONS, QUEUE, RESOURCE_LIMITS
 from mqbroker.config.schema.model import Block, Support, honoured
+from mqbroker.config.schema.values import NAMES, ROUTING_TYPE, TEXT
 from mqclient.urls import TransportUri, format_parameters
 
 _REFUSED_FAMILIES = {

@@ -14,7 +14,7 @@ from mqbroker.config.broker_xml.reader import Content, Reader
 from mqbroker.config.broker_xml.sections import SectionReader
 from mqbroker.config.broker_xml.transports import TransportReader
 from mqbroker.config.broker_xml.tree import Node, ReadFile, TreeReader
-from mqbroker.config.instance.masking import MaskingError, codec_key, decode_masked, unwrap
+from mqbroker.config.masking import MaskingError, codec_key, decode_masked, unwrap
 from mqbroker.config.model.address_settings import PartialSettings
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError, Findings, Problem, WrittenFilter, sorted_by_place
@@ -89,7 +89,7 @@ def _assemble(root: Node | None, name: str, substitutions: Mapping[str, str], en
     every = [*entries, *prefixed_entries(substitutions, prefix, findings)]
     if every:
         # Imported here: few brokers have properties that override their broker.xml.
-        from mqbroker.config.properties.overrides import apply_entries
+        from mqbroker.config.overrides.overrides import apply_entries
 
         apply_entries(configuration, every, TransportReader(reader, secrets.plain), drafts, findings)
     overridden = next((entry for entry in reversed(every) if entry.path == ("clusterPassword",)), None)

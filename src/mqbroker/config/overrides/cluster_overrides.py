@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from mqbroker.config.broker_xml.bean_names import BeanReader, folded
 from mqbroker.config.broker_xml.cluster_drafts import ClusterDrafts, Draft, Ref
-from mqbroker.config.properties.bean_names import BeanReader, folded
 from mqbroker.config.properties.cluster_beans import (
     BRIDGE_BEANS,
     BROADCAST_BEANS,

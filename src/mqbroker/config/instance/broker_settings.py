@@ -1,0 +1,34 @@
+"""Everything that files say of a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mqbroker.config.instance.jaas import LoginModule
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.problems import Problem
+
+
+@dataclass(slots=True)
+class BrokerSettings:
+    """What a broker is made of beside its configuration.
+
+    ``base`` is the folder that relative paths are resolved against, ``etc`` that of users files.  ``login`` are the login modules,
+    ``certificate_login`` those of clients that show a certificate, ``login_domains`` all entries of login.config, which acceptors may name.
+    ``basic_security`` holds the properties of Artemis's basic security manager, which keeps users in the broker; None without it.
+    ``web`` are the addresses of the instance's web console, where health and metrics are served.
+    """
+
+    configuration: Configuration
+    base: Path
+    login: Sequence[LoginModule] | None = None
+    certificate_login: Sequence[LoginModule] | None = None
+    etc: Path | None = None
+    warnings: Sequence[Problem] = ()
+    basic_security: dict[str, str] | None = None
+    large_bodies_in_memory: bool = False
+    """Of a broker without persistence: no files at all, for tests."""
+    login_domains: Mapping[str, Sequence[LoginModule]] = field(default_factory=dict)
+    web: Sequence[str] = ()

@@ -1,0 +1,1 @@
+"""Broker properties that override what broker.xml says."""
