@@ -7,20 +7,17 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.server.management import views
-from mqbroker.server.management.registry import Resource, as_int, as_text
+from mqbroker.server.management.registry import as_int, as_text
+from mqbroker.server.management.server_resource import ServerResource
 
 if TYPE_CHECKING:
-    from mqbroker.server.server import Server
     from mqbroker.server.session.consumers import ServerConsumer
     from mqbroker.server.session.session import ServerSession
     from mqbroker.server.transport.connection import ServerConnection
 
 
-class BrokerConnections(Resource):
+class BrokerConnections(ServerResource):
     """Who is connected to the broker."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
 
     def _connection(self, connection_id: Any) -> ServerConnection | None:
         return self.server.connections.get(as_text(connection_id))

@@ -7,19 +7,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mqbroker.server.management.broker_control import BrokerControl
+    from mqbroker.server.management.server_resource import ServerResource
 
 
-def _configured(name: str) -> Callable[[BrokerControl], Any]:
+def _configured(name: str) -> Callable[[ServerResource], Any]:
     return lambda control: getattr(control.server.configuration, name)
 
 
-def _connectors(control: BrokerControl) -> str:
+def _connectors(control: ServerResource) -> str:
     connectors = control.server.configuration.connectors
     return json.dumps([{"name": name, "params": {"host": uri.host, "port": str(uri.port)}} for name, uri in connectors.items()])
 
 
-CONFIGURED_ATTRIBUTES: dict[str, Callable[[BrokerControl], Any]] = {
+CONFIGURED_ATTRIBUTES: dict[str, Callable[[ServerResource], Any]] = {
     "AsyncConnectionExecutionEnabled": _configured("async_connection_execution_enabled"),
     "BindingsDirectory": _configured("bindings_directory"),
     "ConnectionTTLOverride": _configured("connection_ttl_override"),

@@ -11,7 +11,7 @@ from mqbroker.messaging.routing.diverts import ROUTING_TYPE_CHOICES, Divert
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_text
 
 if TYPE_CHECKING:
-    from mqbroker.server.management.broker_control import BrokerControl
+    from mqbroker.server.management.server_resource import ServerResource
 
 
 class DivertControl(Resource):
@@ -39,11 +39,11 @@ DivertControl.ATTRIBUTES = {
 }
 
 
-def _diverts(control: BrokerControl) -> Diverts:
+def _diverts(control: ServerResource) -> Diverts:
     return control.server.messaging.diverts
 
 
-def _create(control: BrokerControl, *parameters: Any) -> None:
+def _create(control: ServerResource, *parameters: Any) -> None:
     """One JSON object, or name, routing name, address, forwarding address, exclusive, filter, transformer class name, then its
     properties (a map or JSON) and the routing type, in this order or without the properties."""
     values = _object(parameters[0]) if len(parameters) == 1 else _positional(parameters, _CREATED)
@@ -66,7 +66,7 @@ def _create(control: BrokerControl, *parameters: Any) -> None:
         raise ManagementError(str(error)) from error
 
 
-def _update(control: BrokerControl, *parameters: Any) -> None:
+def _update(control: ServerResource, *parameters: Any) -> None:
     """One JSON object, or name, forwarding address, filter, transformer class name, its properties, routing type."""
     values = _object(parameters[0]) if len(parameters) == 1 else _positional(parameters, _UPDATED)
     changes: dict[str, Any] = {"filter_string": as_text(values.get("filter-string")) or None, "transformer": _transformer(values)}

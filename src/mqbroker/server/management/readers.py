@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mqbroker.messaging.messaging import Messaging
-    from mqbroker.server.management.broker_control import BrokerControl
+    from mqbroker.server.management.server_resource import ServerResource
     from mqbroker.server.server import Server
 
 
@@ -67,18 +67,18 @@ def reader_gauges(messaging: Messaging) -> Iterator[Gauge]:
             yield Gauge(name, explanation, labels, partial(float, value))
 
 
-def _queue(control: BrokerControl, name: Any) -> Queue:
+def _queue(control: ServerResource, name: Any) -> Queue:
     queue = control.server.messaging.core.queues.get(as_text(name))
     if queue is None:
         raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
     return queue
 
 
-def _list(control: BrokerControl, name: Any = None) -> str:
+def _list(control: ServerResource, name: Any = None) -> str:
     return list_readers(control.server, None if name is None else _queue(control, name))
 
 
-def _remove(control: BrokerControl, queue: Any, name: Any) -> None:
+def _remove(control: ServerResource, queue: Any, name: Any) -> None:
     control.server.messaging.readers.remove(_queue(control, queue), as_text(name))
 
 

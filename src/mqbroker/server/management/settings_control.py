@@ -16,10 +16,10 @@ from mqbroker.server.security.kept_settings import (
 from mqbroker.server.transport.naming import check_length
 
 if TYPE_CHECKING:
-    from mqbroker.server.management.broker_control import BrokerControl
+    from mqbroker.server.management.server_resource import ServerResource
 
 
-def _add_address_settings(control: BrokerControl, match: Any, text: Any) -> str:
+def _add_address_settings(control: ServerResource, match: Any, text: Any) -> str:
     name, core = as_text(match), control.server.messaging.core
     check_length(name)
     written = json.dumps(text) if isinstance(text, dict) else as_text(text)
@@ -33,14 +33,14 @@ def _add_address_settings(control: BrokerControl, match: Any, text: Any) -> str:
     return address_setting_as_json(partial)
 
 
-def _remove_address_settings(control: BrokerControl, match: Any) -> None:
+def _remove_address_settings(control: ServerResource, match: Any) -> None:
     name, core = as_text(match), control.server.messaging.core
     core.settings.remove(name)
     core.apply_settings()
     _forget(control, KEPT_ADDRESS_SETTING_KIND, name)
 
 
-def _add_security_settings(control: BrokerControl, match: Any, *roles: Any) -> None:
+def _add_security_settings(control: ServerResource, match: Any, *roles: Any) -> None:
     name = as_text(match)
     check_length(name)
     permissions: dict[str, frozenset[str]] = {}
@@ -55,18 +55,18 @@ def _add_security_settings(control: BrokerControl, match: Any, *roles: Any) -> N
     _keep(control, KEPT_SECURITY_SETTING_KIND, name, json.dumps({kind: sorted(names) for kind, names in permissions.items()}))
 
 
-def _remove_security_settings(control: BrokerControl, match: Any) -> None:
+def _remove_security_settings(control: ServerResource, match: Any) -> None:
     control.server.security.repository.remove(as_text(match))
     _forget(control, KEPT_SECURITY_SETTING_KIND, as_text(match))
 
 
-def _keep(control: BrokerControl, kind: str, match: str, text: str) -> None:
+def _keep(control: ServerResource, kind: str, match: str, text: str) -> None:
     batch = control.server.store.begin()
     batch.put_setting(kind, match, text)
     control.server.store.commit(batch)
 
 
-def _forget(control: BrokerControl, kind: str, match: str) -> None:
+def _forget(control: ServerResource, kind: str, match: str) -> None:
     batch = control.server.store.begin()
     batch.delete_setting(kind, match)
     control.server.store.commit(batch)

@@ -13,7 +13,7 @@ from mqbroker.server.management.views import message_map
 from mqclient.wire.message import TYPE_BYTES, TYPE_MAP, TYPE_OBJECT, TYPE_STREAM, TYPE_TEXT
 
 if TYPE_CHECKING:
-    from mqbroker.server.management.broker_control import BrokerControl
+    from mqbroker.server.management.server_resource import ServerResource
 
 MESSAGE_TYPES = {
     TYPE_OBJECT: "ObjectMessage",
@@ -26,7 +26,7 @@ MESSAGES_SHOWN_MAX = 200
 """Messages that a branch sends, and as many that it takes: the answer has to fit into one message."""
 
 
-def _branches(control: BrokerControl) -> Branches:
+def _branches(control: ServerResource) -> Branches:
     return control.server.messaging.branches
 
 
@@ -40,12 +40,12 @@ def _line(branch: Branch) -> str:
     return f"{_date(branch.began_ms)} base64: {xid_base64(branch.xid)} {xid_text(branch.xid)}"
 
 
-def _prepared(control: BrokerControl) -> list[Branch]:
+def _prepared(control: ServerResource) -> list[Branch]:
     """The oldest first."""
     return sorted(_branches(control).prepared(), key=lambda branch: branch.began_ms)
 
 
-def details_as_json(control: BrokerControl) -> str:
+def details_as_json(control: ServerResource) -> str:
     """Every prepared branch with the first messages that it sends (+) and takes (-)."""
     rows = []
     core = control.server.messaging.core
@@ -80,7 +80,7 @@ def _decided(state: BranchState) -> Operation:
 
 
 def _decide(commit: bool) -> Operation:
-    def call(control: BrokerControl, name: Any) -> bool:
+    def call(control: ServerResource, name: Any) -> bool:
         return _branches(control).decide(as_text(name), commit=commit)
 
     return Operation(call, 1)
