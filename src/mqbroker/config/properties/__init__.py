@@ -1,1 +1,1 @@
-"""Values from outside of broker.xml: broker properties, overrides, substitution."""
+"""Properties from outside of broker.xml: their files, their entries, substitution.  broker.xml itself does not come in."""

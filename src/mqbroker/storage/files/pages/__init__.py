@@ -1,1 +1,3 @@
-"""Pages of addresses: writing, reading, compressing, scanning and recovering them."""
+"""Files of pages: writing, reading, compressing, scanning and recovering them.  Pages come in above the journal, which is their one commit
+point; the store does not come in.
+"""
