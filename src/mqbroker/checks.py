@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mqbroker.config.model.monitoring_ports import bindings
 from mqbroker.config.problems import ConfigurationError, Problem, WrittenFilter
 from mqbroker.messaging.filters.filter import parse_filter
 from mqbroker.messaging.message.transformers import TransformerError, load_transformer
-from mqbroker.monitoring import bindings
 from mqbroker.server.security.login import LoginBrokenError, PropertiesLoginModule, TextFileCertificateLoginModule, login_steps
 from mqbroker.server.transport.acceptor import is_secure, speaks_core, starts_itself
 from mqbroker.server.transport.tls import TlsConfigurationError, server_context

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.server import Site
 
 from mqbroker.config.model.configuration import Configuration, MetricsConfiguration
-from mqbroker.monitoring import Binding, bindings
+from mqbroker.config.model.monitoring_ports import Binding, bindings
 from mqbroker.server.observation.figures import BrokerFigures
 from mqbroker.server.observation.health import CONNECTIONS_MAX, few_connections, health_root
 from mqbroker.server.observation.metrics import render
