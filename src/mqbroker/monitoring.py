@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 log = Logger(namespace="mqbroker")
 
+
 class MonitoringPages:
     """The ports of health and metrics that the configuration asks for."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
@@ -21,7 +22,6 @@ from mqbroker.node.activation import ActiveAtOnce
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import Parts, StartError
 from mqbroker.server.server import Server
-from mqbroker.settings import BrokerSettings
 from mqbroker.storage.disk.diskwriter import DiskWriter, Done, Step
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.filestore import FileStore

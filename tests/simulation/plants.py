@@ -288,7 +288,7 @@ UNIT_PLANTS = {
         unit_test="tests.unit.messaging.test_filter",
     ),
     "newest-duplicate-id-dropped": Plant(
-        "mqbroker.messaging.message.duplicates:DuplicateIdCache._drop_oldest",
+        "mqbroker.messaging.routing.duplicates:DuplicateIdCache._drop_oldest",
         "self._ids.popitem(last=False)",
         "self._ids.popitem(last=True)",
         unit_test="tests.unit.messaging.test_duplicates",

@@ -15,10 +15,10 @@ from mqbroker.storage.disk.filesystem import FileSystem
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
+    from mqbroker.config.instance.broker_settings import BrokerSettings
     from mqbroker.server.observation.metrics import MetricsSource
     from mqbroker.server.server import Server
     from mqbroker.server.transport.acceptor import Acceptor
-    from mqbroker.settings import BrokerSettings
     from mqclient.core.runtime import Runtime
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.node.life import STOP_SECONDS, BrokerLife
 from mqbroker.node.life_machine import STATES, LifeData, make_life
 from mqbroker.node.parts import StartError
 from mqbroker.server.observation.metrics import render
-from mqbroker.settings import BrokerSettings
 from tests.simulation.disk import SimulatedDisk
 from tests.support.parts import KnownListeners, KnownPages, WriterInTurns, make_parts
 from tests.unit.messaging.support import FakeClock
