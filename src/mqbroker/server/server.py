@@ -17,11 +17,11 @@ from mqbroker.server.cluster_port import ClusterPort, ManagedBroadcastGroup
 from mqbroker.server.observation.gauges import Gauges
 from mqbroker.server.observation.notifications import Notifications
 from mqbroker.server.security.security import SecurityManager
-from mqbroker.server.session.departing import DepartingQueues
 from mqbroker.server.session.session import ServerSession
 from mqbroker.server.session.sessions import Sessions
 from mqbroker.server.session.slow_consumers import SlowConsumers
 from mqbroker.server.transport.connection import ConnectionTransport, ServerConnection
+from mqbroker.server.transport.departing import DepartingQueues
 from mqbroker.server.transport.handshake import HANDSHAKE_TIMEOUT_SECONDS
 from mqbroker.server.transport.limits import ConnectionLimits, ResourceLimits
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS

@@ -635,7 +635,7 @@ class QueueLifeTests(SynchronousTestCase):
         self.session.peer.lose()
         self.assertEqual(other.take(), [wire.DisconnectConsumer(7)])
 
-    @mock.patch("mqbroker.server.session.departing.DELETED_TOGETHER", 2)
+    @mock.patch("mqbroker.server.transport.departing.DELETED_TOGETHER", 2)
     def test_many_temporary_queues_go_a_few_at_a_time(self) -> None:
         names = [f"t{number}" for number in range(7)]
         for name in names:
@@ -653,7 +653,7 @@ class QueueLifeTests(SynchronousTestCase):
         other.peer.lose()
         self.assertFalse(self.exists("t6"))
 
-    @mock.patch("mqbroker.server.session.departing.DELETED_TOGETHER", 2)
+    @mock.patch("mqbroker.server.transport.departing.DELETED_TOGETHER", 2)
     def test_one_that_cannot_be_deleted_does_not_keep_the_others(self) -> None:
         for number in range(5):
             self.session.ok(wire.CreateQueueV2(f"t{number}", f"t{number}", durable=False, temporary=True))
@@ -665,7 +665,7 @@ class QueueLifeTests(SynchronousTestCase):
             self.world.clock.advance(0)
         self.assertEqual([number for number in range(5) if self.exists(f"t{number}")], [2])
 
-    @mock.patch("mqbroker.server.session.departing.DELETED_TOGETHER", 1)
+    @mock.patch("mqbroker.server.transport.departing.DELETED_TOGETHER", 1)
     def test_departing_queues_get_nothing_more(self) -> None:
         """It would be lost with them, although another queue of the address could take it."""
         other = self.world.session()

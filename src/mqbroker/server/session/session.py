@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.routing.grouping import Undecided
 from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.server.security.permissions import SessionPermissions
 from mqbroker.server.session import acknowledgements
 from mqbroker.server.session.acknowledgements import SessionAcknowledgements
 from mqbroker.server.session.control import SessionControl
-from mqbroker.server.session.permissions import SessionPermissions
 from mqbroker.server.session.queue_admin import SessionAdministration
 from mqbroker.server.session.readers import SessionReaders
 from mqbroker.server.session.sends import SessionSends
