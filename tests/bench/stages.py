@@ -54,7 +54,7 @@ STAGE_OF: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("deliver", ("mqbroker.messaging.queues.queue:Queue.deliver",)),
     ("large: encode a chunk", ("mqbroker.server.session.large_delivery:LargeDelivery.advance",)),
     ("large: read a chunk", ("mqbroker.process.localfs:LocalFileSystem.read",)),
-    ("answer sends", ("mqbroker.server.session.session:ServerSession.finish_run",)),
+    ("answer sends", ("mqbroker.server.session_state:SessionState.finish_run",)),
     ("acknowledgements", ("mqbroker.server.session.acknowledgements:SessionAcknowledgements.take",)),
     ("settle", ("mqbroker.messaging.delivery.settlement:Settlement.acknowledge",)),
     ("join output", ("mqbroker.server.transport.connection:ServerConnection.flush",)),

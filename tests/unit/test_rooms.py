@@ -189,6 +189,19 @@ ORDER: Mapping[str, Sequence[str]] = {
         "jobs",
         "__main__",
     ),
+    "mqbroker.server": (
+        "bridge_port",
+        "security",
+        "transport",
+        "cluster_port",
+        "observation",
+        "server_state",
+        "session_state",
+        "runs",
+        "session",
+        "server",
+        "management",
+    ),
 }
 """Rooms and modules of a package, the lowest first: none imports one that stands further to the right."""
 

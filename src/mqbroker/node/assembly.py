@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from mqbroker.messaging.message.message import Message
     from mqbroker.node.clustering import Clustering
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
 
 BRANCHES_NAMED = 20
 """Branches in doubt that the log names at the start."""
@@ -150,7 +150,7 @@ class ActiveBroker:
         server = self.server
         self.registry.find_by("acceptor", self.listeners.find)
 
-        def first(session: ServerSession, message: Message) -> None:
+        def first(session: SessionState, message: Message) -> None:
             from mqbroker.node.controls import register_controls
             from mqbroker.server.management.service import ManagementService
 

@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mqbroker.server.transport.control_channels import Cluster
+
 if TYPE_CHECKING:
     from mqbroker.config.model.cluster import BroadcastGroupConfiguration, ClusterConnectionConfiguration
     from mqbroker.server.transport.connection import ServerConnection
     from mqclient.protocol.topology import TopologyMember
     from mqclient.wire.packets import Packet
-
-
-class TopologySubscription(Protocol):
-    """A connection's subscription to the topology, kept by the connection as long as it lives."""
-
-    def writable(self) -> None:
-        """The peer reads again: what was held back may be sent."""
-
-    def ended(self) -> None:
-        """The connection has gone."""
 
 
 class ManagedClusterConnection(Protocol):
@@ -77,22 +69,16 @@ class ManagedBroadcastGroup(Protocol):
     def stop(self) -> None: ...
 
 
-class ClusterPort(Protocol):
-    """The cluster connections of this broker; all calls come inside a turn."""
+class ClusterPort(Cluster, Protocol):
+    """The cluster connections of this broker; all calls come inside a turn.
+
+    Which topology the peer of a subscription gets follows from ``connection.cluster_connection``, the name that its acceptor gives (None:
+    the default one).
+    """
 
     @property
     def connections(self) -> Mapping[str, ManagedClusterConnection]:
         """By name, the default one first."""
 
-    def subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
-        """Send the whole topology now, and each change from now on, until the connection ends.
-
-        ``cluster_connection`` is what the peer says of itself.  Which topology it gets follows from ``connection.cluster_connection``, the
-        name that its acceptor gives (None: the default one).
-        """
-
     def handle(self, connection: ServerConnection, packet: Packet) -> None:
         """A packet on the cluster channel.  Raises ProtocolError for one that cannot be read, which ends the connection."""
-
-    def may_fail_over(self, node_id: str | None) -> bool:
-        """May a client that was connected to the broker ``node_id`` (None = it does not say) go on here?"""

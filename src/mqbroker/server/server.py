@@ -11,33 +11,29 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Cancellable, Clock, Store
-from mqbroker.messaging.queues.address import Address
 from mqbroker.server.bridge_port import BridgePort
 from mqbroker.server.cluster_port import ClusterPort, ManagedBroadcastGroup
-from mqbroker.server.observation.gauges import Gauges
-from mqbroker.server.observation.notifications import Notifications
 from mqbroker.server.security.security import SecurityManager
+from mqbroker.server.server_state import ServerState
 from mqbroker.server.session.session import ServerSession
 from mqbroker.server.session.sessions import Sessions
 from mqbroker.server.session.slow_consumers import SlowConsumers
+from mqbroker.server.session_state import SessionState
 from mqbroker.server.transport.connection import ConnectionTransport, ServerConnection
-from mqbroker.server.transport.departing import DepartingQueues
+from mqbroker.server.transport.control_channels import ControlChannels
 from mqbroker.server.transport.handshake import HANDSHAKE_TIMEOUT_SECONDS
-from mqbroker.server.transport.limits import ConnectionLimits, ResourceLimits
-from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
+from mqbroker.server.transport.limits import ConnectionLimits
 from mqbroker.server.transport.naming import Naming
-from mqbroker.server.transport.partial_frames import PartialFrames
-from mqbroker.server.transport.reasons import ReasonLog
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.frames import CLUSTER_CHANNEL
-from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, ClusterConnect, ClusterConnectReply, DisconnectV3, Packet
+from mqclient.wire.packets import REASON_SCALE_DOWN, ClusterConnect, ClusterConnectReply, DisconnectV3, Packet
 
 log = Logger(namespace="mqbroker.server")
 
-ManagementHandler = Callable[[ServerSession, Message], None]
+ManagementHandler = Callable[[SessionState, Message], None]
 
 
-class Server:
+class Server(ServerState):
     """Everything that connections share.
 
     ``new_id`` gives unique texts for connections; ``frame_size_max`` is bytes.
@@ -55,34 +51,13 @@ class Server:
         frame_size_max: int = 100 * 1024 * 1024,
         connection_limits: ConnectionLimits | None = None,
     ) -> None:
-        self.configuration = configuration
-        self.store = store
-        self.clock = clock
-        self.messaging = messaging
-        self.security = security
-        self.version = VERSION_MAX
-        self.turn = messaging.core.turn
+        super().__init__(configuration, store, clock, messaging, security, frame_size_max, connection_limits)
         self.turn.on_failure = self._turn_failed
-        self.frame_size_max = frame_size_max
-        self.connection_limits = connection_limits or ConnectionLimits()
-        self.ttl_override_ms = configuration.connection_ttl_override
-        self.default_ttl_ms = self.ttl_override_ms if self.ttl_override_ms >= 0 else CONNECTION_TTL_MS
-        self.management_address = configuration.management_address
-        self.populate_validated_user = configuration.populate_validated_user
-        self.persists_delivery_count = configuration.persist_delivery_count_before_delivery
-        self.started = False
-        self.started_ms = clock.wall_ms()
         self.connections: dict[str, ServerConnection] = {}
         self.total_connections = 0
-        self.partial_frames = PartialFrames(store)
-        self.departing = DepartingQueues(messaging, clock)
-        self.sessions = Sessions(self)
-        self.limits = ResourceLimits(configuration.resource_limits, self.departing.others)
-        self.notifications = Notifications(self)
+        self.sessions = Sessions(self, self.management_message)
+        self._control = ControlChannels(self)
         self.slow_consumers = SlowConsumers(self)
-        self.reasons = ReasonLog(clock)
-        self.gauges = Gauges()
-        """Metrics of parts that come and go, such as links to other brokers."""
         self.health_checks: list[Callable[[], str | None]] = []
         """Each tells in one line what is not well, or None; any line makes the broker not ready."""
         messaging.readers.tell = lambda text: log.info("{text}", text=text)
@@ -106,16 +81,6 @@ class Server:
         """Called when the last client has gone."""
         self._new_id = new_id
         self._checker: Cancellable | None = None
-        self._blocked_addresses: set[str] = set()
-
-    @property
-    def node_id(self) -> str:
-        return self.store.node_id
-
-    @property
-    def stamps_messages(self) -> bool:
-        """Must messages be changed as they come in?"""
-        return self.populate_validated_user or self.messaging.core.stamps_arrival
 
     # --- life
 
@@ -188,6 +153,7 @@ class Server:
         """A transport was opened.  0 seconds: the peer may take any time to begin."""
         connection = ServerConnection(
             self,
+            self._control.handle,
             transport,
             self._new_id(),
             remote,
@@ -223,20 +189,10 @@ class Server:
         else:
             log.debug("connection {id}: {name} on the cluster channel is ignored", id=connection.connection_id, name=packet.NAME)
 
-    def management_message(self, session: ServerSession, message: Message) -> None:
+    def management_message(self, session: SessionState, message: Message) -> None:
         """A message to the management address."""
         if self.management is not None:
             self.management(session, message)
-
-    def producers_blocked(self, address: Address) -> None:
-        """Producers of a full address have to wait; said once for each address."""
-        if address.name not in self._blocked_addresses:
-            self._blocked_addresses.add(address.name)
-            log.warn(
-                "AMQ222183: Blocking message production on address '{address}'; size is {size} bytes",
-                address=address.name,
-                size=address.memory.size,
-            )
 
     def all_sessions(self) -> Iterable[ServerSession]:
         return self.sessions.by_name.values()

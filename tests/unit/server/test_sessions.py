@@ -11,8 +11,8 @@ from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration, ResourceLimit
+from mqbroker.server import session_state
 from mqbroker.server.security.login import GuestLoginModule, Identity, LoginStep
-from mqbroker.server.session import session as server_session
 from mqbroker.server.transport.naming import Naming
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
@@ -428,7 +428,7 @@ class KeptTests(SynchronousTestCase):
     """What is kept for a client that confirms late is bounded, whatever window it has asked for."""
 
     def setUp(self) -> None:
-        self.patch(server_session, "KEPT_MAX", 200_000)
+        self.patch(session_state, "KEPT_MAX", 200_000)
         self.world = World()
         self.peer = self.world.peer()
         self.session = self.peer.open(window_size=0x7FFFFFFF, name="late")

@@ -24,7 +24,7 @@ class BrokerConnections(ServerResource):
 
     def sessions_of(self, connection_id: Any) -> list[ServerSession]:
         connection = self._connection(connection_id)
-        return [] if connection is None else list(connection.sessions.values())
+        return [session for session in self.server.all_sessions() if session.connection is connection]
 
     def consumers(self) -> list[ServerConsumer]:
         return [consumer for session in self.server.all_sessions() for consumer in session.consumers.by_id.values()]
@@ -35,6 +35,11 @@ class BrokerConnections(ServerResource):
             return False
         connection.fail("closed by management")
         return True
+
+    def close_consumer_connections(self, address: str) -> bool:
+        """Close the connections with a consumer on a queue of this address."""
+        found = {consumer.session.connection for consumer in self.consumers() if consumer.queue.definition.address == address}
+        return self.close_connections(lambda connection: connection in found)
 
     def close_connections(self, wanted: Callable[[ServerConnection], bool]) -> bool:
         found = [connection for connection in self.server.connections.values() if wanted(connection)]

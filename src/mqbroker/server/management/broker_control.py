@@ -319,16 +319,7 @@ BrokerControl.OPERATIONS = {
         ),
         1,
     ),
-    "closeConsumerConnectionsForAddress": Operation(
-        lambda control, address: control.close_connections(
-            lambda connection: any(
-                consumer.queue.definition.address == as_text(address)
-                for session in connection.sessions.values()
-                for consumer in session.consumers.by_id.values()
-            )
-        ),
-        1,
-    ),
+    "closeConsumerConnectionsForAddress": Operation(lambda control, address: control.close_consumer_connections(as_text(address)), 1),
     "closeSessionWithID": Operation(BrokerControl.close_session, 2, 3),
     "closeConsumerWithID": Operation(BrokerControl.close_consumer, 2),
     "clearAuthenticationCache": Operation(lambda control: control.server.security.forget_logins()),

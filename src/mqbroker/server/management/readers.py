@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.reader import Reader
 from mqbroker.server.management.registry import ManagementError, Operation, as_text
-from mqbroker.server.observation.gauges import Gauge
 from mqclient.errors import QueueDoesNotExistError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mqbroker.messaging.messaging import Messaging
     from mqbroker.server.management.server_resource import ServerResource
     from mqbroker.server.server import Server
 
@@ -48,23 +43,6 @@ def check_free(queue: Queue) -> None:
             f"AMQ229907: queue {queue.name} has readers ({', '.join(log.readers)}): nobody else can take or change its messages; "
             "removeReader removes a reader"
         )
-
-
-def reader_gauges(messaging: Messaging) -> Iterator[Gauge]:
-    """The series of all readers."""
-    for queue, reader in messaging.readers.all():
-        labels = (("address", queue.definition.address), ("queue", queue.name), ("reader", reader.name))
-        log = queue.log
-        for name, explanation, value in (
-            ("reader.lag", "Messages that a reader has not settled", 0 if log is None else log.lag(reader)),
-            (
-                "reader.reserved",
-                "How far what was handed out is ahead of what is settled, in message ids",
-                reader.reserved - reader.settled,
-            ),
-            ("reader.epoch", "How often a reader was opened", reader.epoch),
-        ):
-            yield Gauge(name, explanation, labels, partial(float, value))
 
 
 def _queue(control: ServerResource, name: Any) -> Queue:

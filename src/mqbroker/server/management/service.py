@@ -23,7 +23,7 @@ from mqclient.wire.properties import BOOLEAN, STRING, TypedValue
 if TYPE_CHECKING:
     from mqbroker.server.security.audit import AuditLog
     from mqbroker.server.server import Server
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
 
 RESOURCE_KEY = "_AMQ_ResourceName"
 ATTRIBUTE_KEY = "_AMQ_Attribute"
@@ -55,7 +55,7 @@ class ManagementService:
         self._rbac_prefix = configuration.management_rbac_prefix
         self._view_methods = re.compile(configuration.view_permission_method_match_pattern)
 
-    def handle(self, session: ServerSession, message: Message) -> None:
+    def handle(self, session: SessionState, message: Message) -> None:
         """Carry out the request in ``message`` and send the reply, if one is wanted.  Never fails the session."""
         resource = message.property(RESOURCE_KEY)
         operation = message.property(OPERATION_KEY)
@@ -80,7 +80,7 @@ class ManagementService:
         else:
             self._done(session, message, resource, operation, name, result, None)
 
-    def _do_steps(self, session: ServerSession, message: Message, resource: str, operation: str, steps: Steps[Any]) -> None:
+    def _do_steps(self, session: SessionState, message: Message, resource: str, operation: str, steps: Steps[Any]) -> None:
         """Work that may take long: whoever has asked for it is not heard before it is done, everybody else is."""
         connection = session.connection
         finished = held = False
@@ -100,7 +100,7 @@ class ManagementService:
             connection.hold_back()
 
     def _done(
-        self, session: ServerSession, message: Message, resource: str, operation: object, name: str, result: Any, failure: Exception | None
+        self, session: SessionState, message: Message, resource: str, operation: object, name: str, result: Any, failure: Exception | None
     ) -> None:
         """The request was carried out, or not."""
         succeeded = failure is None
@@ -119,11 +119,11 @@ class ManagementService:
         body = json.dumps([result], ensure_ascii=False, separators=(",", ":"), default=str) if result is not None or not succeeded else None
         self._reply_later(session, message, {SUCCEEDED_KEY: (BOOLEAN, succeeded)}, body)
 
-    def _reply_later(self, session: ServerSession, message: Message, properties: dict[str, TypedValue], body: str | None) -> None:
+    def _reply_later(self, session: SessionState, message: Message, properties: dict[str, TypedValue], body: str | None) -> None:
         """What was done may still be on its way to the disk."""
         session.context.run(self._server.store.ticket(), self._reply, message, properties, body)
 
-    def _check(self, session: ServerSession, resource: str, method: str, *, view: bool) -> None:
+    def _check(self, session: SessionState, resource: str, method: str, *, view: bool) -> None:
         if self._rbac:
             session.permissions.check("view" if view else "edit", f"{self._rbac_prefix}.{resource}.{method}")
 

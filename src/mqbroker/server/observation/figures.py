@@ -5,17 +5,48 @@ Only what is counted anyway is shown: nothing here walks over messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
-from mqbroker.server.management.readers import reader_gauges
-from mqbroker.server.observation.gauges import Gauge
+from mqbroker.server.observation.gauges import Gauge, Gauges
 from mqbroker.server.observation.metrics import Figures
 
 if TYPE_CHECKING:
+    from mqbroker.config.model.configuration import Configuration
+    from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.queues.queue import Queue
-    from mqbroker.server.server import Server
+    from mqbroker.server.security.security import SecurityManager
+
+
+class CountedSessions(Protocol):
+    """The sessions of the broker."""
+
+    @property
+    def by_name(self) -> Sized:
+        """The open ones."""
+
+    @property
+    def total(self) -> int:
+        """How many there have been."""
+
+
+class ObservedServer(Protocol):
+    """The server, as far as metrics show it."""
+
+    configuration: Configuration
+    messaging: Messaging
+    security: SecurityManager
+    gauges: Gauges
+    started: bool
+    total_connections: int
+
+    @property
+    def connections(self) -> Sized: ...
+
+    @property
+    def sessions(self) -> CountedSessions: ...
 
 
 class BrokerFigures:
@@ -24,7 +55,7 @@ class BrokerFigures:
     ``disk_usage`` is the used part of the data disk, 0.0 to 1.0; ``loop_lag_ms`` is None when nobody watches the event loop.
     """
 
-    def __init__(self, server: Server, disk_usage: Callable[[], float], loop_lag_ms: Callable[[], float | None]) -> None:
+    def __init__(self, server: ObservedServer, disk_usage: Callable[[], float], loop_lag_ms: Callable[[], float | None]) -> None:
         self._server = server
         self._core = server.messaging.core
         self._disk_usage = disk_usage
@@ -64,7 +95,7 @@ class BrokerFigures:
         return [(queue.definition.address, queue.name, _of_queue(queue)) for queue in self._core.queues.values()]
 
     def gauges(self) -> Iterable[Gauge]:
-        return [*self._server.gauges, *reader_gauges(self._server.messaging)]
+        return [*self._server.gauges, *_reader_gauges(self._server.messaging)]
 
     def metrics_enabled(self, address: str) -> bool:
         return self._core.settings_of(address).enable_metrics
@@ -93,6 +124,23 @@ class PassiveFigures:
 
     def metrics_enabled(self, address: str) -> bool:
         return True
+
+
+def _reader_gauges(messaging: Messaging) -> Iterator[Gauge]:
+    """The series of all readers."""
+    for queue, reader in messaging.readers.all():
+        labels = (("address", queue.definition.address), ("queue", queue.name), ("reader", reader.name))
+        log = queue.log
+        for name, explanation, value in (
+            ("reader.lag", "Messages that a reader has not settled", 0 if log is None else log.lag(reader)),
+            (
+                "reader.reserved",
+                "How far what was handed out is ahead of what is settled, in message ids",
+                reader.reserved - reader.settled,
+            ),
+            ("reader.epoch", "How often a reader was opened", reader.epoch),
+        ):
+            yield Gauge(name, explanation, labels, partial(float, value))
 
 
 def _of_address(address: Address) -> Figures:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from twisted.logger import Logger
 
@@ -27,9 +27,11 @@ from mqclient.wire.message import CoreMessage
 from mqclient.wire.properties import INT, LONG, NULL, STRING, TypedValue
 
 if TYPE_CHECKING:
-    from mqbroker.server.server import Server
-    from mqbroker.server.session.consumers import ServerConsumer
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.config.model.configuration import Configuration
+    from mqbroker.messaging.messaging import Messaging
+    from mqbroker.messaging.ports import Clock, Store
+    from mqbroker.server.security.security import Subject
+    from mqbroker.server.transport.connection import ServerConnection
 
 log = Logger(namespace="mqbroker.server")
 
@@ -45,6 +47,48 @@ Observer = Callable[[str, Mapping[str, TypedValue]], object]
 """Called with the kind of a notification and its headers."""
 
 
+class NotifyingServer(Protocol):
+    """The server, as far as notifications need it."""
+
+    configuration: Configuration
+    store: Store
+    clock: Clock
+    messaging: Messaging
+    started: bool
+
+    @property
+    def node_id(self) -> str: ...
+
+
+class NotifiedSession(Protocol):
+    """A session that notifications tell of."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def subject(self) -> Subject: ...
+
+    @property
+    def connection(self) -> ServerConnection: ...
+
+
+class NotifiedConsumer(Protocol):
+    """A consumer that notifications tell of."""
+
+    @property
+    def consumer_id(self) -> int: ...
+
+    @property
+    def session(self) -> NotifiedSession: ...
+
+    @property
+    def queue(self) -> Queue: ...
+
+    @property
+    def filter(self) -> Filter | None: ...
+
+
 class _Notification(NamedTuple):
     kind: str
     headers: Mapping[str, TypedValue]
@@ -58,7 +102,7 @@ class Notifications:
     itself comes after what it was told of.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: NotifyingServer) -> None:
         self.observers: list[Observer] = []
         self.queue_info = QueueInfo(server, self)
         self._server = server
@@ -133,15 +177,15 @@ class Notifications:
 
     # --- sessions and consumers
 
-    def session_created(self, session: ServerSession) -> None:
+    def session_created(self, session: NotifiedSession) -> None:
         if not self._server.configuration.suppress_session_notifications:
             self.send("SESSION_CREATED", self._session(session))
 
-    def session_closed(self, session: ServerSession) -> None:
+    def session_closed(self, session: NotifiedSession) -> None:
         if not self._server.configuration.suppress_session_notifications:
             self.send("SESSION_CLOSED", self._session(session))
 
-    def consumer_created(self, consumer: ServerConsumer, name: str) -> None:
+    def consumer_created(self, consumer: NotifiedConsumer, name: str) -> None:
         """``name`` is the queue's as the client has asked for it, perhaps fully qualified."""
         user = consumer.session.subject.name
         headers = {**self._consumer(consumer), **_filter(_text_of(consumer.filter))}
@@ -152,10 +196,10 @@ class Notifications:
             headers["_AMQ_ValidatedUser"] = (STRING, user)
         self.send("CONSUMER_CREATED", headers)
 
-    def consumer_closed(self, consumer: ServerConsumer) -> None:
+    def consumer_closed(self, consumer: NotifiedConsumer) -> None:
         self.send("CONSUMER_CLOSED", {**self._consumer(consumer), **_filter_or_null(_text_of(consumer.filter))})
 
-    def consumer_slow(self, consumer: ServerConsumer) -> None:
+    def consumer_slow(self, consumer: NotifiedConsumer) -> None:
         session, queue = consumer.session, consumer.queue
         self.send(
             "CONSUMER_SLOW",
@@ -192,7 +236,7 @@ class Notifications:
             "_AMQ_Distance": (INT, 0),
         }
 
-    def _consumer(self, consumer: ServerConsumer) -> dict[str, TypedValue]:
+    def _consumer(self, consumer: NotifiedConsumer) -> dict[str, TypedValue]:
         session, queue = consumer.session, consumer.queue
         headers: dict[str, TypedValue] = {
             "_AMQ_Address": (STRING, queue.definition.address),
@@ -209,7 +253,7 @@ class Notifications:
             headers["_AMQ_Client_ID"] = (STRING, session.connection.client_id)
         return headers
 
-    def _session(self, session: ServerSession) -> dict[str, TypedValue]:
+    def _session(self, session: NotifiedSession) -> dict[str, TypedValue]:
         connection = session.connection
         headers: dict[str, TypedValue] = {
             "_AMQ_ConnectionName": (STRING, connection.connection_id),

@@ -7,17 +7,18 @@ in the order of notifications: those that come meanwhile are held back from all 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.queues.definitions import ANYCAST
 from mqclient.wire.properties import BOOLEAN, INT, LONG, NULL, STRING, TypedValue
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.message.message import Message
+    from mqbroker.messaging.messaging import Messaging
+    from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.messaging.routing.remote import RemoteBinding
     from mqbroker.messaging.turns.steps import Steps
-    from mqbroker.server.observation.notifications import Notifications
-    from mqbroker.server.server import Server
 
 RESET = "_AMQ_RESET_QUEUE_DATA"
 RESET_COMPLETE = "_AMQ_RESET_QUEUE_DATA_COMPLETE"
@@ -33,10 +34,35 @@ def routing_name(queue: Queue) -> str:
     return queue.definition.address if queue.definition.routing_type == ANYCAST else queue.name
 
 
+class InformingServer(Protocol):
+    """The server that queue information tells of."""
+
+    clock: Clock
+    messaging: Messaging
+
+    @property
+    def node_id(self) -> str: ...
+
+
+class NotificationOrder(Protocol):
+    """The notifications, in whose order a snapshot has its place."""
+
+    def hold(self) -> None:
+        """Keep what comes from now on back from listeners until :meth:`release` was called as many times."""
+
+    def release(self) -> None: ...
+
+    def message(self, address: str, properties: dict[str, TypedValue], time_ms: int, *, durable: bool) -> Message:
+        """A message without a body, as notifications are."""
+
+    def put(self, message: Message, queue: Queue) -> None:
+        """Send a message straight to one queue, behind all that was sent before."""
+
+
 class QueueInfo:
     """Sends snapshots.  Consumers are known from the notifications about them, so that a snapshot and what follows it never disagree."""
 
-    def __init__(self, server: Server, notifications: Notifications) -> None:
+    def __init__(self, server: InformingServer, notifications: NotificationOrder) -> None:
         self._server = server
         self._notifications = notifications
         self._consumers: dict[str, dict[str | None, int]] = {}

@@ -18,7 +18,7 @@ from mqbroker.messaging.message.message import PROPERTIES_CHECKED_FROM, Message
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.messaging.routing.duplicates import ID_LENGTH_MAX
-from mqbroker.server.runs.plain_addresses import plain_address
+from mqbroker.server.runs.plain_addresses import Sender, plain_address
 from mqclient.errors import MalformedPacketError, MQError
 from mqclient.wire.frames import HEADER_SIZE
 from mqclient.wire.hot import VERSION_CORRELATION, send_trailer_size
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.message.memory import AddressMemory
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.routing.duplicates import DuplicateIdCache
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
 
 TARGETS_MAX = 100
 """Addresses with queues of one session that are kept ready; one that sends to more begins anew."""
@@ -163,8 +163,9 @@ class _Target:
 class ArrivalRuns:
     """Runs of messages that a link brings to one session."""
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState, sender: Sender) -> None:
         self._session = session
+        self._sender = sender
         self._core = session.server.messaging.core
         self._begin = _TYPE_CHANNEL.pack(SessionSend.TYPE, session.channel)
         self._trailer = send_trailer_size(session.version)
@@ -258,7 +259,7 @@ class ArrivalRuns:
             sizes.append(len(data))
         if messages and target is not None and target.address is not None:
             target.address.routed_messages += len(messages)
-            session.sends.messages_sent += len(messages)
+            self._sender.messages_sent += len(messages)
             for queue in target.queues:
                 queue.arriving += len(messages)
             if pages is not None:
@@ -330,7 +331,7 @@ class ArrivalRuns:
         if not session.permissions.knows("send", name):
             return None
         nobody = _Target(None, ())
-        address = plain_address(session, name, shape.routing_type)
+        address = plain_address(session.server, self._sender, name, shape.routing_type)
         if address is None or core.routing.route(name, shape.routing_type).diverted:
             return nobody
         bound = {queue.queue_id: queue for queue in core.routing.bound(name)}

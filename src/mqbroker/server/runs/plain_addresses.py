@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queues.address import Address
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.server_state import ServerState
 
 
-def plain_address(session: ServerSession, name: str, routing_type: int | None) -> Address | None:
-    """The address that a client of ``session`` means by ``name``.
+class Sender(Protocol):
+    """The sends of a session."""
+
+    messages_sent: int
+
+    @property
+    def nameless(self) -> bool:
+        """Does the session lack the user that messages must have here?"""
+
+    def resolve(self, name: str) -> tuple[str, str | None, int | None]:
+        """(address, queue, routing type of the prefix) that a client means by ``name``."""
+
+
+def plain_address(server: ServerState, sender: Sender, name: str, routing_type: int | None) -> Address | None:
+    """The address that a client means by ``name``.
 
     None where there is something to find out or to do for a message with this routing type: the address or its queue is still to be
     made, what is sent there gets another expiration or a stamp, or the name means something else.  That may change with the routing table.
     """
-    server = session.server
     core = server.messaging.core
     address = core.addresses.get(name)
-    if address is None or name == server.management_address or session.sends.resolve(name) != (name, None, None):
+    if address is None or name == server.management_address or sender.resolve(name) != (name, None, None):
         return None
     settings = address.settings
     expires = settings.no_expiry or max(settings.expiry_delay, settings.min_expiry_delay, settings.max_expiry_delay) >= 0
-    if expires or server.stamps_messages or session.sends.nameless:
+    if expires or server.stamps_messages or sender.nameless:
         return None
     if routing_type is None:
         return address

@@ -19,7 +19,7 @@ from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.messaging.routing.bindings_group import Rotation
 from mqbroker.server.runs.arrival_runs import ArrivalRuns
-from mqbroker.server.runs.plain_addresses import plain_address
+from mqbroker.server.runs.plain_addresses import Sender, plain_address
 from mqbroker.server.runs.property_looks import DUPLICATE_ID, INTERNAL, id_behind, look_through
 from mqbroker.server.runs.run_ids import RunIds
 from mqclient.errors import MalformedPacketError, MQError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.message.memory import AddressMemory
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.routing.remote import RemoteBinding
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
 
 PLAINS_MAX = 100
 """Addresses of one session that are kept ready; one that sends to more begins anew."""
@@ -183,13 +183,15 @@ class SendRuns:
         "_plains",
         "_routing_version",
         "_security_version",
+        "_sender",
         "_server",
         "_session",
         "_trailer",
     )
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState, sender: Sender) -> None:
         self._session = session
+        self._sender = sender
         self._server = session.server
         self._core = session.server.messaging.core
         self._begin = _TYPE_CHANNEL.pack(SessionSend.TYPE, session.channel)
@@ -197,7 +199,7 @@ class SendRuns:
         self._enabled = session.version >= VERSION_CORRELATION
         self._plains: dict[bytes, _Plain] = {}
         self._last: _Plain | None = None
-        self._arrivals = ArrivalRuns(session)
+        self._arrivals = ArrivalRuns(session, sender)
         self._routing_version = self._security_version = -1
 
     def take(self, frames: list[bytes], index: int) -> int:
@@ -313,7 +315,7 @@ class SendRuns:
         """Store the messages of a run, which have ``grown`` by so many bytes; what follows from it happens in its order."""
         session = self._session
         count = len(messages)
-        session.sends.messages_sent += count
+        self._sender.messages_sent += count
         plain.address.routed_messages += count
         queues = plain.queues
         for queue in queues:
@@ -362,7 +364,7 @@ class SendRuns:
     ) -> None:
         """As :meth:`_finish`, for messages of which each goes to one of ``queues``."""
         session, core = self._session, self._core
-        session.sends.messages_sent += len(messages)
+        self._sender.messages_sent += len(messages)
         plain.address.routed_messages += len(messages)
         for queue in queues:
             queue.arriving += 1
@@ -433,7 +435,7 @@ class SendRuns:
         queues: tuple[Queue, ...] = ()
         remote: RemoteBinding | None = None
         rotation: Rotation | None = None
-        if plain_address(session, name, routing_type) is not None:
+        if plain_address(session.server, self._sender, name, routing_type) is not None:
             route = core.routing.route(name, routing_type)
             queues, remote, rotation = route.fixed or (), route.fixed_remote, route.rotation
             if remote is not None:

@@ -13,7 +13,8 @@ from mqclient.wire import packets as wire
 from mqclient.wire.hot import decode_acknowledge
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session.session_consumers import SessionConsumers
+    from mqbroker.server.session_state import SessionState
 
 
 _FRAME_SIZE = 30
@@ -26,10 +27,11 @@ _unpack_rest = struct.Struct(">qB").unpack_from
 class SessionAcknowledgements:
     """Settles what the consumers of one session were given.  ``ticket``: of what it has acknowledged last outside of transactions."""
 
-    __slots__ = ("_session", "_settlement", "ticket")
+    __slots__ = ("_consumers", "_session", "_settlement", "ticket")
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState, consumers: SessionConsumers) -> None:
         self._session = session
+        self._consumers = consumers
         self._settlement = session.server.messaging.settlement
         self.ticket = 0
 
@@ -42,7 +44,7 @@ class SessionAcknowledgements:
         data = frames[index]
         if session.closed or len(data) < _FRAME_SIZE:
             return index
-        consumer = session.consumers.by_id.get(_ID.unpack_from(data, 13)[0])
+        consumer = self._consumers.by_id.get(_ID.unpack_from(data, 13)[0])
         if consumer is None or consumer.browse_only:
             return index
         begin = data[4:21]  # type, channel and consumer
@@ -73,7 +75,7 @@ class SessionAcknowledgements:
     def acknowledge(self, data: bytes) -> None:
         """A SESS_ACKNOWLEDGE frame: everything delivered to the consumer up to and including the message."""
         consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_ACKNOWLEDGE")
-        consumer = self._session.consumers.by_id.get(consumer_id)
+        consumer = self._consumers.by_id.get(consumer_id)
         if consumer is not None and consumer.browse_only:
             references: list[Reference] = []
         elif consumer is None or message_id not in consumer.unacknowledged:
@@ -86,7 +88,7 @@ class SessionAcknowledgements:
     def acknowledge_one(self, data: bytes) -> None:
         """A SESS_INDIVIDUAL_ACKNOWLEDGE frame: exactly this message."""
         consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_INDIVIDUAL_ACKNOWLEDGE")
-        consumer = self._session.consumers.by_id.get(consumer_id)
+        consumer = self._consumers.by_id.get(consumer_id)
         if consumer is not None and consumer.browse_only:
             references: list[Reference] = []
         elif consumer is None or message_id not in consumer.unacknowledged:
@@ -138,7 +140,7 @@ class SessionAcknowledgements:
 
     def expired(self, packet: wire.Expired) -> None:
         """A SESS_EXPIRED packet: the message was too late when the client came to it."""
-        consumer = self._session.consumers.by_id.get(packet.consumer_id)
+        consumer = self._consumers.by_id.get(packet.consumer_id)
         reference = None if consumer is None else consumer.unacknowledged.pop(packet.message_id, None)
         if consumer is not None and reference is not None:
             consumer.bytes_in_transit -= reference.message.memory

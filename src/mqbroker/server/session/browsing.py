@@ -13,7 +13,7 @@ from mqbroker.messaging.queues.references import Cursor, Reference
 from mqbroker.server.session.consumers import ServerConsumer
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
 
 
 class BrowsingConsumer(ServerConsumer):
@@ -23,7 +23,7 @@ class BrowsingConsumer(ServerConsumer):
 
     browse_only = True
 
-    def __init__(self, session: ServerSession, consumer_id: int, queue: Queue, filter: Filter | None, priority: int) -> None:
+    def __init__(self, session: SessionState, consumer_id: int, queue: Queue, filter: Filter | None, priority: int) -> None:
         super().__init__(session, consumer_id, queue, filter, priority)
         self.cursor = Cursor(restarts=False)
         self._pages: dict[str, PageReader] = {}

@@ -11,13 +11,14 @@ from mqbroker.messaging.message.message import MEMORY_PER_MESSAGE, Message
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Cursor, Reference
 from mqbroker.server.session.large_delivery import LargeDelivery
+from mqbroker.server.session.old_names import shown_name, with_old_address
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_NEW_ADDRESSING, to_old_layout
 from mqclient.wire.message import KEY_FORCED_DELIVERY, CoreMessage, encode_message
 from mqclient.wire.properties import LONG
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
 
 _pack_header = struct.Struct(">ibq").pack
 _pack_trailer = struct.Struct(">qi").pack
@@ -66,7 +67,7 @@ class ServerConsumer:
 
     browse_only = False
 
-    def __init__(self, session: ServerSession, consumer_id: int, queue: Queue, filter: Filter | None, priority: int) -> None:
+    def __init__(self, session: SessionState, consumer_id: int, queue: Queue, filter: Filter | None, priority: int) -> None:
         self.session = session
         self._turn = session.server.turn
         self._simple = not (session.pre_acknowledge or session.server.persists_delivery_count or session.version < VERSION_NEW_ADDRESSING)
@@ -193,7 +194,7 @@ class ServerConsumer:
             return
         buffer = message.buffer
         if session.version < VERSION_NEW_ADDRESSING:
-            buffer = to_old_layout(session.administration.with_old_address(message))
+            buffer = to_old_layout(with_old_address(session, message))
         size = len(buffer) + FRAME_OVERHEAD
         session.send_parts(
             (_pack_header(size - 4, RECEIVE_TYPE, session.channel), buffer, _pack_trailer(self.consumer_id, delivery_count)), size
@@ -262,7 +263,7 @@ class ServerConsumer:
         for sequence in forced:
             marker = CoreMessage(
                 message_id=self.session.server.store.next_id(),
-                address=self.session.administration.shown_name(self.queue),
+                address=shown_name(self.session, self.queue),
                 priority=0,
                 properties={KEY_FORCED_DELIVERY: (LONG, sequence)},
                 body=bytes(4),
@@ -291,7 +292,7 @@ class ServerConsumer:
         self.queue.remove_consumer(self)
 
 
-def disconnect(session: ServerSession, consumer_id: int) -> None:
+def disconnect(session: SessionState, consumer_id: int) -> None:
     """Tell the client that this consumer is no more."""
     if session.version >= VERSION_DISCONNECT_CONSUMER and not session.closed:
         session.send(wire.DisconnectConsumer(consumer_id))

@@ -11,7 +11,9 @@ from mqclient.errors import DuplicateMetadataError, IllegalStateError, MQError
 from mqclient.wire import packets as wire
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session.session_consumers import SessionConsumers
+    from mqbroker.server.session.xa import SessionBranches
+    from mqbroker.server.session_state import SessionState
 
 CLIENT_ID_KEY = "jms-client-id"
 METADATA_MAX = 100
@@ -19,30 +21,44 @@ METADATA_MAX = 100
 
 
 class SessionControl:
-    """What concerns the session as a whole."""
+    """What concerns the session as a whole.
 
-    __slots__ = ("_session",)
+    ``claim_metadata`` tells whether the session may have a key and a value as the only one in the broker; ``close`` ends it for its client.
+    """
 
-    def __init__(self, session: ServerSession) -> None:
+    __slots__ = ("_branches", "_claim_metadata", "_close_session", "_consumers", "_session")
+
+    def __init__(
+        self,
+        session: SessionState,
+        consumers: SessionConsumers,
+        branches: SessionBranches,
+        claim_metadata: Callable[[SessionState, str, str], bool],
+        close: Callable[[], None],
+    ) -> None:
         self._session = session
+        self._consumers = consumers
+        self._branches = branches
+        self._claim_metadata = claim_metadata
+        self._close_session = close
 
     def _start(self, packet: wire.SessionStart) -> None:
         self._session.started = True
-        self._session.consumers.started_changed()
+        self._consumers.started_changed()
 
     def _stop(self, packet: wire.SessionStop) -> None:
         self._session.started = False
-        self._session.consumers.started_changed()
+        self._consumers.started_changed()
         self._session.reply_null()
 
     def _close(self, packet: wire.SessionClose) -> None:
-        self._session.close()
+        self._close_session()
 
     # --- transactions
 
     def _commit(self, packet: wire.Commit) -> None:
         session = self._session
-        if session.branches.active is not None:
+        if self._branches.active is not None:
             raise IllegalStateError("this session works in an XA branch, which only its transaction manager commits")
         correlation_id = -1 if packet.correlation_id is None else packet.correlation_id
         transaction, session.transaction = session.transaction, Transaction()
@@ -56,18 +72,18 @@ class SessionControl:
     def _rollback(self, packet: wire.Rollback) -> None:
         session = self._session
         settlement = session.server.messaging.settlement
-        transaction = session.branches.give_up()
-        consumed, prefetched = session.consumers.take_back(packet.consider_last_message_as_delivered)
+        transaction = self._branches.give_up()
+        consumed, prefetched = self._consumers.take_back(packet.consider_last_message_as_delivered)
         settlement.cancel(prefetched)
         transaction.acknowledged.extend(consumed)
         settlement.rollback(transaction)
-        session.consumers.started_changed()
+        self._consumers.started_changed()
         session.reply_null()
 
     def roll_back_open_work(self, failed: bool) -> None:
         """The session ends with a transaction open.  A branch goes on without it."""
         session = self._session
-        session.branches.leave()
+        self._branches.leave()
         transaction, session.transaction = session.transaction, Transaction()
         session.server.messaging.settlement.rollback(transaction)
 
@@ -84,7 +100,7 @@ class SessionControl:
 
     def _add_unique_metadata(self, packet: wire.UniqueAddMetadata) -> None:
         session = self._session
-        if not session.server.sessions.claim_metadata(session, packet.key, packet.data):
+        if not self._claim_metadata(session, packet.key, packet.data):
             raise DuplicateMetadataError(f"AMQ229035: Metadata {packet.key}={packet.data} had been set already")
         self._put(packet.key, packet.data)
         session.reply_null()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.message.message import Message
 from mqclient.wire import packets as wire
@@ -10,7 +10,33 @@ from mqclient.wire.frames import frame
 from mqclient.wire.hot import receive_continuation_parts
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.consumers import ServerConsumer
+    from mqbroker.server.session_state import SessionState
+
+
+class Receiver(Protocol):
+    """The consumer that a large message goes to."""
+
+    closed: bool
+
+    @property
+    def session(self) -> SessionState: ...
+
+    @property
+    def consumer_id(self) -> int: ...
+
+    @property
+    def unlimited(self) -> bool:
+        """Does it need no credits?"""
+
+    @property
+    def credits(self) -> int:
+        """Bytes of frames."""
+
+    def charge(self, frame_size: int) -> None:
+        """A frame of a message was sent."""
+
+    def large_finished(self) -> None:
+        """The last chunk was written."""
 
 
 class LargeDelivery:
@@ -18,7 +44,7 @@ class LargeDelivery:
 
     __slots__ = ("_consumer", "_delivery_count", "_done", "_message", "_offset", "_started")
 
-    def __init__(self, consumer: ServerConsumer, message: Message, delivery_count: int) -> None:
+    def __init__(self, consumer: Receiver, message: Message, delivery_count: int) -> None:
         self._consumer = consumer
         self._message = message
         self._delivery_count = delivery_count

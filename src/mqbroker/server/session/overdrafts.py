@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.message.memory import AddressMemory
     from mqbroker.messaging.ports import Cancellable
     from mqbroker.messaging.queues.address import Address
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
     from mqbroker.server.transport.connection import ServerConnection
 
 CREDITS_HONOURED_MAX = 10 * 1024 * 1024
@@ -39,7 +39,7 @@ class Overdraft:
 
     __slots__ = ("_granted", "_sent", "_session")
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         self._session = session
         self._granted: dict[str, int] = {}
         self._sent: dict[str, int] = {}

@@ -6,19 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from mqbroker.config.model.configuration import QueueConfiguration
-from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.queues.queue import Queue
+from mqbroker.server.session.old_names import shown_name, wants_old_names
 from mqbroker.server.transport.naming import Naming, queue_part, split_qualified
 from mqclient.errors import IllegalStateError, QueueDoesNotExistError
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_NEW_ADDRESSING
-from mqclient.wire.message import encode_message
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
 
-JMS_SESSION_KEY = "jms-session"
 
 QueueDescription: TypeAlias = wire.QueueQueryResponse | wire.QueueQueryResponseV2 | wire.QueueQueryResponseV3
 
@@ -48,7 +46,7 @@ class SessionAdministration:
 
     __slots__ = ("_administration", "_server", "_session")
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         self._session = session
         self._server = session.server
         self._administration = session.server.messaging.administration
@@ -167,7 +165,7 @@ class SessionAdministration:
         queue = core.queues.get(queue_part(name))
         if queue is not None:
             description = self.describe_queue(queue)
-            if self.wants_old_names:
+            if wants_old_names(session):
                 # What a durable subscriber compares with its topic, to find out whether its subscription has changed.
                 description.address = Naming.for_old_client(queue.definition.address, queue.definition.routing_type)
             session.reply(description)
@@ -266,7 +264,7 @@ class SessionAdministration:
         address = core.addresses.get(name)
         management = name == self._server.management_address
         queues = [] if management else core.routing.covered(name)
-        names = [self.shown_name(queue) for queue in queues]
+        names = [shown_name(session, queue) for queue in queues]
         session.reply(
             self._binding_kind()(
                 exists=address is not None or management or name == wire.READERS_ADDRESS,
@@ -297,29 +295,6 @@ class SessionAdministration:
             if version >= kind.SINCE:
                 return kind
         return wire.BindingQueryResponse
-
-    # --- clients before protocol version 129
-
-    @property
-    def wants_old_names(self) -> bool:
-        """Does this session expect ``jms.queue.`` and ``jms.topic.`` before names?"""
-        return self._session.version < VERSION_NEW_ADDRESSING and JMS_SESSION_KEY in self._session.metadata
-
-    def shown_name(self, queue: Queue) -> str:
-        """The name of a queue as this session expects it."""
-        return Naming.for_old_client(queue.name, queue.definition.routing_type) if self.wants_old_names else queue.name
-
-    def with_old_address(self, message: Message) -> bytes:
-        """A regular message, encoded, with its address as this session expects it.  (Large ones are sent with the plain address.)"""
-        if not self.wants_old_names:
-            return message.buffer
-        content = message.decoded()
-        routing_type = message.routing_type
-        if routing_type is None:
-            known = self._server.messaging.core.addresses.get(message.address)
-            routing_type = ANYCAST if known is None or ANYCAST in known.routing_types else MULTICAST
-        content.address = Naming.for_old_client(message.address, routing_type)
-        return encode_message(content)
 
     HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
         wire.CreateAddress.TYPE: _create_address,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.message.large_body import LargeBody
     from mqbroker.messaging.queues.reader import Reader
     from mqbroker.messaging.readers.ranges import Range
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
 
 _FRAME = struct.Struct(">ibq")
 _HEAD = struct.Struct(">qBBi")
@@ -33,7 +33,7 @@ class _Answer:
 
     __slots__ = ("_connection", "_done", "_held", "_session")
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         self._session = session
         self._connection = session.connection
         self._done = False
@@ -67,7 +67,7 @@ class SessionReaders:
 
     __slots__ = ("_readers", "_server", "_session")
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         self._session = session
         self._server = session.server
         self._readers = session.server.messaging.readers

@@ -30,7 +30,7 @@ from mqclient.wire.message import CoreMessage, decode_headers, scan_headers
 from mqclient.wire.properties import LONG, STRING
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session_state import SessionState
 
 _TRAILER_130 = struct.Struct(">Bq")
 
@@ -66,7 +66,7 @@ class _LargeUpload:
 
 
 class SessionSends:
-    """Messages from the client."""
+    """Messages from the client.  ``to_management`` takes those to the management address."""
 
     __slots__ = (
         "_credit_waiters",
@@ -75,6 +75,7 @@ class SessionSends:
         "_overdraft",
         "_server",
         "_session",
+        "_to_management",
         "_upload",
         "messages_sent",
         "nameless",
@@ -83,8 +84,9 @@ class SessionSends:
         "upload_size",
     )
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState, to_management: Callable[[SessionState, Message], None]) -> None:
         self._session = session
+        self._to_management = to_management
         self._server = session.server
         self.nameless = session.server.configuration.reject_empty_validated_user and not session.subject.name
         """Does the session lack the user that messages must have here?"""
@@ -97,7 +99,7 @@ class SessionSends:
         self._names: dict[str, tuple[str, str | None, int | None]] = {}
         self.producers: dict[int, str | None] = {}
         self.messages_sent = 0
-        self.runs = SendRuns(session)
+        self.runs = SendRuns(session, self)
 
     # --- regular messages
 
@@ -150,7 +152,7 @@ class SessionSends:
         self.messages_sent += 1
         self._check_permission(address, queue)
         if address == server.management_address:
-            server.management_message(session, message)
+            self._to_management(session, message)
             if message.large is not None:
                 message.large.release()
             return 0

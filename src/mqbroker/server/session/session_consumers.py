@@ -19,18 +19,21 @@ from mqclient.errors import (
 )
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import decode_flow_token
+from mqclient.wire.packets import Packet
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.server.session_state import SessionState
 
 
 class SessionConsumers:
-    """The consumers of one session by their id."""
+    """The consumers of one session by their id.  ``describe`` gives the answer to a client that asks about a queue."""
 
-    __slots__ = ("_server", "_session", "by_id")
+    __slots__ = ("_describe", "_server", "_session", "by_id")
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState, describe: Callable[[Queue], Packet]) -> None:
         self._session = session
+        self._describe = describe
         self._server = session.server
         self.by_id: dict[int, ServerConsumer] = {}
 
@@ -72,7 +75,7 @@ class SessionConsumers:
         if not packet.browse_only:
             queue.add_consumer(consumer)
         if packet.requires_response:
-            session.reply(session.administration.describe_queue(queue))
+            session.reply(self._describe(queue))
         if not packet.browse_only:
             self._server.notifications.consumer_created(consumer, name)
 

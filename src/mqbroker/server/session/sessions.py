@@ -20,18 +20,21 @@ from mqclient.wire.packets import VERSION_MIN, CreateSession, CreateSessionRespo
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
+    from mqbroker.messaging.message.message import Message
     from mqbroker.server.security.security import Subject
-    from mqbroker.server.server import Server
+    from mqbroker.server.server_state import ServerState
+    from mqbroker.server.session_state import SessionState
     from mqbroker.server.transport.connection import ServerConnection
 
 log = Logger(namespace="mqbroker.server")
 
 
 class Sessions:
-    """The live sessions by name."""
+    """The live sessions by name.  ``to_management`` takes the messages to the management address."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerState, to_management: Callable[[SessionState, Message], None]) -> None:
         self._server = server
+        self._to_management = to_management
         self.by_name: dict[str, ServerSession] = {}
         self.total = 0
 
@@ -98,7 +101,7 @@ class Sessions:
         except MQError as error:
             connection.reject(error, SESSION_CHANNEL)
             return
-        session = ServerSession(connection, request, subject, connection.version)
+        session = ServerSession(server, self, self._to_management, connection, request, subject, connection.version)
         connection.sessions[session.channel] = session
         connection.allow_large_frames()
         self.by_name[session.name] = session
@@ -149,11 +152,11 @@ class Sessions:
 
     # --- uniqueness and the end
 
-    def claim_metadata(self, session: ServerSession, key: str, data: str) -> bool:
+    def claim_metadata(self, session: SessionState, key: str, data: str) -> bool:
         """May ``session`` have this metadata as the only one in the broker?"""
         return all(other is session or other.metadata.get(key) != data for other in self.by_name.values())
 
-    def ended(self, session: ServerSession) -> None:
+    def ended(self, session: SessionState) -> None:
         if self.by_name.get(session.name) is session:
             del self.by_name[session.name]
             self._server.notifications.session_closed(session)

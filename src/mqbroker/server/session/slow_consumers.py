@@ -12,7 +12,7 @@ from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.session.consumers import ServerConsumer
 
 if TYPE_CHECKING:
-    from mqbroker.server.server import Server
+    from mqbroker.server.server_state import ServerState
     from mqbroker.server.transport.connection import ServerConnection
 
 log = Logger(namespace="mqbroker.server")
@@ -39,7 +39,7 @@ class SlowConsumers:
     holds as many messages as its consumers together should take.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerState) -> None:
         self._server = server
         self._watches: dict[str, _Watch] = {}
         self._timer: Cancellable | None = None

@@ -11,7 +11,8 @@ from mqclient.errors import MQError, TransactionRolledBackError
 from mqclient.wire import packets as wire
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.server.session.session_consumers import SessionConsumers
+    from mqbroker.server.session_state import SessionState
 
 
 def _answered(request: Callable[[SessionBranches, Any], int]) -> Callable[[SessionBranches, Any], None]:
@@ -35,10 +36,11 @@ def _answered(request: Callable[[SessionBranches, Any], int]) -> Callable[[Sessi
 class SessionBranches:
     """``active`` is the branch that sends and acknowledgements of the session belong to."""
 
-    __slots__ = ("_branches", "_session", "_timeout_seconds", "active")
+    __slots__ = ("_branches", "_consumers", "_session", "_timeout_seconds", "active")
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: SessionState, consumers: SessionConsumers) -> None:
         self._session = session
+        self._consumers = consumers
         self._branches = session.server.messaging.branches
         self._timeout_seconds = 0
         self.active: Branch | None = None
@@ -164,9 +166,9 @@ class SessionBranches:
 
     def _take_back(self) -> None:
         session = self._session
-        _, prefetched = session.consumers.take_back(keep_first_counts=False)
+        _, prefetched = self._consumers.take_back(keep_first_counts=False)
         session.server.messaging.settlement.cancel(prefetched)
-        session.consumers.started_changed()
+        self._consumers.started_changed()
 
     def _failed(self, packet: wire.XaFailed) -> None:
         """A client that came back on a new session says in which branch its old one has worked: that can only be rolled back."""

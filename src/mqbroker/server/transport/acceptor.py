@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.defer import gatherResults, maybeDeferred
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IAddress
     from twisted.python.failure import Failure
 
-    from mqbroker.server.server import Server
+    from mqbroker.messaging.ports import Clock
 
 log = Logger(namespace="mqbroker.server")
 
@@ -39,6 +40,26 @@ ACCEPTS_MAX = 4
 
 REFUSALS_LOGGED_SECONDS = 10.0
 """At most one line about refused connections in this time."""
+
+
+class ConnectingServer(typing.Protocol):
+    """The server, as its acceptors see it."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def connect(
+        self,
+        transport: ConnectionTransport,
+        remote: str,
+        naming: Naming | None = None,
+        certificate: object = None,
+        *,
+        handshake_timeout_seconds: float = HANDSHAKE_TIMEOUT_SECONDS,
+        security_domain: str | None = None,
+        cluster_connection: str | None = None,
+    ) -> ServerConnection:
+        """A transport was opened.  0 seconds: the peer may take any time to begin."""
 
 
 def speaks_core(uri: TransportUri) -> bool:
@@ -237,7 +258,7 @@ class Acceptor:
 
     def __init__(
         self,
-        server: Server,
+        server: ConnectingServer,
         uri: TransportUri,
         reactor: Any,
         read_file: Callable[[str], bytes],

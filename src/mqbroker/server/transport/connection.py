@@ -15,22 +15,35 @@ from typing import TYPE_CHECKING, Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mqbroker.server.transport import farewell
-from mqbroker.server.transport.control_channels import CONTROL_CHANNELS, handle_control
+from mqbroker.server.transport.farewell import disconnect_for
 from mqbroker.server.transport.handshake import Handshake
 from mqbroker.server.transport.limits import COSTLY_FILTER_LENGTH, FILTER_PAUSE_SECONDS, REFUSALS_MAX, REQUESTS_MAX, REQUESTS_SECONDS
 from mqbroker.server.transport.liveness import Liveness
 from mqbroker.server.transport.naming import Naming
 from mqbroker.server.transport.partial_frames import PartialFrame
 from mqclient.errors import MalformedPacketError, MQError, ProtocolError
-from mqclient.wire.frames import FIRST_USER_CHANNEL, FRAME_SIZE_BEFORE_SESSION, PING_CHANNEL, SESSION_CHANNEL, FrameSplitter, frame
+from mqclient.wire.frames import (
+    CLUSTER_CHANNEL,
+    FIRST_USER_CHANNEL,
+    FRAME_SIZE_BEFORE_SESSION,
+    PING_CHANNEL,
+    SESSION_CHANNEL,
+    FrameSplitter,
+    frame,
+)
 from mqclient.wire.packets import DisconnectConsumerKill, DisconnectV3, ExceptionResponse, Packet, Ping, encode_packet
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.messaging import Messaging
+    from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.queues.queue import Queue
-    from mqbroker.server.cluster_port import TopologySubscription
-    from mqbroker.server.server import Server
-    from mqbroker.server.session.session import ServerSession
+    from mqbroker.messaging.turns.turn import Turn
+    from mqbroker.server.transport.connection_session import ConnectionSession
+    from mqbroker.server.transport.partial_frames import PartialFrames
+    from mqbroker.server.transport.reasons import ReasonLog
+
+CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, CLUSTER_CHANNEL))
+"""Channels of no session."""
 
 FLUSH_BYTES = 256 * 1024
 """Output gathered in one turn beyond this is handed to the transport at once, so that its back-pressure is felt."""
@@ -54,16 +67,47 @@ class ConnectionTransport(Protocol):
     def resumeProducing(self) -> None: ...
 
 
+class TopologySubscription(Protocol):
+    """A connection's subscription to the topology, kept by the connection as long as it lives."""
+
+    def writable(self) -> None:
+        """The peer reads again: what was held back may be sent."""
+
+    def ended(self) -> None:
+        """The connection has gone."""
+
+
+class ConnectionOwner(Protocol):
+    """The server, as its connections see it.  ``frame_size_max`` is bytes, ``version`` the newest protocol version that it speaks."""
+
+    clock: Clock
+    turn: Turn
+    messaging: Messaging
+    reasons: ReasonLog
+    partial_frames: PartialFrames
+    version: int
+    frame_size_max: int
+    default_ttl_ms: int
+
+    @property
+    def node_id(self) -> str: ...
+
+    def connection_ended(self, connection: ServerConnection) -> None:
+        """Its sessions are closed."""
+
+
 class ServerConnection:
     """A connection of a client or of another broker.
 
     ``version`` is the protocol version that the peer declared (0 = not yet), ``security_domain`` the entry of login.config for this peer
     (None = the broker's own), ``logged_in`` whether it has ever had a session.  ``cluster_connection`` names the cluster connection whose
     topology the peer is told (None = the default one), and ``cluster_authorized`` says whether it has shown the cluster's password.
+    ``control`` handles a frame of one of :data:`CONTROL_CHANNELS`, given with its type and channel.
     """
 
     __slots__ = (
         "_again",
+        "_control",
         "_handshake",
         "_out",
         "_out_bytes",
@@ -102,7 +146,8 @@ class ServerConnection:
 
     def __init__(
         self,
-        server: Server,
+        server: ConnectionOwner,
+        control: Callable[[ServerConnection, int, int, bytes], None],
         transport: ConnectionTransport,
         connection_id: str,
         remote: str,
@@ -113,6 +158,7 @@ class ServerConnection:
         cluster_connection: str | None = None,
     ) -> None:
         self.server = server
+        self._control = control
         self.connection_id = connection_id
         self.remote = remote
         self.naming = naming
@@ -132,13 +178,13 @@ class ServerConnection:
         self.held_back = 0
         self.closed = False
         self.transport_lost = False
-        self.sessions: dict[int, ServerSession] = {}
+        self.sessions: dict[int, ConnectionSession] = {}
         self.temporary_queues: dict[Queue, None] = {}
         self.flush_due = False
         self._transport = transport
         self._splitter = FrameSplitter(FRAME_SIZE_BEFORE_SESSION)
         self._partial = PartialFrame(server.partial_frames, self._splitter)
-        self._handshake: Handshake | None = Handshake(self, handshake_timeout_seconds)
+        self._handshake: Handshake | None = Handshake(server.clock, self.fail, handshake_timeout_seconds)
         self._waiting_frames: list[bytes] = []
         self._pauses = 0
         self._again = False
@@ -199,7 +245,7 @@ class ServerConnection:
                 if session is not None:
                     index = session.handle_some(packet_type, frames, index) - 1
                 elif channel in CONTROL_CHANNELS:
-                    handle_control(self, packet_type, channel, data)
+                    self._control(self, packet_type, channel, data)
                     self.request_handled()
                 elif channel < FIRST_USER_CHANNEL or not self.logged_in:
                     raise MalformedPacketError("frame", "channel", f"{channel} is not a channel of a session")
@@ -343,7 +389,7 @@ class ServerConnection:
         """The peer does not read fast enough: deliver nothing more, and take nothing that would cause more answers."""
         self.writable = False
         for session in list(self.sessions.values()):
-            session.consumers.writable_changed()
+            session.writable_changed()
         self._update_reading()
 
     def resume_output(self) -> None:
@@ -352,7 +398,7 @@ class ServerConnection:
     def _resume_output(self) -> None:
         self.writable = True
         for session in list(self.sessions.values()):
-            session.consumers.writable_changed()
+            session.writable_changed()
         if self.subscription is not None:
             self.subscription.writable()
         self._handle_waiting()
@@ -451,7 +497,7 @@ class ServerConnection:
             return
         for session in self.sessions.values():
             session.flush_confirmations()
-        farewell.send_disconnect(self, packet)
+        self.send(disconnect_for(self.version, packet), PING_CHANNEL)
         self.flush()
         self._end("")
         if not self.transport_lost:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from twisted.logger import Logger
 
-from mqbroker.server.transport import farewell, topology
+from mqbroker.server.transport import topology
 from mqbroker.server.transport.limits import check_control_size
-from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
+from mqclient.wire.frames import PING_CHANNEL, SESSION_CHANNEL
 from mqclient.wire.packets import (
     CheckForFailover,
+    CheckForFailoverReply,
     CreateSession,
     Packet,
     Ping,
@@ -23,44 +24,96 @@ from mqclient.wire.packets import (
 if TYPE_CHECKING:
     from mqbroker.server.transport.connection import ServerConnection
 
-CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, CLUSTER_CHANNEL))
-
 log = Logger(namespace="mqbroker.server")
 
 
-def handle_control(connection: ServerConnection, packet_type: int, channel: int, data: bytes) -> None:
-    """Handle a whole frame of one of :data:`CONTROL_CHANNELS`.  Raises ProtocolError for one that is malformed or too large."""
-    check_control_size(data)
-    packet = decode_packet(packet_type, data[13:], connection.version or connection.server.version)
-    if channel == PING_CHANNEL:
-        _ping_channel(connection, packet)
-    elif channel == SESSION_CHANNEL:
-        _session_channel(connection, packet)
-    else:
-        connection.server.cluster_channel(connection, packet)
+class SessionRequests(Protocol):
+    """Opens sessions, and lets clients go on with those that they had."""
+
+    def create(self, connection: ServerConnection, request: CreateSession) -> None: ...
+
+    def reattach(self, connection: ServerConnection, request: ReattachSession) -> None: ...
 
 
-def _ping_channel(connection: ServerConnection, packet: Packet) -> None:
-    if isinstance(packet, Ping):
-        if connection.server.ttl_override_ms < 0:
-            connection.liveness.ttl_ms = packet.connection_ttl
-        connection.send(packet, PING_CHANNEL)
-    elif isinstance(packet, SubscribeTopologyV2):
-        connection.declare_version(packet.client_version)
-        topology.subscribe(connection, packet.cluster_connection)
-    elif isinstance(packet, SubscribeTopology):
-        topology.subscribe(connection, packet.cluster_connection)
-    else:
-        log.debug("connection {id}: {name} has no meaning on channel 0", id=connection.connection_id, name=packet.NAME)
+class Cluster(Protocol):
+    """The cluster connections of the broker, as far as channels 0 and 1 ask for them."""
+
+    def subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
+        """Send the whole topology now, and each change from now on, until the connection ends.
+
+        ``cluster_connection`` tells whether the peer says that it is one.
+        """
+
+    def may_fail_over(self, node_id: str | None) -> bool:
+        """May a client that was connected to the broker ``node_id`` (None = it does not say) go on here?"""
 
 
-def _session_channel(connection: ServerConnection, packet: Packet) -> None:
-    sessions = connection.server.sessions
-    if isinstance(packet, CreateSession):
-        sessions.create(connection, packet)
-    elif isinstance(packet, ReattachSession):
-        sessions.reattach(connection, packet)
-    elif isinstance(packet, CheckForFailover):
-        farewell.answer_failover_check(connection, packet)
-    else:
-        log.debug("connection {id}: {name} has no meaning on channel 1", id=connection.connection_id, name=packet.NAME)
+class ControlServer(Protocol):
+    """The server, as the control channels see it."""
+
+    @property
+    def version(self) -> int:
+        """The newest protocol version that it speaks."""
+
+    @property
+    def ttl_override_ms(self) -> int:
+        """The connection TTL of all peers; below 0 each says its own."""
+
+    @property
+    def sessions(self) -> SessionRequests: ...
+
+    @property
+    def cluster(self) -> Cluster | None: ...
+
+    def cluster_channel(self, connection: ServerConnection, packet: Packet) -> None:
+        """A packet of another broker."""
+
+
+class ControlChannels:
+    """Handles the packets of :data:`~mqbroker.server.transport.connection.CONTROL_CHANNELS` for all connections."""
+
+    def __init__(self, server: ControlServer) -> None:
+        self._server = server
+
+    def handle(self, connection: ServerConnection, packet_type: int, channel: int, data: bytes) -> None:
+        """Handle a whole frame.  Raises ProtocolError for one that is malformed or too large."""
+        check_control_size(data)
+        packet = decode_packet(packet_type, data[13:], connection.version or self._server.version)
+        if channel == PING_CHANNEL:
+            self._ping_channel(connection, packet)
+        elif channel == SESSION_CHANNEL:
+            self._session_channel(connection, packet)
+        else:
+            self._server.cluster_channel(connection, packet)
+
+    def _ping_channel(self, connection: ServerConnection, packet: Packet) -> None:
+        if isinstance(packet, Ping):
+            if self._server.ttl_override_ms < 0:
+                connection.liveness.ttl_ms = packet.connection_ttl
+            connection.send(packet, PING_CHANNEL)
+        elif isinstance(packet, SubscribeTopologyV2):
+            connection.declare_version(packet.client_version)
+            self._subscribe(connection, packet.cluster_connection)
+        elif isinstance(packet, SubscribeTopology):
+            self._subscribe(connection, packet.cluster_connection)
+        else:
+            log.debug("connection {id}: {name} has no meaning on channel 0", id=connection.connection_id, name=packet.NAME)
+
+    def _subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
+        cluster = self._server.cluster
+        if cluster is not None:
+            cluster.subscribe(connection, cluster_connection)
+        else:
+            topology.answer_alone(connection)
+
+    def _session_channel(self, connection: ServerConnection, packet: Packet) -> None:
+        if isinstance(packet, CreateSession):
+            self._server.sessions.create(connection, packet)
+        elif isinstance(packet, ReattachSession):
+            self._server.sessions.reattach(connection, packet)
+        elif isinstance(packet, CheckForFailover):
+            # A broker that is in no cluster, and so takes over nobody's state, can always be used.
+            cluster = self._server.cluster
+            connection.send(CheckForFailoverReply(cluster is None or cluster.may_fail_over(packet.node_id)), SESSION_CHANNEL)
+        else:
+            log.debug("connection {id}: {name} has no meaning on channel 1", id=connection.connection_id, name=packet.NAME)

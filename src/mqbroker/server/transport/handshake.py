@@ -8,31 +8,32 @@ from mqclient.errors import MalformedPacketError, ProtocolError
 from mqclient.wire.frames import PREAMBLE
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.ports import Cancellable
-    from mqbroker.server.transport.connection import ServerConnection
+    from collections.abc import Callable
+
+    from mqbroker.messaging.ports import Cancellable, Clock
 
 HANDSHAKE_TIMEOUT_SECONDS = 10.0
 """How long a peer may take to begin with the protocol, unless its acceptor says otherwise."""
 
 
 class Handshake:
-    """What a connection has to do first, within ``timeout_seconds`` (0 or less = without limit)."""
+    """The first that a peer has to do, within ``timeout_seconds`` (0 or less = without limit); ``fail`` gives its connection up."""
 
-    __slots__ = ("_connection", "_preamble", "_timer")
+    __slots__ = ("_fail", "_preamble", "_timer")
 
-    def __init__(self, connection: ServerConnection, timeout_seconds: float) -> None:
-        self._connection = connection
+    def __init__(self, clock: Clock, fail: Callable[[str], object], timeout_seconds: float) -> None:
+        self._fail = fail
         self._preamble = Preamble()
         self._timer: Cancellable | None = None
         if timeout_seconds > 0:
-            self._timer = connection.server.clock.call_later(timeout_seconds, self._late)
+            self._timer = clock.call_later(timeout_seconds, self._late)
 
     def feed(self, data: bytes) -> bytes | None:
         """What follows it, or None as long as it is not complete.  A peer of another protocol is given up."""
         try:
             return self._preamble.feed(data)
         except ProtocolError as error:
-            self._connection.fail(f"AMQ222067: {error}")
+            self._fail(f"AMQ222067: {error}")
             return None
 
     def end(self) -> None:
@@ -43,7 +44,7 @@ class Handshake:
 
     def _late(self) -> None:
         self._timer = None
-        self._connection.fail("AMQ224088: no handshake in time")
+        self._fail("AMQ224088: no handshake in time")
 
 
 class Preamble:

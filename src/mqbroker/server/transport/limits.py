@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.config.model.configuration import ResourceLimit
 from mqbroker.messaging.queues.queue import Queue
@@ -13,13 +13,13 @@ from mqclient.errors import (
     IllegalStateError,
     MalformedPacketError,
     MaxConsumerLimitExceededError,
+    MQError,
     SecurityError,
     SessionCreationRejectedError,
 )
 
 if TYPE_CHECKING:
-    from mqbroker.server.session.session import ServerSession
-    from mqbroker.server.transport.connection import ServerConnection
+    from mqbroker.server.transport.connection_session import ConnectionSession
 
 
 SESSIONS_MAX = 1_000
@@ -77,6 +77,19 @@ METADATA_LENGTH_MAX = 1024 * 1024
 """Characters of the metadata of all sessions of one connection."""
 
 
+class LimitedConnection(Protocol):
+    """A connection, as its limits see it."""
+
+    @property
+    def sessions(self) -> Mapping[int, ConnectionSession]: ...
+
+    @property
+    def temporary_queues(self) -> Collection[Queue]: ...
+
+    def refuse(self, error: MQError) -> MQError:
+        """Count a request beyond a limit; returns ``error``."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
     """What one connection may have open at a time.
@@ -94,51 +107,51 @@ class ConnectionLimits:
     metadata_length: int = METADATA_LENGTH_MAX
     filters_length: int = FILTERS_LENGTH_MAX
 
-    def check_sessions(self, connection: ServerConnection) -> None:
+    def check_sessions(self, connection: LimitedConnection) -> None:
         if len(connection.sessions) >= self.sessions:
             raise connection.refuse(SessionCreationRejectedError(f"the connection has {self.sessions} sessions already"))
 
-    def check_consumers(self, connection: ServerConnection) -> None:
-        if sum(len(session.consumers.by_id) for session in connection.sessions.values()) >= self.consumers:
+    def check_consumers(self, connection: LimitedConnection) -> None:
+        if sum(len(session.consumer_filters()) for session in connection.sessions.values()) >= self.consumers:
             raise connection.refuse(MaxConsumerLimitExceededError(f"the connection has {self.consumers} consumers already"))
 
-    def check_filters(self, connection: ServerConnection, text: str | None) -> None:
+    def check_filters(self, connection: LimitedConnection, text: str | None) -> None:
         """May a consumer or a temporary queue have this filter, too?  Short ones are bounded by the number of those."""
         if text is None or len(text) <= COSTLY_FILTER_LENGTH:
             return
-        kept = [consumer.filter for session in connection.sessions.values() for consumer in session.consumers.by_id.values()]
+        kept = [filter for session in connection.sessions.values() for filter in session.consumer_filters()]
         kept += [queue.filter for queue in connection.temporary_queues]
         if len(text) + sum(len(filter.text) for filter in kept if filter is not None) > self.filters_length:
             raise connection.refuse(IllegalStateError(f"the filters of the connection have {self.filters_length} characters already"))
 
-    def check_temporary_queues(self, connection: ServerConnection) -> None:
+    def check_temporary_queues(self, connection: LimitedConnection) -> None:
         if len(connection.temporary_queues) >= self.temporary_queues:
             raise connection.refuse(IllegalStateError(f"the connection has {self.temporary_queues} temporary queues already"))
 
-    def check_producers(self, connection: ServerConnection) -> None:
-        if sum(len(session.sends.producers) for session in connection.sessions.values()) >= self.producers:
+    def check_producers(self, connection: LimitedConnection) -> None:
+        if sum(session.producer_count() for session in connection.sessions.values()) >= self.producers:
             raise MalformedPacketError("CREATE_PRODUCER", "producer_id", f"the connection has {self.producers} producers already")
 
-    def check_credit_requests(self, connection: ServerConnection) -> None:
-        if sum(session.sends.requests_waiting for session in connection.sessions.values()) >= self.credit_requests:
+    def check_credit_requests(self, connection: LimitedConnection) -> None:
+        if sum(session.requests_waiting() for session in connection.sessions.values()) >= self.credit_requests:
             raise MalformedPacketError("SESS_PRODUCER_REQUEST_CREDITS", "credits", f"{self.credit_requests} requests are waiting already")
 
-    def check_metadata(self, connection: ServerConnection, length: int) -> None:
+    def check_metadata(self, connection: LimitedConnection, length: int) -> None:
         """May a session keep ``length`` more characters?"""
         kept = sum(len(data) for session in connection.sessions.values() for data in session.metadata.values())
         if length + kept > self.metadata_length:
             raise connection.refuse(IllegalStateError(f"the connection has {self.metadata_length} characters of metadata already"))
 
-    def check_upload(self, connection: ServerConnection, size: int) -> None:
+    def check_upload(self, connection: LimitedConnection, size: int) -> None:
         """May a large message with ``size`` bytes of headers be begun?"""
-        if size + sum(session.sends.upload_size for session in connection.sessions.values()) > self.upload_headers:
+        if size + sum(session.upload_size() for session in connection.sessions.values()) > self.upload_headers:
             raise connection.refuse(
                 IllegalStateError(f"the headers of the large messages that the connection sends exceed {self.upload_headers} bytes")
             )
 
-    def check_upload_bodies(self, connection: ServerConnection, size: int) -> None:
+    def check_upload_bodies(self, connection: LimitedConnection, size: int) -> None:
         """May ``size`` bytes of a large message be added?"""
-        if size + sum(session.sends.upload_body_size for session in connection.sessions.values()) > self.upload_bodies:
+        if size + sum(session.upload_body_size() for session in connection.sessions.values()) > self.upload_bodies:
             raise IllegalStateError(f"the large messages that the connection sends exceed {self.upload_bodies} bytes")
 
 
@@ -149,7 +162,7 @@ class ResourceLimits:
         self._limits = limits
         self._queues = queues
 
-    def check_sessions(self, user: str | None, sessions: Iterable[ServerSession]) -> None:
+    def check_sessions(self, user: str | None, sessions: Iterable[ConnectionSession]) -> None:
         limit = self._limits.get(user or "")
         if limit is None or limit.max_connections < 0:
             return

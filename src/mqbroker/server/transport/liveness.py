@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION
 
-if TYPE_CHECKING:
-    from mqbroker.server.transport.connection import ServerConnection
-
 CONNECTION_TTL_MS = 60_000
 """How long a peer may be silent until its first ping says otherwise."""
+
+
+class Peer(Protocol):
+    """The connection, as far as signs of life are concerned."""
+
+    @property
+    def remote(self) -> str:
+        """Where the peer is."""
+
+    @property
+    def logged_in(self) -> bool:
+        """Has it ever had a session?"""
+
+    @property
+    def writable(self) -> bool:
+        """Does it read what it is sent?"""
+
+    @property
+    def transport_lost(self) -> bool: ...
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of a frame that is not complete."""
 
 
 class Liveness:
@@ -20,10 +40,10 @@ class Liveness:
     time (s) of the check that found so.
     """
 
-    __slots__ = ("_connection", "_stalled_since", "_unframed", "last_seen", "seen", "ttl_ms")
+    __slots__ = ("_peer", "_stalled_since", "_unframed", "last_seen", "seen", "ttl_ms")
 
-    def __init__(self, connection: ServerConnection, ttl_ms: int, now: float) -> None:
-        self._connection = connection
+    def __init__(self, peer: Peer, ttl_ms: int, now: float) -> None:
+        self._peer = peer
         self._unframed = 0
         self._stalled_since: float | None = None
         self.ttl_ms = ttl_ms
@@ -39,7 +59,7 @@ class Liveness:
 
     def check(self, now: float) -> str | None:
         """Why the peer is given up, None while it lives."""
-        if self.seen and not self._connection.transport_lost:
+        if self.seen and not self._peer.transport_lost:
             self.seen = False
             self.last_seen = now
             self._stalled_since = None
@@ -53,13 +73,13 @@ class Liveness:
         One whose socket is gone, or that never had a session, is not waited for without limit, whatever it asked for.
         """
         ttl_ms = self.ttl_ms
-        if self._connection.transport_lost or not self._connection.logged_in:
+        if self._peer.transport_lost or not self._peer.logged_in:
             ttl_ms = min(ttl_ms, CONNECTION_TTL_MS) if ttl_ms >= 0 else CONNECTION_TTL_MS
         return ttl_ms >= 0 and now >= self.last_seen + ttl_ms / 1000
 
     def _stalled(self, now: float) -> bool:
         """Has a peer that may be silent for ever left a frame half sent, or not read, for :data:`CONNECTION_TTL_MS`?"""
-        if self._connection.writable and not self._connection.buffered:
+        if self._peer.writable and not self._peer.buffered:
             self._stalled_since = None
             return False
         if self._stalled_since is None:
@@ -67,11 +87,11 @@ class Liveness:
         return now >= self._stalled_since + CONNECTION_TTL_MS / 1000
 
     def _reason(self) -> str:
-        connection = self._connection
+        peer = self._peer
         text = (
-            f"AMQ229014: Did not receive data from {connection.remote} within the {self.ttl_ms}ms connection TTL. "
+            f"AMQ229014: Did not receive data from {peer.remote} within the {self.ttl_ms}ms connection TTL. "
             "The connection will now be closed."
         )
-        if not connection.writable and not connection.transport_lost:
+        if not peer.writable and not peer.transport_lost:
             return f"{text} (The peer does not read the data that it is sent.)"
-        return f"{text} (A frame is not complete.)" if connection.buffered else text
+        return f"{text} (A frame is not complete.)" if peer.buffered else text

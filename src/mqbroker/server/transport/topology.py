@@ -22,19 +22,9 @@ VERSION_V4 = 131
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def subscribe(connection: ServerConnection, cluster_connection: bool) -> None:
-    """Answer a subscription.  A broker without a cluster is alone and names no connector: the client goes on with the one it uses."""
-    cluster = connection.server.cluster
-    if cluster is not None:
-        cluster.subscribe(connection, cluster_connection)
-    else:
-        answer_alone(connection)
-
-
 def answer_alone(connection: ServerConnection) -> None:
-    """The one answer of a broker that is in no cluster."""
-    server = connection.server
-    version = connection.version
+    """The one answer of a broker that is in no cluster: it names no connector, and the client goes on with the one that it uses."""
+    server, version = connection.server, connection.version
     packet: Packet
     if version >= VERSION_V4:
         packet = ClusterTopologyV4(False, server.node_id, server.clock.wall_ms(), last=True, server_version=server.version)

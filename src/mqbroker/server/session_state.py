@@ -1,0 +1,207 @@
+"""A session as its parts know it: who the client is, its open transaction, and the answers that it gets in the order of its requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.server.security.permissions import SessionPermissions
+from mqbroker.server.transport.connection_session import ConnectionSession
+from mqclient.errors import MQError
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import frame
+from mqclient.wire.packets import ExceptionResponse, NullResponse, Packet, PacketsConfirmed, encode_packet
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.routing.grouping import Undecided
+    from mqbroker.server.security.security import Subject
+    from mqbroker.server.server_state import ServerState
+    from mqbroker.server.transport.connection import ServerConnection
+
+CHUNK_SIZE_MAX = 1024 * 1024
+"""Bytes of a large message that are read from the disk and sent at a time, whatever chunk size the client asks for."""
+
+UNCONFIRMED_MAX = 64 * 1024 * 1024
+"""Bytes beside twice the confirmation window that are kept for a peer which does not confirm them."""
+
+KEPT_MAX = 128 * 1024 * 1024
+"""Bytes of unconfirmed packets that are kept for all sessions of one connection, whatever confirmation windows it has asked for.
+
+A session that would need more goes on without: it cannot be reattached then.
+"""
+
+_KEPT_STEP = 64 * 1024
+"""Bytes after which a session looks at that sum again."""
+
+
+class SessionState(ConnectionSession):
+    """The session as its sends, consumers and other parts see it.
+
+    ``min_large_message_size`` (bytes) is also the chunk size of large deliveries; ``transaction`` collects what is not committed at once.
+    """
+
+    __slots__ = (
+        "_check_kept_at",
+        "_counted_size",
+        "_given_up",
+        "_unconfirmed_max",
+        "auto_commit_acks",
+        "auto_commit_sends",
+        "connection",
+        "context",
+        "min_large_message_size",
+        "permissions",
+        "pre_acknowledge",
+        "server",
+        "started",
+        "transaction",
+        "xa",
+    )
+
+    def __init__(
+        self, server: ServerState, connection: ServerConnection, request: wire.CreateSession, subject: Subject, version: int
+    ) -> None:
+        super().__init__(request.name, request.session_channel_id, subject, version, server.clock.wall_ms(), request.window_size)
+        self.server = server
+        self.connection = connection
+        self.xa = request.xa
+        # Outside of a branch an XA session has no transaction to put its work into.
+        self.auto_commit_sends = request.auto_commit_sends or self.xa
+        self.auto_commit_acks = request.auto_commit_acks or self.xa
+        self.pre_acknowledge = request.pre_acknowledge
+        self.min_large_message_size = min(max(request.min_large_message_size, 1), CHUNK_SIZE_MAX)
+        self.started = False
+        self.context = OperationContext(server.store)
+        self.transaction = Transaction()
+        self.permissions = SessionPermissions(server.security, subject)
+        self._unconfirmed_max = UNCONFIRMED_MAX + 2 * (0 if self.window is None else self.window.size)
+        self._check_kept_at = _KEPT_STEP
+        self._counted_size = 0
+        self._given_up = False
+
+    def put_off(self, undecided: Undecided) -> None:
+        """Handle the frame in hand again when the group of its message is decided; what follows it stays behind it."""
+        self._counted_size = 0
+        undecided.when_known(self.connection.put_off())
+
+    # --- replies, in the order of the requests
+
+    def reply(self, packet: Packet, ticket: int = 0) -> None:
+        """Answer the request that is being handled once the work up to ``ticket`` is durable."""
+        size, self._counted_size = self._counted_size, 0
+        self.context.run(ticket, self._send_reply, packet, size)
+
+    def reply_frame(self, data: bytes) -> None:
+        """As :meth:`reply`, for an answer that is a whole frame, of a packet that counts."""
+        size, self._counted_size = self._counted_size, 0
+        self.context.run(0, self._send_reply_frame, data, size)
+
+    def reply_null(self, correlation_id: int | None = -1, ticket: int = 0) -> None:
+        self.reply(NullResponse(correlation_id), ticket)
+
+    def reply_error(self, error: MQError, correlation_id: int | None = None) -> None:
+        """Answer with an EXCEPTION; its correlation id is that of a request that carried one."""
+        self.reply(ExceptionResponse(error.code, str(error), correlation_id))
+
+    def send(self, packet: Packet) -> None:
+        """Send a packet on this session's channel now."""
+        data = frame(packet.TYPE, self.channel, encode_packet(packet, self.version))
+        if self.window is not None and packet.COUNTED:
+            self._remember(data)
+        self.connection.send_frame(data)
+
+    def _remember(self, data: bytes) -> None:
+        """Keep a counted frame until the peer confirms it."""
+        window = self.window
+        assert window is not None
+        if self.reattachable:
+            window.sent(data)
+            if window.cached_bytes >= self._check_kept_at:
+                self._check_kept()
+
+    def _check_kept(self) -> None:
+        """A peer that confirms nothing is given up; one that may confirm late does not have everything kept for ever."""
+        window = self.window
+        assert window is not None
+        self._check_kept_at = window.cached_bytes + _KEPT_STEP
+        if window.cached_bytes > self._unconfirmed_max:
+            if not self._given_up:
+                self._given_up = True
+                self.connection.pause_output()
+                self.connection.fail_soon(f"{window.cached} packets of session {self.name} are not confirmed")
+        elif sum(0 if each.window is None else each.window.cached_bytes for each in self.connection.sessions.values()) > KEPT_MAX:
+            self.reattachable = False
+            window.forget()
+            self.connection.report(f"more than {KEPT_MAX} bytes are not confirmed: session {self.name} can no longer be reattached")
+
+    def send_parts(self, parts: tuple[bytes, ...], size: int) -> None:
+        """Send a counted frame that is given in parts."""
+        if self.reattachable:
+            data = b"".join(parts)
+            self._remember(data)
+            self.connection.send_frame(data)
+        else:
+            self.connection.send_parts(parts, size)
+
+    def _send_reply(self, packet: Packet, counted_size: int) -> None:
+        if counted_size and self.window is not None:
+            refused = packet.__class__ is ExceptionResponse
+            self._confirm(self.window.refused(counted_size) if refused else self.window.processed(counted_size))
+        if not self.connection.closed:
+            self.send(packet)
+
+    def _send_reply_frame(self, data: bytes, counted_size: int) -> None:
+        if counted_size:
+            self._count(counted_size)
+        if not self.connection.closed:
+            if self.window is not None:
+                self._remember(data)
+            self.connection.send_frame(data)
+
+    # --- confirmation window
+
+    def _confirmed(self, command_id: int) -> None:
+        """The peer has got all packets up to this one."""
+        if self.window is not None:
+            self.window.confirmed(command_id)
+            self._check_kept_at = self.window.cached_bytes + _KEPT_STEP
+
+    def _count_handled(self) -> None:
+        size, self._counted_size = self._counted_size, 0
+        if size:
+            self.context.run(0, self._count, size)
+
+    def _count(self, size: int) -> None:
+        if self.window is not None:
+            self._confirm(self.window.processed(size))
+
+    def _confirm(self, due: int | None) -> None:
+        if due is not None:
+            self.connection.send(PacketsConfirmed(due), self.channel)
+
+    def finish_run(self, answers: list[bytes | None], sizes: list[int]) -> None:
+        """A run of requests is done: count their frames, given by their sizes, and send their answers (None where none is wanted)."""
+        connection = self.connection
+        window = self.window
+        if window is not None and not window.processed_many(len(sizes), sum(sizes)):
+            # A confirmation is due somewhere among them: one after the other.
+            for answer, size in zip(answers, sizes, strict=True):
+                self._count(size)
+                if answer is not None and not connection.closed:
+                    self._remember(answer)
+                    connection.send_frame(answer)
+            return
+        wanted = [answer for answer in answers if answer is not None]
+        if wanted and not connection.closed:
+            size = sum(map(len, wanted))
+            if window is not None and self.reattachable:
+                window.sent_many(wanted, size)
+                if window.cached_bytes >= self._check_kept_at:
+                    self._check_kept()
+            connection.send_parts(wanted, size)
+
+    def flush_confirmations(self) -> None:
+        """Confirm what was processed although the window is not full."""
+        if self.window is not None:
+            self._confirm(self.window.flush())

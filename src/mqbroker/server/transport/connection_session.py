@@ -1,0 +1,77 @@
+"""A session as its connection knows it: the one that gets the frames of a channel, and that ends with the connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqclient.protocol.window import ConfirmationWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from mqbroker.messaging.filters.filter import Filter
+    from mqbroker.server.security.security import Subject
+
+
+class ConnectionSession:
+    """The session of one channel; a class of its own, and not a protocol, because each frame passes it.
+
+    ``subject`` is its user, ``version`` the protocol version of its packets, and ``created_ms`` the time of its creation (ms since 1970).
+    ``window`` is None without a confirmation window.  ``reattachable`` tells whether all that a client may have missed is kept.
+    """
+
+    __slots__ = ("channel", "closed", "created_ms", "metadata", "name", "reattachable", "subject", "version", "window")
+
+    def __init__(self, name: str, channel: int, subject: Subject, version: int, created_ms: int, window_size: int) -> None:
+        self.name = name
+        self.channel = channel
+        self.subject = subject
+        self.version = version
+        self.created_ms = created_ms
+        self.window = ConfirmationWindow(window_size) if window_size >= 0 else None
+        self.reattachable = self.window is not None
+        self.closed = False
+        self.metadata: dict[str, str] = {}
+
+    # --- input and the end
+
+    def handle_some(self, packet_type: int, frames: list[bytes], index: int) -> int:
+        """Handle the frame at ``index``, and those after it that are handled with it.  Returns the index of the next one."""
+        raise NotImplementedError
+
+    def writable_changed(self) -> None:
+        """The connection has room again, or has none."""
+        raise NotImplementedError
+
+    def flush_confirmations(self) -> None:
+        """Confirm what was processed although the window is not full."""
+        raise NotImplementedError
+
+    def refuse_reattachment(self) -> None:
+        """A client wants to go on, but what it may have missed is not kept: it has to begin anew, under the same name if it likes."""
+        raise NotImplementedError
+
+    def end(self, failed: bool) -> None:
+        """Give back what the session holds; ``failed`` when its connection broke.  A second call does nothing."""
+        raise NotImplementedError
+
+    # --- what counts for the limits of a connection
+
+    def consumer_filters(self) -> Collection[Filter | None]:
+        """The filter of each consumer."""
+        raise NotImplementedError
+
+    def producer_count(self) -> int:
+        raise NotImplementedError
+
+    def requests_waiting(self) -> int:
+        """Requests for credits that wait for room."""
+        raise NotImplementedError
+
+    def upload_size(self) -> int:
+        """Bytes of headers of the large message that is coming."""
+        raise NotImplementedError
+
+    def upload_body_size(self) -> int:
+        """Bytes of the body of the large message that is coming, as far as they are there."""
+        raise NotImplementedError
