@@ -20,6 +20,7 @@ from mqbroker.server.session.sessions import Sessions
 from mqbroker.server.session.slow_consumers import SlowConsumers
 from mqbroker.server.session_state import SessionState
 from mqbroker.server.transport.connection import ConnectionTransport, ServerConnection
+from mqbroker.server.transport.connection_owner import EndedConnection
 from mqbroker.server.transport.control_channels import ControlChannels
 from mqbroker.server.transport.handshake import HANDSHAKE_TIMEOUT_SECONDS
 from mqbroker.server.transport.limits import ConnectionLimits
@@ -171,8 +172,8 @@ class Server(ServerState):
         """Is anybody connected but other brokers, which stay as long as they can?"""
         return any(connection.logged_in and not connection.cluster_authorized for connection in self.connections.values())
 
-    def connection_ended(self, connection: ServerConnection) -> None:
-        """Its sessions are closed; what belonged to the connection goes too."""
+    def connection_ended(self, connection: EndedConnection) -> None:
+        """The sessions of ``connection`` are closed; all else that belonged to it goes, too."""
         self.connections.pop(connection.connection_id, None)
         if self.on_empty is not None and not self.has_clients():
             self.on_empty()

@@ -1,7 +1,7 @@
 """A session: what a client does on one channel.
 
-The session itself dispatches packets and keeps replies in order; sending, consuming, transactions and administration are objects of
-their own that it holds.
+The session itself dispatches packets; sending, consuming, transactions and administration are objects of their own that it holds, and
+:mod:`mqbroker.server.session_state` keeps its answers in order.
 """
 
 from __future__ import annotations

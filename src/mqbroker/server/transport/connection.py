@@ -34,13 +34,9 @@ from mqclient.wire.frames import (
 from mqclient.wire.packets import DisconnectConsumerKill, DisconnectV3, ExceptionResponse, Packet, Ping, encode_packet
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.messaging import Messaging
-    from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.queues.queue import Queue
-    from mqbroker.messaging.turns.turn import Turn
+    from mqbroker.server.transport.connection_owner import ConnectionOwner
     from mqbroker.server.transport.connection_session import ConnectionSession
-    from mqbroker.server.transport.partial_frames import PartialFrames
-    from mqbroker.server.transport.reasons import ReasonLog
 
 CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, CLUSTER_CHANNEL))
 """Channels of no session."""
@@ -75,25 +71,6 @@ class TopologySubscription(Protocol):
 
     def ended(self) -> None:
         """The connection has gone."""
-
-
-class ConnectionOwner(Protocol):
-    """The server, as its connections see it.  ``frame_size_max`` is bytes, ``version`` the newest protocol version that it speaks."""
-
-    clock: Clock
-    turn: Turn
-    messaging: Messaging
-    reasons: ReasonLog
-    partial_frames: PartialFrames
-    version: int
-    frame_size_max: int
-    default_ttl_ms: int
-
-    @property
-    def node_id(self) -> str: ...
-
-    def connection_ended(self, connection: ServerConnection) -> None:
-        """Its sessions are closed."""
 
 
 class ServerConnection:

@@ -1,0 +1,45 @@
+"""The server, as its connections see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.messaging import Messaging
+    from mqbroker.messaging.ports import Clock
+    from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.messaging.turns.turn import Turn
+    from mqbroker.server.transport.partial_frames import PartialFrames
+    from mqbroker.server.transport.reasons import ReasonLog
+
+
+class EndedConnection(Protocol):
+    """A connection whose sessions are closed."""
+
+    @property
+    def connection_id(self) -> str: ...
+
+    @property
+    def temporary_queues(self) -> dict[Queue, None]:
+        """Those that go with it."""
+
+
+class ConnectionOwner(Protocol):
+    """``frame_size_max`` is bytes, ``default_ttl_ms`` how long a peer may be silent,
+    ``version`` the newest protocol version of the broker.
+    """
+
+    clock: Clock
+    turn: Turn
+    messaging: Messaging
+    reasons: ReasonLog
+    partial_frames: PartialFrames
+    version: int
+    frame_size_max: int
+    default_ttl_ms: int
+
+    @property
+    def node_id(self) -> str: ...
+
+    def connection_ended(self, connection: EndedConnection) -> None:
+        """The sessions of ``connection`` are closed; all else that belonged to it goes, too."""
