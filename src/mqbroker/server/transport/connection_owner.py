@@ -25,8 +25,9 @@ class EndedConnection(Protocol):
 
 
 class ConnectionOwner(Protocol):
-    """``frame_size_max`` is bytes, ``default_ttl_ms`` how long a peer may be silent,
-    ``version`` the newest protocol version of the broker.
+    """The server: ``frame_size_max`` is bytes, ``version`` the newest protocol version that it speaks.
+
+    ``default_ttl_ms`` is how long a peer may be silent that has not said how long it will be.
     """
 
     clock: Clock
