@@ -403,3 +403,15 @@ class BrokerControlTests(ManagementCase):
         self.assertTrue(stuck.peer.transport.closed)
         self.assertNotIn(stuck.name, self.world.server.sessions.by_name)
         self.assertFalse(self.call("broker", "closeConnectionWithID", "nobody"))
+
+    def test_connections_with_consumers_on_an_address_are_closed(self) -> None:
+        stuck, other = self.open(), self.open()
+        stuck.consume("q", 5)
+        self.assertFalse(self.call("broker", "closeConsumerConnectionsForAddress", "nowhere"))
+        self.assertTrue(self.call("broker", "closeConsumerConnectionsForAddress", "q"))
+        self.assertEqual((stuck.peer.transport.closed, other.peer.transport.closed), (True, False))
+
+    def test_sessions_are_listed_by_their_connection(self) -> None:
+        other = self.open()
+        self.assertEqual(self.call("broker", "listSessions", other.peer.connection.connection_id), [other.name])
+        self.assertEqual(self.call("broker", "listSessions", "nobody"), [])
