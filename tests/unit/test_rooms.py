@@ -79,8 +79,8 @@ ORDER: Mapping[str, Sequence[str]] = {
         "ha",
         "checks",
         "node",
-        "monitoring",
         "listening",
+        "monitoring",
         "settings",
         "app",
         "embedded",
@@ -143,12 +143,14 @@ ORDER: Mapping[str, Sequence[str]] = {
         "core_bridge",
     ),
     "mqbroker.node": (
+        "activation",
         "parts",
         "stores",
         "security",
         "controls",
         "clustering",
         "assembly",
+        "life_machine",
         "life",
     ),
     "mqbroker.cli": (
@@ -208,19 +210,7 @@ ORDER: Mapping[str, Sequence[str]] = {
 CIRCLE_MAX = 8
 """Modules of one circle."""
 
-IN_ROOMS: Sequence[str] = (
-    "mqbroker.config",
-    "mqbroker.messaging",
-    "mqbroker.storage",
-    "mqbroker.process",
-    "mqbroker.server.management",
-    "mqbroker.server.security",
-    "mqbroker.cluster",
-    "mqbroker.ha",
-    "mqbroker.node",
-    "mqbroker.cli",
-    "mqspark",
-)
+IN_ROOMS = ("mqbroker", "mqclient", "mqspark")
 """Packages whose circles stay in a room, and within :data:`CIRCLE_MAX`."""
 
 
