@@ -306,7 +306,7 @@ UNIT_PLANTS = {
         unit_test="tests.unit.server.test_last_values",
     ),
     "permission-outlives-its-settings": Plant(
-        "mqbroker.server.session.permissions:SessionPermissions.check",
+        "mqbroker.server.security.permissions:SessionPermissions.check",
         "if self._version != security.version or len(self._allowed) >= REMEMBERED_MAX:",
         "if len(self._allowed) >= REMEMBERED_MAX:",
         unit_test="tests.unit.server.test_security",

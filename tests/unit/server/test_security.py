@@ -15,9 +15,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.instance.jaas import LoginModule as ModuleConfiguration
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
 from mqbroker.server.security.login import Credentials, Identity, LoginBrokenError, LoginFailedError, LoginStep
+from mqbroker.server.security.permissions import SessionPermissions
 from mqbroker.server.security.security import REPORT_INTERVAL_SECONDS, REPORTED_LINES_MAX, REPORTED_MAX, SecurityManager, Subject
 from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule, PropertiesUsers
-from mqbroker.server.session.permissions import SessionPermissions
 from mqclient.errors import ClusterSecurityError, MQError, SecurityError
 
 VECTORS = Path(__file__).parents[3] / "protocol-spec" / "vectors"
