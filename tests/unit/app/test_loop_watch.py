@@ -64,7 +64,7 @@ class LoopWatchTests(SynchronousTestCase):
         self.assertIn("busy.py, line 7", self.lines[0])
         self.answer()
         self.assertEqual(len(self.lines), 2)
-        self.assertIn("runs again, after 14.5 seconds", self.lines[1])
+        self.assertIn("is running again, after 14.5 seconds", self.lines[1])
         self.tick(10)
         self.assertEqual(len(self.lines), 3, "the next stall has a line of its own")
 

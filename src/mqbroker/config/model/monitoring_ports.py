@@ -50,5 +50,5 @@ def _port(text: str | None) -> int:
     if text is None:
         return DEFAULT_PORT
     if not text.isdecimal() or int(text) > 65535:
-        raise ValueError(f"metrics plugin: port={text} is no port; expected a number from 0 to 65535")
+        raise ValueError(f"metrics plugin: port={text} is not a port; expected a number from 0 to 65535")
     return int(text)
