@@ -14,17 +14,15 @@ from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.messaging.administration.disk_guard import DiskSpace
-from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.delivery.branches import xid_text
-from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Recovered, Store
+from mqbroker.node.messaging import messaging_of
 from mqbroker.node.parts import Parts, StartError
 from mqbroker.node.security import security_of
 from mqbroker.node.stores import data_directory, written_folders
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.security.audit import AuditLog
-from mqbroker.server.security.kept_settings import restore_address_settings, restore_security_settings
+from mqbroker.server.security.kept_settings import restore_security_settings
 from mqbroker.server.server import Server
 
 if TYPE_CHECKING:
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
     from mqbroker.messaging.message.message import Message
     from mqbroker.node.clustering import Clustering
     from mqbroker.server.session_state import SessionState
-
-BRANCHES_NAMED = 20
-"""Branches in doubt that the log names at the start."""
 
 log = Logger(namespace="mqbroker")
 
@@ -49,7 +44,6 @@ class ActiveBroker:
     def __init__(
         self, settings: BrokerSettings, parts: Parts, store: Store, recovered: Recovered, stop_wanted: Callable[[], object]
     ) -> None:
-        configuration = settings.configuration
         self.settings = settings
         self.store = store
         self.clustering: Clustering | None = None
@@ -59,17 +53,14 @@ class ActiveBroker:
         self.messages_recovered = len(recovered.messages)
         self._audit = AuditLog()
         self._kept: Mapping[tuple[str, str], str] = dict(recovered.settings)
-        repository = configuration.address_settings_repository()
-        restore_address_settings(recovered.settings, repository, _warn)
-        self.messaging = Messaging(
+        self.messaging = messaging_of(
+            settings.configuration,
             store,
+            recovered,
             parts.clock,
-            repository,
-            configuration.wildcards,
-            self._messaging_options(),
             parts.random,
-            lambda name: log.info("AMQ224113: {name} was not in use and has been removed", name=name),
-            self._disk_space if configuration.persistence_enabled else None,
+            memory_default=parts.memory_default,
+            disk_space=self._disk_space,
         )
         try:
             self.server = self._make_server(recovered)
@@ -82,9 +73,6 @@ class ActiveBroker:
 
     def _make_server(self, recovered: Recovered) -> Server:
         configuration, parts = self.settings.configuration, self._parts
-        self.store.write_at_end_of(self.messaging.core.turn)
-        self._restore(recovered)
-        self._deploy()
         security = security_of(self.settings, recovered, self.store, parts, self._audit)
         restore_security_settings(recovered.settings, security.repository, _warn)
         default = (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD)
@@ -110,33 +98,6 @@ class ActiveBroker:
                 self._open_clustering()
             except ValueError as error:
                 raise StartError(str(error)) from error
-
-    def _restore(self, recovered: Recovered) -> None:
-        count = self.messaging.restore(recovered)
-        if count:
-            log.info("{count} messages were read from the journal", count=count)
-        in_doubt = self.messaging.branches.prepared()
-        if in_doubt:
-            names = ", ".join(xid_text(branch.xid) for branch in in_doubt[:BRANCHES_NAMED])
-            log.warn("{count} XA branches are in doubt and wait for their transaction manager: {names}", count=len(in_doubt), names=names)
-        self.messaging.core.apply_settings()
-
-    def _deploy(self) -> None:
-        configuration = self.settings.configuration
-        for problem in self.messaging.deploy(configuration.addresses, _inform):
-            log.warn("{problem}", problem=problem)
-        try:
-            self.messaging.deploy_diverts(configuration.diverts, _inform)
-        except ValueError as error:
-            raise StartError(str(error)) from error
-
-    def _messaging_options(self) -> MessagingOptions:
-        configuration = self.settings.configuration
-        names = [name for name in MessagingOptions.__slots__ if hasattr(configuration, name)]
-        values = {name: getattr(configuration, name) for name in names}
-        if configuration.global_max_size < 0:
-            values["global_max_size"] = self._parts.memory_default()
-        return MessagingOptions(**values)
 
     def _disk_space(self) -> list[DiskSpace]:
         return self._parts.disk_space(written_folders(self.settings))
@@ -244,7 +205,3 @@ class ActiveBroker:
 
 def _warn(text: str) -> None:
     log.warn("{text}", text=text)
-
-
-def _inform(text: str) -> None:
-    log.info("{text}", text=text)
