@@ -23,14 +23,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from mqbroker.config.model.address_settings import AddressSettings
-from mqbroker.config.model.configuration import QueueConfiguration
-from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
-from mqbroker.messaging.core import MessagingOptions
+from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.queues.references import Cursor, Reference
 from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.node.messaging import messaging_of
 from mqbroker.process.localfs import LocalFileSystem
 from mqbroker.process.threads import ThreadedDiskWriter
 from mqbroker.storage.files.filestore import FileStore
@@ -106,13 +103,10 @@ class Broker:
         settings = StoreSettings(*paths, compress_pages=compress)
         self.store = FileStore(settings, LocalFileSystem(), self.writer, self.loop, os.urandom, sys.exit)
         self.store.open()
-        recovered = self.store.load()
-        repository = AddressSettingsRepository(Wildcards(), None, AddressSettings(max_size_bytes=10 * 1024 * 1024), {})
-        self.messaging = Messaging(self.store, self.loop, repository, Wildcards(), MessagingOptions(), random.random)
-        self.messaging.core.turn.at_end = self.store.flush
-        self.messaging.restore(recovered)
-        configuration = QueueConfiguration(name="q", address="q", routing_type=1, durable=True)
-        self.queue = self.messaging.administration.create_queue(configuration, ignore_if_exists=True)
+        configuration = Configuration(address_settings={"#": {"max_size_bytes": 10 * 1024 * 1024}})
+        self.messaging = messaging_of(configuration, self.store, self.store.load(), self.loop, random.random)
+        q = QueueConfiguration(name="q", address="q", routing_type=1, durable=True)
+        self.queue = self.messaging.administration.create_queue(q, ignore_if_exists=True)
 
     def turn(self, function: Callable[..., object], *args: Any, wait: bool = False) -> None:
         self.messaging.core.turn.run(function, *args)

@@ -22,10 +22,9 @@ from statistics import median
 from typing import Any
 
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import AddressRecord, QueueRecord
+from mqbroker.node.messaging import messaging_of
 from mqbroker.process.garbage import collection_paused
 from mqbroker.process.localfs import LocalFileSystem
 from mqbroker.storage.disk.diskwriter import Done, Step, run_steps
@@ -111,17 +110,14 @@ def load(folder: Path) -> dict[str, float]:
     """Read the store as a starting broker does; returns the figures."""
     calls = Calls()
     store = opened(folder, calls)
-    configuration = Configuration()
-    messaging = Messaging(
-        store, calls, configuration.address_settings_repository(), configuration.wildcards, MessagingOptions(), lambda: 0.5
-    )
     gc.collect()
     before = resident()
     began = time.perf_counter(), time.process_time()
     with collection_paused():
         recovered = store.load()
         read = time.perf_counter(), time.process_time()
-        count = messaging.restore(recovered)
+        count = len(recovered.messages)
+        messaging = messaging_of(Configuration(), store, recovered, calls, lambda: 0.5)
         del recovered
         gc.freeze()
     ended = time.perf_counter(), time.process_time()

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from mqbroker.config.model.address_settings import AddressSettings
-from mqbroker.config.model.configuration import QueueConfiguration
-from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
-from mqbroker.messaging.core import MessagingOptions
+from mqbroker.config.model.configuration import Configuration, QueueConfiguration
+from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.filters.filter import Filter, parse_filter
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.messaging import Messaging
-from mqbroker.messaging.ports import AddressRecord, BranchRecord, QueueRecord
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, QueueRecord, Recovered
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Cursor, Reference
 from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.node.messaging import messaging_of
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, TypedValue
 
@@ -142,6 +140,9 @@ class HeldStore:
         self._ids = 1000
         self._waiting: list[tuple[int, Callable[..., object], tuple[Any, ...]]] = []
 
+    def write_at_end_of(self, turn: object) -> None:
+        """Batches are kept when they are committed."""
+
     def next_id(self) -> int:
         self._ids += 1
         return self._ids
@@ -244,16 +245,19 @@ class Collector:
 
 
 class Bench:
-    """Messaging with its store and clock, and shortcuts for tests."""
+    """Messaging with its store and clock, and shortcuts for tests.  ``options`` are those of the configuration."""
 
-    def __init__(self, settings: dict[str, dict[str, Any]] | None = None, defaults: AddressSettings | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        settings: dict[str, dict[str, Any]] | None = None,
+        disk_space: Callable[[], Iterable[DiskSpace]] | None = None,
+        **options: Any,
+    ) -> None:
         self.clock = FakeClock()
         self.store = HeldStore()
-        self.removed: list[str] = []
-        repository = AddressSettingsRepository(Wildcards(), None, defaults or AddressSettings(), settings or {})
-        self.messaging = Messaging(
-            self.store, self.clock, repository, Wildcards(), MessagingOptions(**options), lambda: 0.5, self.removed.append
-        )
+        configuration = Configuration(address_settings=settings or {}, **options)
+        store: Any = self.store
+        self.messaging = messaging_of(configuration, store, Recovered(), self.clock, lambda: 0.5, disk_space=disk_space)
         self.context = OperationContext(self.store)
 
     @property

@@ -16,16 +16,13 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from mqbroker.config.model.address_settings import AddressSettings
-from mqbroker.config.model.configuration import QueueConfiguration
-from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
-from mqbroker.messaging.core import MessagingOptions
+from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.messaging.delivery.branches import XACode, XAError, xid_base64
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import BranchState, Recovered
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.node.messaging import messaging_of
 from mqclient.errors import DuplicateIdRejectedError
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.primitives import Xid
@@ -108,10 +105,8 @@ class BranchMachine(RuleBasedStateMachine):
         self.history = [(self.rig.store.ticket(), deepcopy(self.model))]
 
     def start(self, recovered: Recovered) -> None:
-        repository = AddressSettingsRepository(Wildcards(), None, AddressSettings(), {})
-        options = MessagingOptions(transaction_timeout=TIMEOUT_MS, transaction_timeout_scan_period=1000)
-        self.messaging = Messaging(self.rig.store, self.rig.clock, repository, Wildcards(), options, lambda: 0.5)
-        self.messaging.restore(recovered)
+        configuration = Configuration(transaction_timeout=TIMEOUT_MS, transaction_timeout_scan_period=1000)
+        self.messaging = messaging_of(configuration, self.rig.store, recovered, self.rig.clock, lambda: 0.5)
         self.context = OperationContext(self.rig.store)
         self.working: dict[int, Any] = {}
         self.branches = self.messaging.branches

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.config.model.configuration import QueueConfiguration
 from mqbroker.messaging.administration import reapers
 from mqbroker.messaging.delivery.transaction import Transaction
@@ -517,7 +517,15 @@ class ReaperTests(SynchronousTestCase):
         self.assertNotIn("q", bench.core.queues)
         bench.clock.advance(60)
         self.assertNotIn("q", bench.core.addresses)
-        self.assertEqual(bench.removed, ["q", "q"])
+
+    def test_the_log_names_each_queue_and_address_that_is_removed_because_nobody_uses_it(self) -> None:
+        bench = Bench()
+        bench.messaging.start()
+        with capturedLogs() as events:
+            Collector(bench, bench.queue("q", auto_created=True)).leave()
+            bench.clock.advance(121)
+        told = [formatEvent(event) for event in events if event["log_namespace"] == "mqbroker"]
+        self.assertEqual(told, ["AMQ224113: q was not in use and has been removed"] * 2)
 
     def test_what_is_in_use_or_was_never_used_stays(self) -> None:
         bench = Bench()
@@ -532,7 +540,7 @@ class ReaperTests(SynchronousTestCase):
         self.assertEqual(set(bench.core.queues), {"used", "unused", "explicit", "full"})
 
     def test_settings_that_forbid_auto_delete_are_obeyed(self) -> None:
-        bench = Bench(defaults=AddressSettings(auto_delete_queues=False))
+        bench = Bench({"#": {"auto_delete_queues": False}})
         bench.messaging.start()
         Collector(bench, bench.queue("q", auto_created=True)).leave()
         bench.clock.advance(200)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mqbroker.config.model.address_settings import AddressSettings
-from mqbroker.config.model.configuration import QueueConfiguration
-from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
-from mqbroker.messaging.core import MessagingOptions
+from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.filters.filter import Filter, parse_filter
 from mqbroker.messaging.message.message import Message
@@ -15,6 +12,7 @@ from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Cursor, Reference
 from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.node.messaging import messaging_of
 from mqbroker.storage.settings import StoreSettings
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, TypedValue
@@ -107,15 +105,11 @@ class PagingBroker:
 
     def start(self) -> None:
         recovered = self.rig.start()
-        repository = AddressSettingsRepository(Wildcards(), None, AddressSettings(), self._settings)
-        self.messaging = Messaging(
-            self.rig.store, self.rig.clock, repository, Wildcards(), MessagingOptions(**self._options), lambda: 0.5, lambda name: None
-        )
+        configuration = Configuration(address_settings=self._settings, **self._options)
+        self.messaging = messaging_of(configuration, self.rig.store, recovered, self.rig.clock, lambda: 0.5)
         self.context = OperationContext(self.rig.store)
-        self.messaging.core.turn.at_end = self.rig.store.flush
         self.reports: list[str] = []
         self.messaging.core.observers.append(self)  # type: ignore[arg-type]
-        self.messaging.restore(recovered)
         self.settle()
 
     # An observer.

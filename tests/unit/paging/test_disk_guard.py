@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase
 
-from mqbroker.config.model.address_settings import AddressSettings
-from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.administration.disk_guard import DiskSpace
-from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.messaging import Messaging
 from mqclient.errors import AddressFullError
 from tests.unit.messaging.support import Bench
 
@@ -18,26 +14,18 @@ class GuardedBench(Bench):
     """``free`` of 1000 bytes are free on the disk, or of 1000 times ``scale``."""
 
     def __init__(self, settings: dict[str, dict[str, Any]] | None = None, scale: int = 1, **options: Any) -> None:
-        super().__init__()
         self.free = 1000
+        self.scale = scale
         self.reports: list[str] = []
-        repository = AddressSettingsRepository(Wildcards(), None, AddressSettings(), settings or {})
-        self.messaging = Messaging(
-            self.store,
-            self.clock,
-            repository,
-            Wildcards(),
-            MessagingOptions(**options),
-            lambda: 0.5,
-            disk_space=lambda: [
-                DiskSpace("/journal", 1000 * scale, 1000 * scale),
-                DiskSpace("/paging", self.free * scale, 1000 * scale),
-            ],
-        )
+        super().__init__(settings, self._disks, **options)
         self.messaging.core.observers.append(self)  # type: ignore[arg-type]
         self.messaging.start()
         self.clock.advance(0)
         self.address = self.queue("q").address
+
+    def _disks(self) -> list[DiskSpace]:
+        size = 1000 * self.scale
+        return [DiskSpace("/journal", size, size), DiskSpace("/paging", self.free * self.scale, size)]
 
     def message_dropped(self, code: str, text: str) -> None:
         self.reports.append(code)
