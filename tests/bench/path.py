@@ -219,7 +219,6 @@ class Bench:
         if scenario.paged:
             configuration.address_settings["#"] |= {"max_size_bytes": 0, "address_full_policy": "PAGE"}
         self.world = World(configuration, store=store, clock=self.clock, recovered=recovered)
-        store.write_at_end_of(self.world.messaging.core.turn)
         self.store = store
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self.deliveries = 0

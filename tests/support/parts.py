@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
 
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.ports import Clock
@@ -72,7 +72,8 @@ def no_file(path: str, data: bytes = b"") -> bytes:
 
 
 def at_once(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
-    return succeed(function(*args))
+    """A thread pool that has done its work when it is asked."""
+    return maybeDeferred(function, *args)
 
 
 def make_parts(clock: Clock, file_system: FileSystem, **others: Any) -> Parts:

@@ -23,7 +23,7 @@ from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.security.audit import AuditLog
 from mqbroker.server.security.kept_settings import restore_security_settings
-from mqbroker.server.server import Server
+from mqbroker.server.server import ManagementHandler, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,13 +84,16 @@ class ActiveBroker:
 
     # --- start
 
-    def start(self) -> None:
-        """Take clients and join other brokers.  Raises :class:`StartError`."""
+    def serve(self) -> None:
+        """Take clients.  Raises :class:`StartError`."""
         self.messaging.start()
         self.server.start()
         self.listeners.open()
         for text in idle_parts(self.settings.configuration):
             log.warn("{text}", text=text)
+
+    def join(self) -> None:
+        """Join other brokers, also when management wants it later.  Raises :class:`StartError`."""
         self.server.open_bridges = lambda: self._open_clustering().bridges
         self.server.scale_down = self._stop_and_scale_down
         if self.settings.configuration.joins_others or any(kind == KEPT_BRIDGE_KIND for kind, _ in self._kept):
@@ -108,18 +111,22 @@ class ActiveBroker:
 
     def _manage(self) -> None:
         """Management answers; its parts are imported with the first request."""
-        server = self.server
         self.registry.find_by("acceptor", self.listeners.find)
 
         def first(session: SessionState, message: Message) -> None:
-            from mqbroker.node.controls import register_controls
-            from mqbroker.server.management.service import ManagementService
+            self.open_management()(session, message)
 
-            register_controls(self.registry, server, self._parts.version, self.disk_usage, lambda: self.listeners.acceptors)
-            server.management = ManagementService(server, self.registry, self._audit).handle
-            server.management(session, message)
+        self.server.management = first
 
-        server.management = first
+    def open_management(self) -> ManagementHandler:
+        """Make what answers management, and register the resources that it reaches."""
+        from mqbroker.node.controls import register_controls
+        from mqbroker.server.management.service import ManagementService
+
+        server = self.server
+        register_controls(self.registry, server, self._parts.version, self.disk_usage, lambda: self.listeners.acceptors)
+        server.management = ManagementService(server, self.registry, self._audit).handle
+        return server.management
 
     # --- other brokers
 

@@ -148,7 +148,8 @@ class BrokerLife:
             return
         try:
             self._active = ActiveBroker(self.settings, self._parts, store, recovered, self._stop_wanted)
-            self._active.start()
+            self._active.serve()
+            self._active.join()
         except Exception as error:
             if self._active is not None:
                 self._active.give_up()

@@ -6,6 +6,7 @@ from typing import Any
 
 from mqbroker.cluster.membership.channel import ClusterChannel, ClusterCredentials
 from mqbroker.cluster.membership.topology import ClusterTopology
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.server.transport.connection import ServerConnection
 from mqclient.protocol.topology import TopologyMember
@@ -14,6 +15,8 @@ from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL
 from mqclient.wire.primitives import TransportConfiguration
 from tests.unit.server.support import Peer, World
 
+CONNECTIONS = [ClusterConnectionConfiguration("my-cluster", "self")]
+"""The cluster connections of a broker that is in a cluster."""
 FACTORY = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
 
 
@@ -47,8 +50,8 @@ class Clustered:
 
 
 def cluster_world(**settings: Any) -> tuple[World, Clustered]:
-    values = {"cluster_user": "cu", "cluster_password": "cp", **settings}
-    world = World(Configuration(**values), clustered=True)
+    values = {"cluster_user": "cu", "cluster_password": "cp", "cluster_connections": CONNECTIONS, **settings}
+    world = World(Configuration(**values))
     return world, Clustered(world)
 
 

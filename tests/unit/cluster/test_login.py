@@ -14,7 +14,7 @@ from mqclient.wire.bodies import encode_text
 from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.properties import STRING
-from tests.unit.cluster.support import cluster_world
+from tests.unit.cluster.support import CONNECTIONS, cluster_world
 from tests.unit.server.support import World
 
 
@@ -52,5 +52,5 @@ class ClusterUserTests(SynchronousTestCase):
     def test_the_default_password_counts_in_a_cluster_only(self) -> None:
         alone = World(Configuration())
         self.assertEqual(self.refusal(alone, DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD), SecurityError.code)
-        clustered = World(Configuration(), clustered=True)
+        clustered = World(Configuration(cluster_connections=CONNECTIONS))
         clustered.peer().open(username=DEFAULT_CLUSTER_USER, password=DEFAULT_CLUSTER_PASSWORD)

@@ -13,7 +13,7 @@ from mqclient.wire.bodies import decode_text
 from mqclient.wire.frames import PREAMBLE
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_ROUTE_TO, decode_message
 from mqclient.wire.properties import STRING, bytes_property
-from tests.unit.cluster.support import Clustered
+from tests.unit.cluster.support import CONNECTIONS, Clustered
 from tests.unit.messaging.support import HeldStore
 from tests.unit.server.support import Peer, World
 from tests.unit.wire.vectors import VECTORS, load
@@ -29,8 +29,8 @@ class RecordedScaleDownTests(SynchronousTestCase):
     def setUp(self) -> None:
         store = HeldStore()
         store.node_id = TARGET
-        configuration = Configuration(cluster_user="clusterUser", cluster_password="clusterSecret")
-        self.world = World(configuration, store=store, clustered=True)
+        configuration = Configuration(cluster_user="clusterUser", cluster_password="clusterSecret", cluster_connections=CONNECTIONS)
+        self.world = World(configuration, store=store)
         self.cluster = Clustered(self.world)
         (self.recorded,) = (
             each

@@ -68,7 +68,6 @@ class Broker:
         configuration.address_settings["memory"] = {"max_size_bytes": -1}
         recovered = self.rig.start()
         self.world = World(configuration, store=self.rig.store, clock=self.rig.clock, recovered=recovered)
-        self.rig.store.write_at_end_of(self.world.messaging.core.turn)
 
     def answered(self, session: Session, request: wire.Packet) -> None:
         session.send(request)

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.messaging.core import MessagingOptions
-from mqbroker.messaging.messaging import Messaging
-from mqbroker.messaging.ports import Recovered, Store
+from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.server.management.address_control import AddressControl
-from mqbroker.server.management.bridge_control import find_bridge
-from mqbroker.server.management.broker_control import BrokerControl, BrokerStatus
-from mqbroker.server.management.divert_control import DivertControl
-from mqbroker.server.management.queue_control import QueueControl
-from mqbroker.server.management.registry import Registry
-from mqbroker.server.management.service import ManagementService
-from mqbroker.server.security.audit import AuditLog
+from mqbroker.node.assembly import ActiveBroker
 from mqbroker.server.security.login import Credentials, Identity, LoginFailedError, LoginStep
-from mqbroker.server.security.security import SecurityManager
-from mqbroker.server.server import Server
 from mqbroker.server.transport.connection import ServerConnection
 from mqbroker.server.transport.naming import Naming
+from mqbroker.settings import BrokerSettings
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, PREAMBLE, SESSION_CHANNEL, FrameSplitter, frame
 from mqclient.wire.message import KEY_ROUTING_TYPE, TYPE_BYTES, CoreMessage, decode_message, encode_headers, encode_message
 from mqclient.wire.properties import BYTE, TypedValue
+from tests.simulation.disk import SimulatedDisk
+from tests.support.parts import at_once, make_parts
 from tests.unit.messaging.support import FakeClock, HeldStore
 
 P = TypeVar("P", bound=wire.Packet)
@@ -59,16 +53,6 @@ class Users:
         return Identity(credentials.user, frozenset({"all"} if credentials.user == "admin" else {"nothing"}))
 
 
-def at_once(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
-    """A thread pool that has done its work when it is asked."""
-    try:
-        return succeed(function(*args))
-    except Exception:
-        failed: Deferred[Any] = Deferred()
-        failed.errback()
-        return failed
-
-
 class Transport:
     """Keeps what the broker writes; a full one is not read from."""
 
@@ -97,7 +81,7 @@ class Transport:
 
 
 class World:
-    """A broker, assembled as the application does it."""
+    """An active broker on parts in memory, without links to others.  ``domains`` are the login entries that acceptors may name."""
 
     def __init__(
         self,
@@ -107,56 +91,29 @@ class World:
         clock: Any = None,
         recovered: Recovered | None = None,
         defer_to_thread: Callable[..., Deferred[Any]] = at_once,
-        domains: Any = None,
-        clustered: bool = False,
-        **options: Any,
+        domains: Mapping[str, Any] | None = None,
     ) -> None:
         self.configuration = configuration or Configuration(security_enabled=False)
         if self.configuration.security_enabled and not self.configuration.security_settings:
             self.configuration.security_settings = {"#": {permission: frozenset({"all"}) for permission in PERMISSIONS}}
         self.clock: Any = clock or FakeClock()
         self.store: Any = store or HeldStore()
-        names = [name for name in MessagingOptions.__slots__ if hasattr(self.configuration, name)]
-        values = {name: getattr(self.configuration, name) for name in names}
-        self.messaging = Messaging(
-            cast("Store", self.store),
-            self.clock,
-            self.configuration.address_settings_repository(),
-            self.configuration.wildcards,
-            MessagingOptions(**values),
-            lambda: 0.5,
-        )
-        if recovered is not None:
-            self.messaging.restore(recovered)
-        self.messaging.core.apply_settings()
-        self.messaging.deploy(self.configuration.addresses)
-        login = [LoginStep("required", Users())]
-        self.security = SecurityManager(
-            self.configuration, login, defer_to_thread, self.clock, lambda path: b"", domains=domains, audit=AuditLog(), clustered=clustered
-        )
-        self._numbers = 0
-        self.server = Server(
-            self.configuration, cast("Store", self.store), self.clock, self.messaging, self.security, self._new_id, **options
-        )
-        self.registry = Registry()
-        self._manage()
-        self.messaging.start()
-        self.server.start()
+        self._bytes_given = 0
+        disk = SimulatedDisk(Random(1))
+        parts = make_parts(self.clock, disk, entropy=self._next_bytes, defer_to_thread=defer_to_thread, read_file=lambda path: b"")
+        users: Any = [LoginStep("required", Users())]
+        settings = BrokerSettings(self.configuration, Path("/"), users, login_domains=domains or {})
+        self.broker = ActiveBroker(settings, parts, self.store, recovered or Recovered(), lambda: None)
+        self.messaging = self.broker.messaging
+        self.server = self.broker.server
+        self.security = self.server.security
+        self.registry = self.broker.registry
+        self.broker.open_management()
+        self.broker.serve()
 
-    def _new_id(self) -> str:
-        self._numbers += 1
-        return f"c{self._numbers}"
-
-    def _manage(self) -> None:
-        server, core = self.server, self.messaging.core
-        status = BrokerStatus("1.0", lambda: 0.5, list)
-        self.registry.register("broker", BrokerControl(server, status, None))
-        self.registry.find_by("queue", lambda name: QueueControl(server, core.queues[name]) if name in core.queues else None)
-        diverts = self.messaging.diverts
-        self.registry.find_by("divert", lambda name: None if (divert := diverts.find(name)) is None else DivertControl(divert))
-        self.registry.find_by("address", lambda name: AddressControl(server, core.addresses[name]) if name in core.addresses else None)
-        self.registry.find_by("bridge", lambda name: find_bridge(server, name))
-        server.management = ManagementService(server, self.registry, AuditLog()).handle
+    def _next_bytes(self, size: int) -> bytes:
+        self._bytes_given += 1
+        return self._bytes_given.to_bytes(size, "big")
 
     def queue(self, name: str) -> Queue:
         return self.messaging.core.queues[name]

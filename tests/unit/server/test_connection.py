@@ -119,7 +119,8 @@ class FrameTests(ConnectionCase):
         self.assertEqual(self.world.queue("q").message_count, 1)
 
     def test_frames_have_a_limit_in_a_session(self) -> None:
-        world = World(frame_size_max=1_000_000)
+        world = World()
+        world.server.frame_size_max = 1_000_000
         session = world.session()
         session.peer.feed(HEADER.pack(1_000_000, wire.SessionSend.TYPE, session.channel))
         self.assertTrue(session.peer.transport.aborted)

@@ -48,8 +48,10 @@ class HostileCase(SynchronousTestCase):
         return session.peer.transport.aborted
 
 
-def limited(**limits: int) -> World:
-    return World(connection_limits=ConnectionLimits(**limits))
+def limited(configuration: Configuration | None = None, **limits: int) -> World:
+    world = World(configuration)
+    world.server.connection_limits = ConnectionLimits(**limits)
+    return world
 
 
 class ReasonLogTests(HostileCase):
@@ -222,10 +224,7 @@ class LimitTests(HostileCase):
 
     def test_producers_and_requests_for_credits(self) -> None:
         settings = {"q": {"max_size_bytes": 1, "address_full_policy": "BLOCK"}}
-        world = World(
-            Configuration(security_enabled=False, address_settings=settings),
-            connection_limits=ConnectionLimits(producers=2, credit_requests=2),
-        )
+        world = limited(Configuration(security_enabled=False, address_settings=settings), producers=2, credit_requests=2)
         session, asker = world.peer().open(), world.peer().open()
         for number in range(3):
             session.send(wire.CreateProducer(number, "q"))

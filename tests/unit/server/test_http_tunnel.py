@@ -182,7 +182,8 @@ class TunnelTests(SynchronousTestCase):
         self.assertTrue(self.peer.connection.writable)
 
     def test_a_client_that_sends_on_without_asking_is_sent_away(self) -> None:
-        self.world = World(frame_size_max=100_000)
+        self.world = World()
+        self.world.server.frame_size_max = 100_000
         self.peer = HttpPeer(self.world)
         session = self.peer.open()
         session.create_queue("q")

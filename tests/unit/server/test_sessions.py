@@ -467,13 +467,13 @@ class KeptTests(SynchronousTestCase):
         self.session.send(wire.PacketsConfirmed(20))
         self.assertEqual(self.reattach("late"), wire.ReattachSessionResponse(-1, False))
         self.assertEqual((self.world.queue("q").consumer_count, self.world.queue("q").references.count), (0, 20))
-        self.assertEqual(sorted(self.world.server.sessions.by_name), ["c2-10", "plain", "small"])
+        self.assertEqual(sorted(self.world.server.sessions.by_name), ["00000002-10", "plain", "small"])
 
     def test_with_its_socket_the_session_is_gone_and_others_are_not(self) -> None:
         self.send(20)
         self.peer.lose()
         self.assertEqual(self.world.queue("q").references.count, 20)
-        self.assertEqual(sorted(self.world.server.sessions.by_name), ["c2-10", "small"])
+        self.assertEqual(sorted(self.world.server.sessions.by_name), ["00000002-10", "small"])
         again = self.world.peer().open(window_size=1000, name="late")
         again.consume()
         self.assertEqual(len(again.received()), 20)
