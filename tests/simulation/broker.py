@@ -28,14 +28,14 @@ from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
 from tests.simulation import accounts, damage
 from tests.simulation.damage import Damage
-from tests.simulation.disk import SimulatedCrash, SimulatedDisk
-from tests.simulation.diskwriter import SimulatedDiskWriter
 from tests.simulation.model import Ledger
 from tests.simulation.network import Network
 from tests.simulation.phases import Aim, watch_phases
 from tests.simulation.policies import OWN_QUEUES, Plan
 from tests.simulation.settings import DISK_SCAN_MS, DISK_SIZE, STORE, configuration, store_settings
 from tests.simulation.world import Process, World
+from tests.support.disk import SimulatedCrash, SimulatedDisk
+from tests.support.diskwriter import SimulatedDiskWriter
 
 COLOR = "color"
 GUARD_SECONDS = 3 * DISK_SCAN_MS / 1000

@@ -27,9 +27,9 @@ from mqclient.storageformat.page_messages import page_records
 from mqclient.storageformat.page_records import PageJournalRecord
 from mqclient.storageformat.records import decode_records
 from mqclient.storageformat.replay import replay
-from tests.simulation.disk import SimulatedDisk
 from tests.simulation.model import Ledger
 from tests.simulation.world import World
+from tests.support.disk import SimulatedDisk
 
 IDENTITY = "identity"
 State = dict[int, tuple[str, tuple[tuple[str, int], ...]]]

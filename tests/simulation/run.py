@@ -20,7 +20,6 @@ from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
 from tests.simulation.copies import Copies
-from tests.simulation.disk import SimulatedCrash
 from tests.simulation.diverting import AUDIT, GOODS, RED
 from tests.simulation.givingup import GivingUpReceiver, GivingUpSender
 from tests.simulation.loose import ForgettingReceiver, LooseReceiver
@@ -35,6 +34,7 @@ from tests.simulation.selecting import FilterUser
 from tests.simulation.values import ValueKeeper
 from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender, Sender, TransactedSender
 from tests.simulation.world import SimulationError, World
+from tests.support.disk import SimulatedCrash
 
 HEALED_AT = faults.FAULTS_UNTIL + 0.5
 """Seconds of virtual time after which nothing fails any more."""

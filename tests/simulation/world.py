@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.disk import SimulatedCrash
+from tests.support.disk import SimulatedCrash
 
 WALL_START_MS = 1_700_000_000_000
 

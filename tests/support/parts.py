@@ -15,7 +15,7 @@ from mqbroker.node.parts import Observed, Parts
 from mqbroker.node.stores import make_store
 from mqbroker.server.server import Server
 from mqbroker.storage.disk.filesystem import FileSystem
-from tests.simulation.diskwriter import SimulatedDiskWriter
+from tests.support.diskwriter import SimulatedDiskWriter
 
 
 class WriterInTurns(SimulatedDiskWriter):

@@ -27,7 +27,7 @@ from mqclient.errors import DuplicateIdRejectedError
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import STRING
-from tests.simulation.disk import SimulatedCrash
+from tests.support.disk import SimulatedCrash
 from tests.unit.storage.support import Rig
 
 QUEUES = ("q", "r")

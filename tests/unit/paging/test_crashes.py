@@ -17,7 +17,7 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
 from mqclient.wire.message import CoreMessage
-from tests.simulation.disk import SimulatedCrash
+from tests.support.disk import SimulatedCrash
 from tests.unit.paging.support import PagingBroker, Taker, body_of
 from tests.unit.storage.support import Rig
 

@@ -15,8 +15,8 @@ from mqbroker.storage.files.journal.journal import LATE_WRITE_SECONDS
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.files import TEMPORARY
 from mqclient.wire.message import CoreMessage, encode_message
-from tests.simulation.disk import SimulatedDisk
-from tests.simulation.diskwriter import SimulatedDiskWriter
+from tests.support.disk import SimulatedDisk
+from tests.support.diskwriter import SimulatedDiskWriter
 
 JOURNAL = "/data/journal"
 BINDINGS = "/data/bindings"

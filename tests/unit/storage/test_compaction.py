@@ -12,7 +12,7 @@ from mqbroker.storage.files.journal.segments import SPARES_MAX
 from mqclient.storageformat.files import TEMPORARY
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.primitives import Xid
-from tests.simulation.disk import SimulatedFile
+from tests.support.disk import SimulatedFile
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig, ids, make_message
 
 

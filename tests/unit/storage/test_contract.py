@@ -9,7 +9,7 @@ from unittest import TestCase
 
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, Store
 from mqbroker.storage.memorystore import MemoryStore
-from tests.simulation.diskwriter import SimulatedDiskWriter
+from tests.support.diskwriter import SimulatedDiskWriter
 from tests.unit.storage.support import LARGE, Rig, make_message
 
 

@@ -28,7 +28,7 @@ from mqbroker.messaging.ports import (
 )
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.primitives import Xid
-from tests.simulation.disk import SimulatedCrash
+from tests.support.disk import SimulatedCrash
 from tests.unit.storage.support import LARGE, Rig, make_message
 
 References = dict[int, tuple[int, int]]

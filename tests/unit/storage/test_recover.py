@@ -14,7 +14,7 @@ from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSA
 from mqclient.storageformat.records import AcknowledgeRecord, BindingGoneRecord, BindingRecord, MessageRecord, decode_records
 from mqclient.storageformat.salvage import JournalRecord, journal_records
 from mqclient.wire.message import CoreMessage
-from tests.simulation.disk import SimulatedDisk
+from tests.support.disk import SimulatedDisk
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig, ids
 
 

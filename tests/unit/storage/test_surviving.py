@@ -29,7 +29,7 @@ from mqclient.storageformat.surviving import (
     survivors_of,
     survivors_of_page,
 )
-from tests.simulation.disk import SimulatedCrash, SimulatedDisk
+from tests.support.disk import SimulatedCrash, SimulatedDisk
 from tests.unit.paging import test_crashes as paging
 from tests.unit.storage import test_crashes as storage
 from tests.unit.storage.make_fixture import FIXTURES, FOLDERS, fill_branches, fill_pages
