@@ -35,6 +35,12 @@ CLIENT_LAYERS = {
 SHELLS = 4
 """Every other module of the client: what touches reactors, loops, threads and sockets."""
 
+ASSEMBLY = BROKER / "node"
+ASSEMBLED = ("Messaging", "MessagingCore", "Server")
+"""The parts of a broker that only its assembly makes, for tests and benches, too."""
+CORE_MAKER = "src/mqbroker/messaging/messaging.py"
+"""Messaging makes its own core."""
+
 OUTSIDE_WORLD = {"time", "random", "socket", "threading", "select", "ssl"}
 PURE_TIME = {"struct_time"}
 
@@ -89,6 +95,20 @@ def outside(path: Path) -> Iterator[str]:
             name = f"{node.value.id}.{node.attr}"
             if name in ("uuid.uuid4", "uuid.uuid1", "os.urandom", "os.open"):
                 yield f"{node.lineno}: uses {name}"
+
+
+def made_parts(path: Path) -> Iterator[str]:
+    """Where a module makes one of :data:`ASSEMBLED`, under whatever name it has imported it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {name: name for name in ASSEMBLED}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname: alias.name for alias in node.names if alias.asname is not None and alias.name in ASSEMBLED}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+            if called in names:
+                yield f"{node.lineno}: makes a {names[called]}"
 
 
 class LayerTests(SynchronousTestCase):
@@ -165,6 +185,22 @@ class LayerTests(SynchronousTestCase):
             for found in outside(path)
         ]
         self.assertEqual(wrong, [])
+
+    def test_the_assembly_alone_puts_a_broker_on_a_store(self) -> None:
+        own = f"{CORE_MAKER}:"
+        wrong = [
+            f"{path.relative_to(ROOT)}:{found}"
+            for folder in (BROKER, ROOT / "tests")
+            for _, path in modules(folder)
+            if ASSEMBLY not in path.parents
+            for found in made_parts(path)
+        ]
+        self.assertEqual([each for each in wrong if not (each.startswith(own) and each.endswith("a MessagingCore"))], [])
+
+    def test_a_broker_that_is_put_on_a_store_elsewhere_is_noticed(self) -> None:
+        bad = Path(self.mktemp())
+        bad.write_text("from m import Messaging as Core\nCore(1)\nserver.Server()\nMessagingCore\nserve(MessagingCore())\n")
+        self.assertEqual(list(made_parts(bad)), ["2: makes a Messaging", "3: makes a Server", "5: makes a MessagingCore"])
 
     def test_the_check_notices_a_breach(self) -> None:
         folder = Path(self.mktemp())
