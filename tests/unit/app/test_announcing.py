@@ -16,7 +16,7 @@ from mqbroker.server.security.security import SecurityManager
 from mqbroker.server.transport.acceptor import Acceptor
 from mqbroker.tap import first_command
 from mqclient.urls import parse_transport_uri
-from tests.unit.messaging.support import FakeClock
+from tests.support.clock import FakeClock
 
 USERS = "org.apache.activemq.jaas.properties.user"
 ROLES = "org.apache.activemq.jaas.properties.role"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.process.memory_return import LESS_BYTES, PERIOD_SECONDS, MemoryReturn, trim_heap
-from tests.unit.messaging.support import FakeClock
+from tests.support.clock import FakeClock
 
 
 class MemoryReturnTests(SynchronousTestCase):

@@ -10,18 +10,11 @@ from mqclient.core.connection.configuration import configuration_from_url
 from mqclient.core.connection.http_link import HttpLink, link_handler
 from mqclient.core.runtime import Runtime
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.messaging.support import FakeClock
+from tests.support.clock import ClientClock
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n"
 HEAD = b" http://h:1/messaging/ActiveMQServlet HTTP/1.1\r\nhost: h:1\r\n"
 ASK = b"POST" + HEAD + b"content-length: 0\r\n\r\n"
-
-
-class ClockRuntime(FakeClock):
-    """As much of a runtime as the link needs."""
-
-    def now(self) -> float:
-        return self.monotonic()
 
 
 class Below:
@@ -60,7 +53,7 @@ class Below:
 
 class HttpLinkTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.clock = ClockRuntime()
+        self.clock = ClientClock()
         self.below = Below()
 
     def link(self, **parameters: str) -> HttpLink:
@@ -134,7 +127,7 @@ class ConnectorTests(SynchronousTestCase):
         configuration = configuration_from_url("tcp://[::1]:1?httpEnabled=true;httpClientIdleTime=50")
         (connector,) = configuration.connectors
         self.assertEqual(configuration.warnings, [])
-        link = link_handler(cast(Runtime, ClockRuntime()), connector, below := Below())
+        link = link_handler(cast(Runtime, ClientClock()), connector, below := Below())
         assert isinstance(link, HttpLink)
         link.over(below).write(b"")
         self.assertTrue(below.written[0].startswith(b"POST http://[::1]:1/messaging/"))
@@ -143,8 +136,8 @@ class ConnectorTests(SynchronousTestCase):
         below = Below()
         for parameters in ((), (("httpEnabled", "false"),)):
             connector = TransportConfiguration("c", "", (("host", "h"), ("port", "1"), *parameters))
-            self.assertIs(link_handler(cast(Runtime, ClockRuntime()), connector, below), below)
+            self.assertIs(link_handler(cast(Runtime, ClientClock()), connector, below), below)
 
     def test_a_bad_number_is_told(self) -> None:
         connector = TransportConfiguration("c", "", (("host", "h"), ("port", "1"), ("httpEnabled", "true"), ("httpClientIdleTime", "soon")))
-        self.assertRaisesRegex(ValueError, "httpClientIdleTime='soon'", link_handler, cast(Runtime, ClockRuntime()), connector, Below())
+        self.assertRaisesRegex(ValueError, "httpClientIdleTime='soon'", link_handler, cast(Runtime, ClientClock()), connector, Below())

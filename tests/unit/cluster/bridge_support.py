@@ -20,7 +20,7 @@ from mqclient.protocol.connection import DisconnectReceived
 from mqclient.protocol.topology import Topology
 from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.messaging.support import FakeClock
+from tests.support.clock import FakeClock
 from tests.unit.server.support import World
 
 T = TypeVar("T")
@@ -264,12 +264,9 @@ class Pair:
         for _ in range(100_000):
             self.clock.advance(0)
             busy = [link.move(piece) for link in list(self.runtime.links)]
-            if not any(busy) and not self._due():
+            if not any(busy) and not self.clock.due:
                 return
         raise AssertionError("the brokers talk without end")
-
-    def _due(self) -> bool:
-        return any(not entry[2].cancelled and entry[0] <= self.clock.seconds for entry in self.clock._calls)
 
     def advance(self, seconds: float, step: float = 0.5) -> None:
         end = self.clock.seconds + seconds

@@ -11,7 +11,7 @@ from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.messaging.routing.awaited import AwaitedQueues
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.properties import BOOLEAN, INT, LONG, NULL, STRING, TypedValue
-from tests.unit.messaging.support import FakeClock
+from tests.support.clock import FakeClock
 
 OWN = "00000000-0000-11ee-8000-00000000000a"
 PEER = "00000000-0000-11ee-8000-00000000000b"

@@ -12,8 +12,8 @@ from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
 from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
+from tests.support.clock import START_MS
 from tests.unit.cluster.support import Clustered, cluster_world, connector, joined, member, subscribed
-from tests.unit.messaging.support import START_MS
 from tests.unit.server.support import World
 from tests.unit.wire.vectors import VECTORS, load
 

@@ -12,9 +12,9 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.node.clustering import STOP_SECONDS, Clustering
 from mqclient.protocol.discovery import Endpoint, UdpEndpoint, encode_announcement
 from mqclient.urls import parse_transport_uri
+from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime, connector
 from tests.unit.cluster.flow_support import OWN
-from tests.unit.messaging.support import FakeClock
 from tests.unit.server.support import World
 
 

@@ -17,10 +17,10 @@ from mqclient.errors import DisconnectedError, IllegalStateError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.wire.packets import REASON_SCALE_DOWN
 from mqclient.wire.properties import LONG
+from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.cluster.flow_support import OTHER, PEER, binding, consumer, reset
 from tests.unit.cluster.support import connector, member
-from tests.unit.messaging.support import FakeClock
 from tests.unit.server.support import World
 
 

@@ -20,8 +20,8 @@ from mqbroker.server.management.bridge_control import parse_bridge
 from mqbroker.server.management.registry import ManagementError
 from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTING_TYPE, CoreMessage, decode_message
 from mqclient.wire.properties import BYTE, BYTES, INT, STRING, TypedValue
+from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import NODE_ID, MemoryRuntime, connector
-from tests.unit.messaging.support import FakeClock
 from tests.unit.server.support import World
 
 NODE = "00010203-0405-0607-0809-0a0b0c0d0e0f"
@@ -72,7 +72,7 @@ class Bridged:
         for _ in range(10_000):
             self.clock.advance(0)
             busy = [link.move(1 << 20) for link in list(self.runtime.links)]
-            if not any(busy) and not any(not each[2].cancelled and each[0] <= self.clock.seconds for each in self.clock._calls):
+            if not any(busy) and not self.clock.due:
                 return
         raise AssertionError("the brokers talk without end")
 

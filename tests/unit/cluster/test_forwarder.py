@@ -19,8 +19,8 @@ from mqclient.errors import error_for_code
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
+from tests.support.clock import START_MS, FakeClock
 from tests.unit.cluster.bridge_support import NODE_ID, Pair, bridge_settings
-from tests.unit.messaging.support import START_MS, FakeClock
 from tests.unit.server.support import World
 
 

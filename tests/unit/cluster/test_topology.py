@@ -15,8 +15,8 @@ from mqclient.protocol.topology import MEMBERS_MAX
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, PREAMBLE, frame
 from mqclient.wire.primitives import TransportConfiguration
+from tests.support.clock import START_MS, FakeClock
 from tests.unit.cluster.support import cluster_world, connector, member, subscribed
-from tests.unit.messaging.support import START_MS, FakeClock
 from tests.unit.server.support import Peer
 from tests.unit.wire.vectors import VECTORS, load
 

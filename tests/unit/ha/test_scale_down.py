@@ -20,8 +20,8 @@ from mqclient.core.session.session import Session
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
+from tests.support.clock import START_MS, FakeClock
 from tests.unit.cluster.bridge_support import Pair, connector
-from tests.unit.messaging.support import START_MS, FakeClock
 from tests.unit.server.support import World
 
 LEAVER = "10000000-0000-0000-0000-000000000000"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -12,14 +11,7 @@ from mqclient.errors import AddressFullError
 from mqclient.jms import JMSException, Message, Queue
 from mqclient.jms.producer import MessageProducer
 from mqclient.jms.session import Session
-
-
-class Clock:
-    def wall_clock_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def new_user_id(self) -> bytes:
-        return bytes(16)
+from tests.support.clock import ClientClock
 
 
 class Producer:
@@ -47,7 +39,7 @@ class Listener:
 class AsyncSendTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.session = cast(Any, Session.__new__(Session))
-        self.session._clock, self.session._connection, self.session._closed = Clock(), Connection(), False
+        self.session._clock, self.session._connection, self.session._closed = ClientClock(), Connection(), False
         self.session._pending = set()
 
     def producer(self, error: Exception) -> MessageProducer:

@@ -28,22 +28,12 @@ from mqclient.jms.context import JMSProducer
 from mqclient.jms.destinations import as_destination, check_plain_name
 from mqclient.jms.messages.conversion import as_message
 from mqclient.jms.session import Session
+from tests.support.clock import ClientClock
 
 
 class Lookup:
     def prepare_send(self, target: object) -> None:
         pass
-
-
-class Clock:
-    def wall_clock_ms(self) -> int:
-        return 1
-
-    def now(self) -> float:
-        return 0.0
-
-    def new_user_id(self) -> bytes:
-        return bytes(16)
 
 
 class Connection:
@@ -72,7 +62,7 @@ class Sink:
 class SessionTestCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.session = cast(Any, Session.__new__(Session))
-        self.session._clock, self.session._connection, self.session._closed = Clock(), Connection(), False
+        self.session._clock, self.session._connection, self.session._closed = ClientClock(), Connection(), False
         self.session._lookup, self.session._pending = Lookup(), set()
         self.sink = Sink()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,51 +16,7 @@ from mqbroker.messaging.turns.context import OperationContext
 from mqbroker.node.messaging import messaging_of
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, TypedValue
-
-START_MS = 1_700_000_000_000
-
-
-class _Call:
-    def __init__(self) -> None:
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class FakeClock:
-    """Time stands still until :meth:`advance`."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._calls: list[tuple[float, int, _Call, Callable[..., object], tuple[Any, ...]]] = []
-        self._number = 0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def wall_ms(self) -> int:
-        return START_MS + round(self.seconds * 1000)
-
-    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> _Call:
-        call = _Call()
-        self._number += 1
-        heapq.heappush(self._calls, (self.seconds + seconds, self._number, call, function, args))
-        return call
-
-    def advance(self, seconds: float) -> None:
-        """Let time pass; calls happen at their own time, in order."""
-        end = self.seconds + seconds
-        while self._calls and self._calls[0][0] <= end:
-            due, _, call, function, args = heapq.heappop(self._calls)
-            self.seconds = max(self.seconds, due)
-            if not call.cancelled:
-                function(*args)
-        self.seconds = end
-
-    @property
-    def pending(self) -> int:
-        return sum(not entry[2].cancelled for entry in self._calls)
+from tests.support.clock import FakeClock
 
 
 class RecordedBatch:

@@ -347,7 +347,7 @@ class BranchMachine(RuleBasedStateMachine):
         self.done()
 
     def time_passes(self) -> None:
-        self.rig.clock.reactor.advance(TIMEOUT_MS / 1000 + 2)
+        self.rig.clock.advance(TIMEOUT_MS / 1000 + 2)
         for name in [name for name, branch in self.model.branches.items() if not branch.prepared]:
             self.model.roll_back(name)
         self.done()
@@ -357,7 +357,7 @@ class BranchMachine(RuleBasedStateMachine):
     @rule(times=st.integers(1, 3))
     def write(self, times: int) -> None:
         for _ in range(times):
-            self.rig.clock.turn()
+            self.rig.clock.run_due()
             self.rig.writer.run_one()
 
     @rule(

@@ -27,7 +27,8 @@ from mqclient.wire.message import (
     KEY_SCHEDULED_DELIVERY,
 )
 from mqclient.wire.properties import BYTES, LONG, STRING
-from tests.unit.messaging.support import START_MS, Bench, Collector
+from tests.support.clock import START_MS
+from tests.unit.messaging.support import Bench, Collector
 
 
 class DeliveryTests(SynchronousTestCase):

@@ -403,7 +403,7 @@ class LastValueTests(ModelCase):
             queue = broker.core.queues["q"]
             self.assertEqual(([body_of(each.message) for each in queue.references], queue.scheduled.count), ([b"now"], 1))
             again()
-            broker.rig.clock.reactor.advance(6)
+            broker.rig.clock.advance(6)
             broker.settle()
             again()
             queue = broker.core.queues["q"]

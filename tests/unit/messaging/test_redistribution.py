@@ -15,8 +15,9 @@ from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.message import CoreMessage, encode_headers
 from mqclient.wire.properties import LONG, STRING
+from tests.support.clock import START_MS
 from tests.unit.messaging.cluster_support import Link, Node, texts
-from tests.unit.messaging.support import START_MS, Collector
+from tests.unit.messaging.support import Collector
 
 NOW: dict[str, Any] = {"#": {"redistribution_delay": 0}}
 

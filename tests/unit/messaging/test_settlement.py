@@ -16,7 +16,8 @@ from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError
 from mqclient.wire.message import KEY_DUPLICATE_ID
 from mqclient.wire.properties import LONG, STRING, TypedValue
 from tests.forms import pure_only
-from tests.unit.messaging.support import START_MS, Bench, Collector
+from tests.support.clock import START_MS
+from tests.unit.messaging.support import Bench, Collector
 
 
 def damage_properties(bench: Bench, address: str) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.turns.turn import Turn
-from tests.unit.messaging.support import Bench, FakeClock
+from tests.support.clock import FakeClock
+from tests.unit.messaging.support import Bench
 
 
 class Failing:

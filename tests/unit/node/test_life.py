@@ -18,9 +18,9 @@ from mqbroker.node.life import STOP_SECONDS, BrokerLife
 from mqbroker.node.life_machine import STATES, LifeData, make_life
 from mqbroker.node.parts import StartError
 from mqbroker.server.observation.metrics import render
+from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.parts import KnownListeners, KnownPages, WriterInTurns, make_parts
-from tests.unit.messaging.support import FakeClock
 
 
 class GrantedLater:

@@ -59,6 +59,6 @@ class UncommittedBatchTests(TestCase):
         self.assertGreater(messages, 0)
         taker = Taker(self.broker, self.queue)
         self.assertEqual(taker.drain(), numbered(60))
-        self.broker.rig.clock.reactor.advance(61)
+        self.broker.rig.clock.advance(61)
         self.broker.settle()
         self.assertEqual(taker.drain(), [b"later"])

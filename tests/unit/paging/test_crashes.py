@@ -161,7 +161,7 @@ class Walk:
             if self.rng.random() < 0.5:
                 self.broker.rig.writer.run_one()
         else:
-            self.broker.rig.clock.turn()
+            self.broker.rig.clock.run_due()
 
     # --- lives
 

@@ -26,7 +26,7 @@ class StoredBroker(PagingBroker):
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
-        self.rig.clock.reactor.advance(seconds)
+        self.rig.clock.advance(seconds)
         self.settle()
 
     @property

@@ -9,9 +9,9 @@ from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.message.message import Message
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, CoreMessage
 from mqclient.wire.properties import INT, LONG
+from tests.support.clock import FakeClock
 from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, numbered
 from tests.unit.readers.stored import StoredBroker, xid
-from tests.unit.storage.support import ManualClock
 
 MIXED = {"#": {**ALWAYS, "max_size_messages": 20, "max_size_bytes": -1}}
 """The first twenty messages stay in memory."""
@@ -226,7 +226,7 @@ class LateTests(TestCase):
 
     def test_scheduled_messages_that_become_due_while_the_broker_is_away(self) -> None:
         """They are not settled with what was handed out before."""
-        real = ManualClock.wall_ms
+        real = FakeClock.wall_ms
         for settings in (None, MIXED, {}):
             for restart in (StoredBroker.restart, StoredBroker.crash):
                 broker = StoredBroker(settings)
@@ -239,7 +239,7 @@ class LateTests(TestCase):
                 first = broker.reserve(reader, 0)
                 self.assertEqual(broker.bodies(0, first.until), numbered(40))
                 broker.settle_reader(reader, first.until)
-                with mock.patch.object(ManualClock, "wall_ms", lambda clock: real(clock) + 60_000):
+                with mock.patch.object(FakeClock, "wall_ms", lambda clock: real(clock) + 60_000):
                     restart(broker)
                     broker.advance(6)
                     following = broker.reserve(broker.open(), first.until)

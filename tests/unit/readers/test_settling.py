@@ -32,7 +32,7 @@ class CrashTests(TestCase):
         broker.settle_reader(reader, found.until, wait=False)
         broker.messaging.core.turn.end()
         for _ in range(number):
-            if not broker.rig.clock.turn():
+            if not broker.rig.clock.run_due():
                 broker.rig.writer.run_one()
         broker.crash()
         found_again = len(broker.rig.recovered)

@@ -18,7 +18,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.bodies import decode_text
 from mqclient.wire.frames import PREAMBLE
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message
-from tests.unit.messaging.support import FakeClock
+from tests.support.clock import FakeClock
 from tests.unit.server.support import Peer, World
 from tests.unit.wire.vectors import connections, load, packet_type
 

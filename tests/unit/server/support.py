@@ -21,9 +21,10 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, PREAMBLE, SESSION_CHANNEL, FrameSplitter, frame
 from mqclient.wire.message import KEY_ROUTING_TYPE, TYPE_BYTES, CoreMessage, decode_message, encode_headers, encode_message
 from mqclient.wire.properties import BYTE, TypedValue
+from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.parts import at_once, make_parts
-from tests.unit.messaging.support import FakeClock, HeldStore
+from tests.unit.messaging.support import HeldStore
 
 P = TypeVar("P", bound=wire.Packet)
 

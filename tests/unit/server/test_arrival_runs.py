@@ -347,7 +347,7 @@ class PagedTests(SynchronousTestCase):
             rig.settle()
             answered = len(session.take())
             session.peer.feed(b"".join(arrival(world, number) for number in range(20, 40)))
-            rig.clock.turn()
+            rig.clock.run_due()
             for _ in range(seed):
                 rig.writer.run_one()
             world, session = self.begin(rig, rig.crash())
@@ -388,7 +388,7 @@ class RestartTests(SynchronousTestCase):
             self.send(rig, world, session, range(1, 7))
             self.assertEqual(len(session.take()), 7)
             self.send(rig, world, session, range(7, 12), settle=False)
-            rig.clock.turn()
+            rig.clock.run_due()
             for _ in range(seed % 4):
                 rig.writer.run_one()
             world, session = self.begin(rig, rig.crash(), 100)

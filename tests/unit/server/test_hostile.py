@@ -27,7 +27,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER, PING_CHANNEL, PREAMBLE, frame
 from mqclient.wire.message import KEY_DUPLICATE_ID, encode_headers, encode_message, scan_headers
 from mqclient.wire.properties import BYTES, INT, NULL, PROPERTIES_MAX, STRING, TypedValue
-from tests.unit.messaging.support import FakeClock
+from tests.support.clock import FakeClock
 from tests.unit.server.support import Session, World, message_id, of_kind
 
 

@@ -19,23 +19,10 @@ from mqbroker.server.security.permissions import SessionPermissions
 from mqbroker.server.security.security import REPORT_INTERVAL_SECONDS, REPORTED_LINES_MAX, REPORTED_MAX, SecurityManager, Subject
 from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule, PropertiesUsers
 from mqclient.errors import ClusterSecurityError, MQError, SecurityError
+from tests.support.clock import FakeClock
 
 VECTORS = Path(__file__).parents[3] / "protocol-spec" / "vectors"
 REMOTE = "127.0.0.1:5000"
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def wall_ms(self) -> int:
-        raise AssertionError("the wall clock is not used")
-
-    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> Any:
-        raise AssertionError("nothing is scheduled")
 
 
 class Threads:

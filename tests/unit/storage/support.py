@@ -1,12 +1,9 @@
-"""What the tests of storage share: a clock that a test moves, and a store on a simulated disk."""
+"""What the tests of storage share: a store on a simulated disk."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
-
-from twisted.internet.task import Clock as TwistedClock
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import QueueRecord, Recovered, Store
@@ -15,6 +12,7 @@ from mqbroker.storage.files.journal.journal import LATE_WRITE_SECONDS
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.files import TEMPORARY
 from mqclient.wire.message import CoreMessage, encode_message
+from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import SimulatedDiskWriter
 
@@ -22,37 +20,6 @@ JOURNAL = "/data/journal"
 BINDINGS = "/data/bindings"
 LARGE = "/data/large-messages"
 PAGING = "/data/paging"
-
-
-class Call:
-    def __init__(self, call: Any) -> None:
-        self._call = call
-
-    def cancel(self) -> None:
-        if self._call.active():
-            self._call.cancel()
-
-
-class ManualClock:
-    """Time moves when the test says so."""
-
-    def __init__(self) -> None:
-        self.reactor = TwistedClock()
-
-    def monotonic(self) -> float:
-        return float(self.reactor.seconds())
-
-    def wall_ms(self) -> int:
-        return 1_700_000_000_000 + int(self.reactor.seconds() * 1000)
-
-    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> Call:
-        return Call(self.reactor.callLater(seconds, function, *args))
-
-    def turn(self) -> bool:
-        """Run what is due now, and not what that causes; false when there was nothing."""
-        due = [call for call in self.reactor.getDelayedCalls() if call.getTime() <= self.reactor.seconds()]
-        self.reactor.advance(0)
-        return bool(due)
 
 
 def settings(**changes: Any) -> StoreSettings:
@@ -69,13 +36,13 @@ class Rig:
         self.settings = settings(**changes)
         self.failures: list[str] = []
         self.recovered: dict[int, Message] = {}
-        self.clock: ManualClock
+        self.clock: FakeClock
         self.writer: SimulatedDiskWriter
         self.store: FileStore
 
     def make(self) -> FileStore:
         """A new process, which has not touched the disk yet."""
-        self.clock = ManualClock()
+        self.clock = FakeClock()
         self.writer = SimulatedDiskWriter()
         self.store = FileStore(self.settings, self.disk, self.writer, self.clock, self.rng.randbytes, self.failures.append)
         return self.store
@@ -90,15 +57,15 @@ class Rig:
 
     def settle(self) -> None:
         """Let everything happen that is due."""
-        while self.clock.turn() or self.writer.run_one() or self._late_write():
+        while self.clock.run_due() or self.writer.run_one() or self._late_write():
             pass
 
     def _late_write(self) -> bool:
         """Let the time pass until acknowledgements are written that nobody waits for; false when there are none."""
         store = self.store
-        waiting = store.synced < store.ticket() and not store.failed and bool(self.clock.reactor.getDelayedCalls())
+        waiting = store.synced < store.ticket() and not store.failed and self.clock.pending > 0
         if waiting:
-            self.clock.reactor.advance(LATE_WRITE_SECONDS)
+            self.clock.advance(LATE_WRITE_SECONDS)
         return waiting
 
     def stop(self) -> None:

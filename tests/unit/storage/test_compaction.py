@@ -135,7 +135,7 @@ class TrimTests(TestCase):
         rig.settle()
         files = rig.files()
         rig.acknowledge(queue, *messages)
-        while rig.clock.turn():
+        while rig.clock.run_due():
             pass
         self.assertEqual(rig.files(), files)
         rig.settle()
@@ -354,7 +354,7 @@ class DeletedQueueTests(TestCase):
             batch = rig.store.begin()
             batch.delete_queue(queue_id)
             rig.store.commit(batch)
-            rig.clock.turn()
+            rig.clock.run_due()
         rig.settle()
         self.assertLessEqual(len(rig.files()), 2)
 

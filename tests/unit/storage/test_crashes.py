@@ -379,7 +379,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def turn(self) -> None:
-        self.rig.clock.turn()
+        self.rig.clock.run_due()
 
     @rule()
     def write(self) -> None:

@@ -220,7 +220,7 @@ class GroupCommitTests(TestCase):
         rig.add(self.queue)
         rig.store.when_synced(rig.store.ticket(), called.append, 1)
         before = rig.store.synced
-        rig.clock.turn()
+        rig.clock.run_due()
         self.assertEqual((rig.writer.waiting, called, rig.store.synced), (1, [], before))
         rig.writer.run()
         self.assertEqual((called, rig.store.synced), ([1], rig.store.ticket()))
@@ -230,11 +230,11 @@ class GroupCommitTests(TestCase):
         rig = self.rig
         for _ in range(5):
             rig.add(self.queue)
-        rig.clock.turn()
+        rig.clock.run_due()
         self.assertEqual(rig.writer.waiting, 1)
         for _ in range(300):
             rig.add(self.queue, body=bytes(1000))
-        rig.clock.turn()
+        rig.clock.run_due()
         self.assertEqual(rig.writer.waiting, 1)
         self.assertGreater(rig.store.backlog, 300_000)
         rig.writer.run_one()
@@ -246,7 +246,7 @@ class GroupCommitTests(TestCase):
         self.rig.add(self.queue)
         self.rig.store.flush()
         self.assertEqual(self.rig.writer.waiting, 1)
-        self.assertFalse(self.rig.clock.turn())
+        self.assertFalse(self.rig.clock.run_due())
 
     def test_a_waiter_that_raises_does_not_keep_the_others(self) -> None:
         rig = self.rig
@@ -264,7 +264,7 @@ class GroupCommitTests(TestCase):
         rig.settle()
         rig.acknowledge(self.queue, first)
         rig.store.flush()
-        rig.clock.turn()
+        rig.clock.run_due()
         self.assertEqual((rig.writer.waiting, rig.store.synced), (0, rig.store.ticket() - 1))
         third = rig.add(self.queue)
         rig.store.flush()
@@ -278,9 +278,9 @@ class GroupCommitTests(TestCase):
         message = rig.add(self.queue)
         rig.settle()
         rig.acknowledge(self.queue, message)
-        rig.clock.reactor.advance(LATE_WRITE_SECONDS / 2)
+        rig.clock.advance(LATE_WRITE_SECONDS / 2)
         self.assertEqual(rig.writer.waiting, 0)
-        rig.clock.reactor.advance(LATE_WRITE_SECONDS)
+        rig.clock.advance(LATE_WRITE_SECONDS)
         self.assertEqual(rig.writer.waiting, 1)
         rig.writer.run_one()
         self.assertEqual(rig.store.synced, rig.store.ticket())
@@ -292,7 +292,7 @@ class GroupCommitTests(TestCase):
         called: list[int] = []
         rig.acknowledge(self.queue, message)
         rig.store.when_synced(rig.store.ticket(), called.append, 1)
-        rig.clock.turn()
+        rig.clock.run_due()
         self.assertEqual(rig.writer.waiting, 1)
         rig.writer.run_one()
         self.assertEqual(called, [1])
@@ -306,7 +306,7 @@ class GroupCommitTests(TestCase):
         rig.acknowledge(self.queue, message)
         rig.writer.run_one()
         self.assertEqual((rig.writer.waiting, rig.store.synced), (0, rig.store.ticket() - 1))
-        rig.clock.reactor.advance(LATE_WRITE_SECONDS)
+        rig.clock.advance(LATE_WRITE_SECONDS)
         rig.writer.run_one()
         self.assertEqual(rig.store.synced, rig.store.ticket())
 
@@ -415,7 +415,7 @@ class FailureTests(TestCase):
         called: list[int] = []
         rig.add(self.queue)
         rig.store.when_synced(rig.store.ticket(), called.append, 1)
-        rig.clock.turn()
+        rig.clock.run_due()
         rig.add(self.queue)
         rig.store.when_synced(rig.store.ticket(), called.append, 2)
         rig.settle()

@@ -78,7 +78,7 @@ class LargeBodyTests(TestCase):
             self.rig.acknowledge(self.queue, message)
             if not release_first:
                 body.release()
-            self.rig.clock.turn()
+            self.rig.clock.run_due()
             self.assertEqual(len(self.rig.disk.list(LARGE)), 1)
             self.rig.settle()
             self.assertEqual(self.rig.disk.list(LARGE), [])
