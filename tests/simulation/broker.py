@@ -6,7 +6,7 @@ It lives on while its processes come and go: the disk and the network are the wo
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.node.activation import ActiveAtOnce
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import Parts, StartError
 from mqbroker.server.server import Server
-from mqbroker.storage.disk.diskwriter import DiskWriter, Done, Step
+from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
@@ -35,21 +34,11 @@ from tests.simulation.policies import OWN_QUEUES, Plan
 from tests.simulation.settings import DISK_SCAN_MS, DISK_SIZE, STORE, configuration, store_settings
 from tests.simulation.world import Process, World
 from tests.support.disk import SimulatedCrash, SimulatedDisk
-from tests.support.diskwriter import SimulatedDiskWriter
+from tests.support.diskwriter import WriterInTurns
+from tests.support.parts import make_parts
 
 COLOR = "color"
 GUARD_SECONDS = 3 * DISK_SCAN_MS / 1000
-
-
-class _Writer(SimulatedDiskWriter):
-    """Reports to the broker within a turn, as the thread of a real one does."""
-
-    def __init__(self, process: Process, delay: Callable[[], float], in_turn: Callable[..., object]) -> None:
-        super().__init__(process, delay)
-        self._in_turn = in_turn
-
-    def submit(self, steps: Sequence[Step], done: Done) -> None:
-        super().submit(steps, lambda error: self._in_turn(done, error))
 
 
 class _Listeners:
@@ -72,16 +61,6 @@ class _Listeners:
 
     def close(self) -> Deferred[Any]:
         self._network.stop_listening()
-        return succeed(None)
-
-
-class _NoPages:
-    """Nobody looks at health and metrics."""
-
-    def open(self) -> None:
-        pass
-
-    def close(self) -> Deferred[Any]:
         return succeed(None)
 
 
@@ -268,25 +247,16 @@ class BrokerNode:
         self.world.note(f"{process.name} has started with {self.messages_recovered} messages")
 
     def _parts(self, process: Process) -> Parts:
-        return Parts(
-            clock=process,
-            file_system=self.disk,
-            make_writer=partial(_Writer, process, self._disk_delay),
+        return make_parts(
+            process,
+            self.disk,
+            make_writer=lambda in_turn: WriterInTurns(in_turn, process, self._disk_delay),
             entropy=self._random_bytes,
             random=self._entropy.random,
-            defer_to_thread=_at_once,
-            read_file=_no_file,
-            write_file=_no_file,
             disk_space=lambda folders: [DiskSpace("/data", self._free_space(), DISK_SIZE)],
-            disk_usage=lambda folder: 0.0,
             make_runtime=self.make_runtime,
             make_store=self._make_store,
             make_listeners=lambda server: _Listeners(server, self, process),
-            make_pages=lambda observed: _NoPages(),
-            activation=ActiveAtOnce(),
-            loop_lag_ms=lambda: None,
-            memory_default=lambda: -1,
-            version="simulated",
         )
 
     def _make_store(
@@ -486,11 +456,3 @@ class BrokerNode:
         if self.server.connections or self.server.sessions.by_name:
             return [f"{len(self.server.connections)} connections and {len(self.server.sessions.by_name)} sessions are left"]
         return []
-
-
-def _at_once(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
-    return succeed(function(*args))
-
-
-def _no_file(path: str, data: bytes = b"") -> bytes:
-    raise FileNotFoundError(path)

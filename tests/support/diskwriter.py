@@ -78,3 +78,14 @@ class SimulatedDiskWriter:
         self._running = bool(self._batches)
         if self._running and self._clock is not None:
             self._clock.call_later(self._delay(), self._next)
+
+
+class WriterInTurns(SimulatedDiskWriter):
+    """Reports within a turn of the broker, as the thread of a real writer does."""
+
+    def __init__(self, in_turn: Callable[..., object], clock: Clock | None = None, delay: Callable[[], float] = lambda: 0.0) -> None:
+        super().__init__(clock, delay)
+        self._in_turn = in_turn
+
+    def submit(self, steps: Sequence[Step], done: Done) -> None:
+        super().submit(steps, lambda error: self._in_turn(done, error))

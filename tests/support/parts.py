@@ -15,18 +15,7 @@ from mqbroker.node.parts import Observed, Parts
 from mqbroker.node.stores import make_store
 from mqbroker.server.server import Server
 from mqbroker.storage.disk.filesystem import FileSystem
-from tests.support.diskwriter import SimulatedDiskWriter
-
-
-class WriterInTurns(SimulatedDiskWriter):
-    """Reports within a turn of the broker, as the thread of a real writer does; a test calls :meth:`run`."""
-
-    def __init__(self, in_turn: Callable[..., object]) -> None:
-        super().__init__()
-        self._in_turn = in_turn
-
-    def submit(self, steps: Any, done: Any) -> None:
-        super().submit(steps, lambda error: self._in_turn(done, error))
+from tests.support.diskwriter import WriterInTurns
 
 
 class KnownListeners:

@@ -20,7 +20,8 @@ from mqbroker.node.parts import StartError
 from mqbroker.server.observation.metrics import render
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
-from tests.support.parts import KnownListeners, KnownPages, WriterInTurns, make_parts
+from tests.support.diskwriter import WriterInTurns
+from tests.support.parts import KnownListeners, KnownPages, make_parts
 
 
 class GrantedLater:
