@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queues.queue import Queue
@@ -16,7 +17,6 @@ from mqbroker.node.assembly import ActiveBroker
 from mqbroker.server.security.login import Credentials, Identity, LoginFailedError, LoginStep
 from mqbroker.server.transport.connection import ServerConnection
 from mqbroker.server.transport.naming import Naming
-from mqbroker.settings import BrokerSettings
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, PREAMBLE, SESSION_CHANNEL, FrameSplitter, frame
 from mqclient.wire.message import KEY_ROUTING_TYPE, TYPE_BYTES, CoreMessage, decode_message, encode_headers, encode_message
