@@ -111,18 +111,16 @@ def types(outcome: Outcome) -> int:
     return run(outcome, [sys.executable, "-m", "mypy", "--strict", "src", "clients/mqclient/src", "clients/mqspark/src", "examples"])
 
 
-def test_modules(*folders: str) -> Iterator[str]:
-    """Dotted names of all test modules under these folders of ``tests/``, without those that take long and gain nothing by a second run."""
-    for folder in folders:
-        for path in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
-            if not {"examples", "hostile", "kill"} & set(path.parts):
-                yield ".".join(path.relative_to(ROOT).with_suffix("").parts)
+def test_modules(folder: str) -> Iterator[str]:
+    """Dotted names of all test modules under this folder of ``tests/``."""
+    for path in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
+        yield ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 def trial(outcome: Outcome) -> int:
     with tempfile.TemporaryDirectory(prefix="mqbroker-trial-") as folder:
         arguments = ["--reporter=bwverbose" if "-v" in sys.argv else "--reporter=text", f"--temp-directory={folder}/work"]
-        return run(outcome, [sys.executable, "-m", "twisted.trial", *arguments, *test_modules("unit", "integration")])
+        return run(outcome, [sys.executable, "-m", "twisted.trial", *arguments, *test_modules("unit")])
 
 
 def java_missing(*tools: str) -> str | None:

@@ -93,5 +93,5 @@ class FoundTests(unittest.TestCase):
         body.release()
         acknowledged = rig.store.commit(batch)
         while rig.disk.list(LARGE):
-            self.assertTrue(rig.writer.run_one() or rig.clock.turn(), "the body is never removed")
+            self.assertTrue(rig.writer.run_one() or rig.clock.run_due(), "the body is never removed")
         self.assertGreaterEqual(rig.store.synced, acknowledged)
