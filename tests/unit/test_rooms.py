@@ -146,6 +146,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "activation",
         "parts",
         "stores",
+        "messaging",
         "security",
         "controls",
         "clustering",
