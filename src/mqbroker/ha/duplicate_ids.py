@@ -1,4 +1,4 @@
-"""The duplicate ids of a broker that leaves go to its target.
+"""The duplicate ids of a broker that leaves go to its target (decision 25).
 
 A broker of this kind takes them by the management operation ``updateDuplicateIdCache``, a text or a list of bytes for each.  A real Artemis
 has that operation too, but refuses every list that is not empty.  It remembers the id of every message that it routes, though, also of one

@@ -1,4 +1,4 @@
-"""The assembly of a broker: what one activation makes on a store that was opened and loaded."""
+"""The assembly of a broker: what one activation makes on a store that was opened and loaded (decision 16)."""
 
 from __future__ import annotations
 

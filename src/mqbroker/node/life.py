@@ -1,4 +1,4 @@
-"""The life of a broker: it starts, waits until it may be active, serves and stops, and may do so again."""
+"""The life of a broker: it starts, waits until it may be active, serves and stops, and may do so again (decision 3)."""
 
 from __future__ import annotations
 

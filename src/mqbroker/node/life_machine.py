@@ -1,4 +1,4 @@
-"""The life of a broker, as a state machine.
+"""The life of a broker, as a state machine (decision 15).
 
 The work itself is behind :class:`LifeCore`.  A broker that was stopped, or that has failed, may start again.
 """

@@ -1,4 +1,4 @@
-"""The parts of the outside world that a broker is made of; the application, the simulation and tests each bring their own."""
+"""The parts of the outside world that a broker is made of; the application, the simulation and tests each bring their own (decision 14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tickets: numbers for what a store was told to keep, and whoever waits until it is kept."""
+"""Tickets: numbers for what a store was told to keep, and whoever waits until it is kept (decision 1)."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = (
     ROOT,
     ROOT / "docs",
+    ROOT / "docs" / "decisions",
     ROOT / "protocol-spec",
     ROOT / "clients" / "mqclient",
     ROOT / "clients" / "mqspark",

@@ -1,4 +1,4 @@
-"""The core client on plain sockets: no thread, no reactor, nothing that outlives a call.
+"""The core client on plain sockets: no thread, no reactor, nothing that outlives a call (decision 13).
 
 For programs that read or write in their own loop, such as the workers of Spark::
 

@@ -1,4 +1,4 @@
-"""The life of one bridge, as a state machine.
+"""The life of one bridge, as a state machine (decision 17).
 
 The work itself is behind :class:`BridgeCore`; whether an attempt was the last one is decided there, and told by the choice of the input.
 """

@@ -1,4 +1,4 @@
-"""What a link sends for a message: the bytes as they are, but for the properties and headers that links write.
+"""What a link sends for a message: the bytes as they are, but for the properties and headers that links write (decision 26).
 
 Nothing is decoded: entries of the property table are left out and added by their offsets.  The message itself does not change, for other
 queues may hold it, too.

@@ -1,4 +1,4 @@
-"""Which way messages take to a queue of another broker, when several members know one.
+"""Which way messages take to a queue of another broker, when several members know one (decision 27).
 
 With ``max-hops`` above 1, or with several cluster connections, the same queue is learned more than once.  Messages must take one way only,
 and another one as soon as that is cut: the connected way of the fewest hops is in use, and the others are kept ready.

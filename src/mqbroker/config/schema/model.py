@@ -1,4 +1,4 @@
-"""How an entry of the table looks.
+"""How an entry of the table looks (decision 28).
 
 Defaults are not written here: they are the defaults of the dataclass field of the same name.
 """

@@ -1,4 +1,4 @@
-"""Giving a message of a queue a new id, so that it counts as the newest."""
+"""Giving a message of a queue a new id, so that it counts as the newest (decision 22)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message inside the broker: its encoded bytes, and the few headers that routing and delivery need.
+"""A message inside the broker: its encoded bytes, and the few headers that routing and delivery need (decision 8).
 
 The bytes stay as the client sent them; the message id is the only field that the broker writes into them.  Properties are
 found by a walk over the encoded table, and decoded only for those who ask.

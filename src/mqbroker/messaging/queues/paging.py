@@ -1,4 +1,4 @@
-"""Paging: messages of full addresses go to pages and are read back as consumers take them (Artemis manual, "Paging").
+"""Paging: messages of full addresses go to pages and are read back as consumers take them (Artemis manual, "Paging") (decision 7).
 
 While an address pages, every message of it goes to its pages, so that their order is kept.  It leaves paging when all pages are consumed.
 A queue has a reader in the pages of each address that it gets messages from; what it reads become ordinary references, a bounded number at

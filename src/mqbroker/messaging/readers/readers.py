@@ -1,4 +1,4 @@
-"""Readers: named, durable positions on queues (``protocol-spec/``, chapter "Readers").
+"""Readers: named, durable positions on queues (``protocol-spec/``, chapter "Readers") (decision 21).
 
 Messages stay in their queue.  A reader *reserves* a range of message ids, which can be read again and again until it is *settled*; what
 all readers of a queue have settled is removed.

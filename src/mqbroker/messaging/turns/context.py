@@ -1,4 +1,4 @@
-"""The order of effects and replies within one session."""
+"""The order of effects and replies within one session (decision 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain messages in a row: the fast way for what a chunk of bytes brings from a busy producer.
+"""Plain messages in a row: the fast way for what a chunk of bytes brings from a busy producer (decision 9).
 
 A message is *plain* when nothing about it needs a decision of its own: its address exists, was checked for this session before, and routes
 every message to the same queues, or to the same queue of another broker; it has no schedule or other property for the broker but its

@@ -1,4 +1,4 @@
-"""Limits per user (``resource-limit-settings``), and what one connection may have open at a time."""
+"""Limits per user (``resource-limit-settings``), and what one connection may have open at a time (decision 18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where storage leaves the event loop."""
+"""The one place where storage leaves the event loop (decision 20)."""
 
 from __future__ import annotations
 

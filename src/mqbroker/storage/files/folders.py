@@ -1,4 +1,4 @@
-"""The folders of a file store before it starts."""
+"""The folders of a file store before it starts (decision 5)."""
 
 from __future__ import annotations
 

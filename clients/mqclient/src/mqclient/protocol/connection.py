@@ -1,4 +1,4 @@
-"""The client's end of a connection without its I/O: bytes in, events out, bytes to send; the time is an argument.
+"""The client's end of a connection without its I/O: bytes in, events out, bytes to send; the time is an argument (decision 12).
 
 Source: ``protocol-spec/``, chapters "Transport" and "Keep-alive".  Times are seconds of a monotonic clock.
 """

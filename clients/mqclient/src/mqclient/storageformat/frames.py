@@ -1,4 +1,4 @@
-"""Segments and frames: the outer form of a journal.  Pure: bytes in, bytes out.
+"""Segments and frames: the outer form of a journal (decision 4).  Pure: bytes in, bytes out.
 
 A journal is a row of segment files with ascending sequence numbers.  A segment is one header and then frames without gaps; what follows
 the last frame is of no meaning (zeros of a preallocated file, or the rest of a write that a crash has torn).

@@ -1,4 +1,4 @@
-"""The wire described once: every packet of the CORE protocol as a ``construct`` declaration.
+"""The wire described once: every packet of the CORE protocol as a ``construct`` declaration (decision 10).
 
 This is the reference.  The tables of ``protocol-spec/`` are made from it and the tests compare the codecs of
 :mod:`mqclient.wire.packets` with it, byte by byte.  It needs the extra ``spec`` (construct) and is not imported at run time.

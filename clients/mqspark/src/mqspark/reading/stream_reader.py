@@ -1,4 +1,4 @@
-"""``spark.readStream.format("mqbroker")``: exactly once, whatever fails and is tried again.
+"""``spark.readStream.format("mqbroker")``: exactly once, whatever fails and is tried again (decision 23).
 
 Spark calls the driver's side in one long-lived process, in this order for each batch: ``latestOffset(start, limit)``, ``commit`` of the
 batch before, ``partitions(start, end)``; tasks call ``read`` in processes of their own, perhaps more than once.  After a restart the range

@@ -1,4 +1,4 @@
-"""Group commit over the journal of messages and the journal of bindings.
+"""Group commit over the journal of messages and the journal of bindings (decision 6).
 
 What is committed gathers in a *group*; while one write runs the next groups gather.  A group becomes one frame in the journal of messages,
 one in that of bindings, or one in each.  Tickets count commits over both.  Waiters of all groups of one write are released together.

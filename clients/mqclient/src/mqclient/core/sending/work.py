@@ -1,4 +1,4 @@
-"""What a session has begun and not handed to the connection yet, and the calls that must not overtake it.
+"""What a session has begun and not handed to the connection yet, and the calls that must not overtake it (decision 24).
 
 A send may wait for credits, for a peer that reads, or for its body, while the application goes on.  A commit, the end of a branch or a
 close that is called then comes after it; and what is begun after a commit comes after that, although the commit itself still waits.
