@@ -49,7 +49,7 @@ STORE_AND_FORWARD = "sf."
 """After the prefix of internal names: the beginning of every store-and-forward queue's name."""
 
 REFUSERS_MAX = 100
-"""Brokers of which the log says that they refuse the password."""
+"""Brokers of which the log says that they refuse the cluster password."""
 
 CONTRADICTION_SECONDS = 2.0
 """How long the link to a member must outlive the news that it has left before others are told that it is there."""

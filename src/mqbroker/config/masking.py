@@ -18,7 +18,9 @@ KEY_PROPERTY = "artemis.default.sensitive.string.codec.key"
 KEY_VARIABLE = "ARTEMIS_DEFAULT_SENSITIVE_STRING_CODEC_KEY"
 
 ITERATIONS = 1024
-ITERATIONS_MAX = 10_000_000  # a users file must not be able to stop the broker
+ITERATIONS_MAX = 10_000_000
+"""Rounds of a password hash: a users file must not be able to stop the broker."""
+
 SALT_SIZE = 32  # bytes
 HASH_SIZE = 64  # bytes
 

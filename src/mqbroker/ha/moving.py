@@ -27,20 +27,28 @@ if TYPE_CHECKING:
     from mqclient.core.session.session import Session
 
 IN_FLIGHT_MESSAGES_MAX = 2_000
-"""Messages that are sent and not answered, where ``commit-interval`` says nothing: fewer than duplicate ids the target remembers."""
+"""Messages that a broker which leaves has sent to its target and that are not answered, where ``commit-interval`` says nothing or more:
+fewer than the duplicate ids that the target remembers."""
+
 IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
-"""The same in bytes, without large bodies, which go one at a time."""
+"""Bytes of the messages that a broker which leaves has sent and that are not answered, without large bodies, which go one at a time."""
+
 RUN_MESSAGES_MAX = 250
-"""Messages that are sent together, and leave the queue together when all are answered."""
+"""Messages that a broker which leaves sends together; they leave their queue together when all are answered."""
+
 RUN_BYTES_MAX = 64 * 1024
-"""The same in bytes; far below the credits for an address."""
+"""Bytes of messages that a broker which leaves sends together; far below the credits for an address."""
+
 RUNS_UNDER_WAY_MIN = 4
 """Runs into which the messages under way are cut at least, so that the target has some while others are answered."""
+
 MESSAGES_PER_TURN = 500
 """Messages that are sent before others have their turn."""
+
 PAGES_WAIT_SECONDS = 0.05
 PAGES_PATIENCE = 200
 """How often messages in pages that cannot be read yet are looked for again."""
+
 PIECES_PER_TURN = 64
 
 log = Logger(namespace="mqbroker.ha")

@@ -37,14 +37,17 @@ if TYPE_CHECKING:
 
 FIND_TIMEOUT_MS = 10_000
 """How long one broker may take to answer before another one is asked."""
+
 RECONNECT_ATTEMPTS = 30
 """Attempts to reach a target that was lost on the way, without a message moved in between."""
+
 QUEUE_ATTEMPTS = 5
 """How often a link may end with the same queue, without a message moved, before that queue stays."""
+
 RECONNECT_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 ROUNDS_MAX = 10
-"""How often all queues are looked at: messages may come to a queue that was moved already, as dead letters do."""
+"""Rounds over all queues of a broker that leaves: messages may come to a queue that was moved already, as dead letters do."""
 
 log = Logger(namespace="mqbroker.ha")
 

@@ -28,7 +28,7 @@ STRAY_CACHES_MAX = 100
 """Duplicate id caches of names that are no address here (or queue of one): clients send to any name."""
 
 STRAY_IDS_MAX = 1000
-"""Ids in each of them."""
+"""Ids in each duplicate id cache of a name that is no address here."""
 
 BRIDGE_CACHE = "BRIDGE."
 """Before the name of an address: the cache of the ids under which other brokers have sent messages to it."""

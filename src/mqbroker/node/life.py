@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mqbroker.server.observation.metrics import MetricsSource
 
 STOP_SECONDS = 10.0
-"""How long an orderly stop waits for the disk before it gives up."""
+"""Seconds that an orderly stop waits for the disk before it gives up."""
 
 
 class BrokerLife:

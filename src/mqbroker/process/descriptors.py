@@ -8,7 +8,8 @@ from __future__ import annotations
 import resource
 
 DESCRIPTORS_MAX = 1 << 20
-"""What is asked for at most: some systems allow a thousand million, and others have tables for them."""
+"""Descriptors of files and sockets that the broker asks the system for at most: some systems allow a thousand million, and others have
+tables for them."""
 
 FILES_SHARE = 4
 """A part of so many is kept for files: segments, the page that each paging address writes, and what is read."""

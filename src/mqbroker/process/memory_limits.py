@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 GLOBAL_MAX_SIZE = 1024 * 1024 * 1024
-"""Bytes: the greatest default of ``global-max-size``."""
+"""Bytes: the greatest default of ``global-max-size``; a quarter of the memory if that is less."""
 
 _CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 

@@ -23,7 +23,7 @@ CHUNK_SIZE_MAX = 1024 * 1024
 """Bytes of a large message that are read from the disk and sent at a time, whatever chunk size the client asks for."""
 
 UNCONFIRMED_MAX = 64 * 1024 * 1024
-"""Bytes beside twice the confirmation window that are kept for a peer which does not confirm them."""
+"""Bytes beside twice the confirmation window that are kept for a peer which does not confirm them; more ends its connection."""
 
 KEPT_MAX = 128 * 1024 * 1024
 """Bytes of unconfirmed packets that are kept for all sessions of one connection, whatever confirmation windows it has asked for.

@@ -14,7 +14,7 @@ from mqclient.core.runtime import LinkHandler
 from mqclient.errors import NotConnectedError
 
 BUFFERED_MAX = 1024 * 1024
-"""Bytes on their way to one end beyond which the other end is asked to wait."""
+"""Bytes on their way to one end of a ``vm://`` connection beyond which the other end is asked to wait."""
 
 Call = Callable[..., object]
 """Calls a function with arguments in the thread of one end, after what was called before."""

@@ -21,8 +21,11 @@ from urllib.parse import quote_plus, unquote_plus
 DEFAULT_PORTS = {"tcp": 61616, "udp": 9876, "vm": 0, "jgroups": 0}
 """Port by scheme when a URL names none."""
 
-URL_LENGTH_MAX = 65536  # characters: a longer text is no address that anybody wrote
+URL_LENGTH_MAX = 65536
+"""Characters of a connection URL: a longer text is no address that anybody wrote."""
+
 ENDPOINTS_MAX = 1000
+"""Hosts in a connection URL."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _END_OF_LIST = re.compile(r"\)(?=[?#]|$)")
@@ -32,6 +35,7 @@ _PARAMETER = re.compile(r"([?&;])([^?&;]*)")
 _PARAMETER_NAME = re.compile(r"\s*[\w.%+-]+\s*")
 _MAY_HOLD_AT = re.compile(r"(user|clientID|groupID|name|\w*pass\w*|\w*path|file)=", re.IGNORECASE)
 """Parameters in whose values an ``@`` is usual; in any other place it ends a password in front of a host."""
+
 _TLS_SCHEMES = frozenset({"ssl", "tls", "tcps", "nio+ssl"})
 _MASK = "****"
 _CREDENTIALS = (

@@ -17,18 +17,25 @@ from mqclient.wire.primitives import Xid as WireXid
 TMNOFLAGS: Final = 0
 TMJOIN: Final = 0x200000
 """start: work on a branch that another session has begun."""
+
 TMRESUME: Final = 0x8000000
 """start: go on with a branch that was suspended."""
+
 TMSUCCESS: Final = 0x4000000
 """end: the work is done."""
+
 TMFAIL: Final = 0x20000000
 """end: the work has failed; the branch can only be rolled back."""
+
 TMSUSPEND: Final = 0x2000000
 """end: the work will go on."""
+
 TMSTARTRSCAN: Final = 0x1000000
 """recover: begin a scan."""
+
 TMENDRSCAN: Final = 0x800000
 """recover: end a scan."""
+
 TMONEPHASE: Final = 0x40000000
 """Not used here: ``commit`` has an argument for it."""
 
@@ -54,11 +61,14 @@ XA_RBEND: Final = XA_RBTRANSIENT
 
 XA_RETRY: Final = 4
 """Nothing is decided: the same call has to be made again."""
+
 XA_HEURMIX: Final = 5
 XA_HEURRB: Final = 6
 """An administrator has rolled the branch back."""
+
 XA_HEURCOM: Final = 7
 """An administrator has committed the branch."""
+
 XA_HEURHAZ: Final = 8
 XA_NOMIGRATE: Final = 9
 
@@ -68,18 +78,23 @@ XAER_ASYNC: Final = -2
 XAER_RMERR: Final = -3
 XAER_NOTA: Final = -4
 """The broker does not know the branch."""
+
 XAER_INVAL: Final = -5
 XAER_PROTO: Final = -6
 """The call is not allowed in the state of the branch."""
+
 XAER_RMFAIL: Final = -7
 """The broker cannot be reached, or the outcome of the call is unknown."""
+
 XAER_DUPID: Final = -8
 XAER_OUTSIDE: Final = -9
 
 GLOBAL_TRANSACTION_ID_MAX: Final = 64
-"""Bytes of a global transaction id."""
+"""Bytes of a global transaction id (the XA specification)."""
+
 BRANCH_QUALIFIER_MAX: Final = 64
-"""Bytes of a branch qualifier."""
+"""Bytes of a branch qualifier (the XA specification)."""
+
 _FORMAT_ID_LIMIT: Final = 2**31
 _NULL_FORMAT_ID: Final = -1
 

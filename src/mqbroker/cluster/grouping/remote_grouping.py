@@ -19,10 +19,10 @@ from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqclient.wire.properties import NULL, STRING, TypedValue
 
 PASSED_ON_MAX = 10_000
-"""Notifications that are remembered so that they are not passed on again when they come by another way."""
+"""Notifications about groups that are remembered so that they are not passed on again when they come by another way."""
 
 ROUNDS_MAX = 10
-"""How often a proposal is made, each time with the timeout of the handler, before messages go on without a decision."""
+"""Times that a proposal is made, each time with the timeout of the handler, before messages go on without a decision."""
 
 
 class _Known:

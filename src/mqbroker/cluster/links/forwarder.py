@@ -26,11 +26,14 @@ from mqclient.errors import AddressFullError, ConnectionTimedOutError, Duplicate
 log = Logger(namespace="mqbroker.cluster")
 
 IN_FLIGHT_MESSAGES_MAX = 10_000
-"""Messages of one link that are sent and not answered."""
+"""Messages of one link to another broker that are sent and not answered."""
+
 IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
-"""The same in bytes; large bodies do not count, for they go one at a time."""
+"""Bytes of the messages of one link that are sent and not answered; large bodies do not count, for they go one at a time."""
+
 REFUSALS_LOGGED_SECONDS = 10.0
 """How often one link writes that messages are refused, or cannot be sent."""
+
 _CHECKS = 4
 """Looks at the oldest unanswered message within the time that it may wait."""
 

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from mqclient.wire.primitives import TransportConfiguration
 
 SUBSCRIPTIONS_MAX = 10
-"""Subscriptions of one connection that are answered with the table; a peer needs one."""
+"""Subscriptions of one connection that are answered with the whole topology; a peer needs one."""
 
 NAME_LENGTH_MAX = 1024
-"""Characters of a node id, a group name or the name of a connector."""
+"""Characters of a node id, a group name or the name of a connector that a member announces."""
 
 PARAMETERS_MAX = 100
-"""Parameters of one connector."""
+"""Parameters of one announced connector."""
 
 CONNECTOR_LENGTH_MAX = 8192
-"""Characters of one connector with all its parameters."""
+"""Characters of one announced connector with all its parameters."""
 
 EVENT_ID_MAX = 1 << 62
 """The latest event, in ms since 1970, that is believed: there must be room for those that follow it."""

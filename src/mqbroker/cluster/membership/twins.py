@@ -22,9 +22,10 @@ log = Logger(namespace="mqbroker.cluster")
 
 CHECK_SECONDS = 30.0
 """Between visits to a broker with the own node id."""
+
 FIRST_CHECK_SECONDS = 1.0
 PLACES_MAX = 10
-"""Places that are visited; what peers announce may be anything."""
+"""Places that are visited because the own node id is said to be there; what peers announce may be anything."""
 
 
 class Twins:

@@ -15,7 +15,8 @@ from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.routing.remote import REMOTE_ID_BASE, RemoteBinding
 
 REMOVED_PER_TURN = 1_000
-"""Bindings of a member that has left, which may have had very many, that are removed before others have their turn."""
+"""Bindings of a member that has left, which may have had very many, that are removed before others have their turn; none of them gets a
+message any more."""
 
 
 def binding_id(cluster_name: str) -> int:

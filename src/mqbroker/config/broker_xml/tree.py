@@ -18,8 +18,13 @@ from mqbroker.config.properties.substitution import SubstitutionError, substitut
 
 XINCLUDE = "http://www.w3.org/2001/XInclude"
 INCLUDE_DEPTH_MAX = 8
+"""Levels of inclusion."""
+
 INCLUDES_MAX = 200
-FILE_SIZE_MAX = 16 << 20  # bytes of one configuration file
+"""Files that a configuration includes."""
+
+FILE_SIZE_MAX = 16 << 20
+"""Bytes of one configuration file."""
 
 ReadFile = Callable[[str], bytes]
 """Reads a whole file by path; raises OSError."""

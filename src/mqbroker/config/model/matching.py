@@ -17,7 +17,8 @@ from mqbroker.config.model.address_settings import FIELD_NAMES, AddressSettings,
 
 T = TypeVar("T")
 
-CACHED_NAMES_MAX = 1000  # clients choose names: more than these are looked up anew instead of being remembered
+CACHED_NAMES_MAX = 1000
+"""Names whose settings are kept ready: clients choose names, and more than these are looked up anew."""
 
 Permissions = Mapping[str, frozenset[str]]
 """The roles that have each permission, by permission type."""

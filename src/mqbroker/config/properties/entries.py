@@ -14,6 +14,7 @@ from mqbroker.config.properties.properties import PropertiesError, parse_propert
 from mqbroker.config.properties.substitution import substitute
 
 JSON_DEPTH_MAX = 32
+"""Levels of a JSON file of properties."""
 
 
 @dataclass(frozen=True, slots=True)

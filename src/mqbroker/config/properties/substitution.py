@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-EXPANSIONS_MAX = 1000  # placeholders in one text; more means that values name each other in a circle
-LENGTH_MAX = 1 << 20  # characters of one expanded text
+EXPANSIONS_MAX = 1000
+"""Placeholders in one text; more means that values name each other in a circle."""
+
+LENGTH_MAX = 1 << 20
+"""Characters of one expanded text."""
 
 
 class SubstitutionError(ValueError):

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from mqbroker.messaging.queues.references import Reference
 
 ARRIVALS_LOOKED_AT_MAX = 100_000
-"""Messages that came after the beginning and that are looked at: a busy producer does not make the work endless."""
+"""Messages that came to a queue after the beginning of work on all its messages and that are looked at: a busy producer does not make the
+work endless."""
 
 
 def waiting(queue: Queue, accept: Callable[[Message], bool] | None = None) -> Iterator[Reference | None]:

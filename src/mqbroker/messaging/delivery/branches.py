@@ -25,7 +25,8 @@ BRANCHES_MAX = 10_000
 """Branches of one connection that are not prepared; a transaction manager has a few per thread."""
 
 PREPARED_MAX = 10_000
-"""Prepared branches of the broker.  They stay until a transaction manager decides them, also after a restart."""
+"""Prepared branches of the broker; the next one is rolled back when it is to be prepared. They stay until a transaction manager decides
+them, also after a restart."""
 
 XID_PART_LENGTH_MAX = 64
 """Bytes of a branch qualifier, and of a global transaction id (the XA specification)."""

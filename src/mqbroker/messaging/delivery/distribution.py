@@ -27,7 +27,7 @@ May = Callable[[str, str, str | None], None]
 """``may(permission, address, queue)`` raises when the sender lacks a permission."""
 
 DIVERTED_MAX = 1000
-"""Copies that diverts make of one message: many of them that lead to each other multiply."""
+"""Copies that diverts make of one message; diverts that lead to each other multiply. Further copies are left out, and the log says so."""
 
 
 def everything(permission: str, address: str, queue: str | None) -> None:

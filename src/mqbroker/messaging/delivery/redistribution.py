@@ -35,15 +35,16 @@ if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
 
 MOVED_MAX: Final = 500
-"""Messages that a queue gives away in one turn, as one stored step."""
+"""Messages that one queue gives to other brokers in one turn, as one stored step."""
 
 PATIENCE_SECONDS: Final = 10.0
 """How long a moved message waits before it may go back to a broker that has moved it."""
 
 PATIENCE_SECONDS_MAX: Final = 320.0
+"""Seconds that a moved message waits before it is tried once more on a broker that has moved it."""
 
 NODES_KEPT_MAX: Final = 8
-"""Brokers that a moved message names, the last ones."""
+"""Brokers that a redistributed message names as those that have moved it, the last ones."""
 
 REPORT_SECONDS: Final = 10.0
 """A queue's moves are told at most this often."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 PATTERN_LENGTH_MAX: Final = 4096
-"""Characters: the matcher for pieces with ``_`` carries a bit for each of them along."""
+"""Characters of a LIKE pattern: the matcher for pieces with ``_`` carries a bit for each of them along."""
 
 _Piece: TypeAlias = list[str | None]
 """Characters; None for any one character."""

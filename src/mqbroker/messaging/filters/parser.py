@@ -24,7 +24,7 @@ from mqbroker.messaging.filters.values import I64_MAX, Value, integer
 from mqbroker.messaging.filters.xpath import XPathCondition
 
 DEPTH_MAX = 200
-"""Levels of nesting: evaluation and parsing recur, and the interpreter's stack is not to be the limit."""
+"""Levels of nesting of a filter: evaluation and parsing recur, and the interpreter's stack is not to be the limit."""
 
 _HYPHENATED = "hyphenated_props:"
 _CONVERT = "convert_string_expressions:"

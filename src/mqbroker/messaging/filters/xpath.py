@@ -12,13 +12,13 @@ from typing import Final
 from mqbroker.messaging.filters.errors import FilterEvaluationError
 
 EXPRESSION_LENGTH_MAX: Final = 2000
-"""Characters of an expression."""
+"""Characters of an XPath expression in a filter."""
 
 BODY_LENGTH_MAX: Final = 1 << 20
-"""Characters of a body that is read as XML."""
+"""Characters of a body that an XPath expression reads as XML."""
 
 WORK_MAX: Final = 5_000_000
-"""Nodes that an evaluation may visit by the estimate: some tens of milliseconds."""
+"""Nodes that an XPath expression may visit by the estimate: some tens of milliseconds."""
 
 _TOKEN: Final = re.compile(
     r"""'[^']*'|"[^"]*"|(?P<open>\[)|(?P<close>\])|(?P<far>(?:preceding|following)[a-z-]*\s*::)"""

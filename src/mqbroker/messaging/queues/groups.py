@@ -20,7 +20,7 @@ GROUPS_MAX = 100_000
 """Groups of one queue whose consumers are remembered by their ids.  Further ones share :data:`SHARED_BUCKETS`."""
 
 GROUP_ID_LENGTH_MAX = 256
-"""Characters of such an id; groups with longer ones share these buckets, too."""
+"""Characters of the id of a group whose consumer is remembered by it; groups with longer ones share :data:`SHARED_BUCKETS`, too."""
 
 SHARED_BUCKETS = 1024
 """Groups of one of these have the same consumer: the order within each group is kept, at the price of a less even share."""

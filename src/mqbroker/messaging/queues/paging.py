@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 PIECES_PER_TURN = 4
 """Pieces of pages that a queue reads before others get a turn: some milliseconds."""
+
 PIECES_PER_SEARCH = 64
-"""The same while there is nothing for the queue in them."""
+"""Pieces of pages that a queue reads before others get a turn while there is nothing for the queue in them."""
 
 
 class PagingOwner(Protocol):

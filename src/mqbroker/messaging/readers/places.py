@@ -9,10 +9,11 @@ from mqbroker.messaging.ports import PageScan
 from mqbroker.messaging.readers.rows import NO_ROWS
 
 PLACES_KEPT_MAX = 256
-"""Places in the pages of one queue where somebody may go on reading."""
+"""Places in the pages of one queue where readers may go on without a search."""
 
 PLACES_IN_ALL_MAX = 512
-"""The same of all queues.  A place holds the rest of a piece of a page, about 64 KiB."""
+"""Places in the pages of all queues where readers may go on. A place holds the rest of a piece of a page, about 40 KB, so that all of them
+hold 20 MB."""
 
 
 class Source:

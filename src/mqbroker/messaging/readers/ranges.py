@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.turns.steps import Steps
 
 PARTS_MAX = 10_000
-"""Parts that one range is cut into."""
+"""Parts that one range of a reader is cut into."""
 
 TRAIL_LENGTH = 128
 """Places that are remembered while a range is measured."""

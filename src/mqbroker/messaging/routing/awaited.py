@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 10.0
 """How long a queue is waited for: a link between brokers is up again long before."""
+
 MISSED_MAX = 1000
-"""Ids that were waited for in vain, or are of removed queues, and are remembered: nobody waits for them again."""
+"""Queue ids of other brokers that messages have stated and that were waited for in vain, or whose queues were removed: nobody waits for
+them again."""
 
 
 class _Awaited:

@@ -28,7 +28,8 @@ class Output(Protocol):
 
 
 SCANNED_MAX = 5_000
-"""Messages that all filters of one turn are tried on, and that are found expired; the search goes on in a turn of its own."""
+"""Messages that all filters of one turn are tried on, and that are found expired (``SCAN_SECONDS``, 10 ms, may end it sooner); the search
+goes on in a turn of its own."""
 
 SCAN_SECONDS = 0.01
 """The same in time, looked at every :data:`SCAN_STEP` messages: filters may be costly."""

@@ -23,7 +23,7 @@ MESSAGE_TYPES = {
     TYPE_STREAM: "StreamMessage",
 }
 MESSAGES_SHOWN_MAX = 200
-"""Messages that a branch sends, and as many that it takes: the answer has to fit into one message."""
+"""Messages that the details of a prepared branch show, of those it sends and of those it takes: the answer has to fit into one message."""
 
 
 def _branches(control: ServerResource) -> Branches:

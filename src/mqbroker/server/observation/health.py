@@ -22,7 +22,7 @@ from mqbroker.server.observation.metrics import CONTENT_TYPE
 log = Logger(namespace="mqbroker.http")
 
 CONNECTIONS_MAX = 100
-"""Connections of one port that are open at a time; further ones are closed."""
+"""Connections of one port for health and metrics that are open at a time; further ones are closed."""
 
 Check = Callable[[], str | None]
 """None when all is well, else one line that says what is not."""

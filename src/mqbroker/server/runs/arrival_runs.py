@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mqbroker.server.session_state import SessionState
 
 TARGETS_MAX = 100
-"""Addresses with queues of one session that are kept ready; one that sends to more begins anew."""
+"""Addresses of one link, with the queues stated, whose messages can take the fast way; a link that sends to more begins anew."""
 
 _SIZE_MIN = HEADER_SIZE + 4 + HEADERS_SIZE_MIN
 _TYPE_CHANNEL = struct.Struct(">bq")

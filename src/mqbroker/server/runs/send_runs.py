@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mqbroker.server.session_state import SessionState
 
 PLAINS_MAX = 100
-"""Addresses of one session that are kept ready; one that sends to more begins anew."""
+"""Addresses of one session whose messages can take the fast way; a session that sends to more begins anew."""
 
 SEND_SIZE_MIN = HEADER_SIZE + 4 + HEADERS_SIZE_MIN
 """Bytes of a frame with a message, without its trailer."""

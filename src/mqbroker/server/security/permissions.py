@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from mqbroker.server.security.security import SecurityManager, Subject
 
 REMEMBERED_MAX = 1000
-"""Decisions that one session remembers; a session that uses more names asks again."""
+"""Decisions about permissions that one session remembers; a session that uses more names asks again."""
 
 
 class SessionPermissions:

@@ -37,12 +37,12 @@ from mqbroker.server.security.users import KeptUsersLoginModule, PropertiesUsers
 from mqclient.errors import ClusterSecurityError, SecurityError
 
 REPORTED_MAX: Final = 1000
-"""Events that are remembered so as to be logged once per interval only."""
+"""Audit events that are told apart, so as to log each once per interval."""
 
 REPORT_INTERVAL_SECONDS: Final = 10.0
 
 REPORTED_LINES_MAX: Final = 50
-"""Lines about refused logins, and about denials, within that time, however different they are: clients choose names."""
+"""Lines about refused logins, and about denials, in ten seconds, however different they are: clients choose names."""
 
 log = Logger(namespace="mqbroker.security")
 

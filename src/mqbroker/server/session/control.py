@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CLIENT_ID_KEY = "jms-client-id"
 METADATA_MAX = 100
-"""Metadata entries of one session."""
+"""Metadata entries of one session; further ones are not kept."""
 
 
 class SessionControl:

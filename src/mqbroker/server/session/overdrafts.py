@@ -28,7 +28,8 @@ HELD_BACK_SECONDS = 1.0
 """How long a connection is not read from, unless there is room before."""
 
 OVERDRAFT_MAX = 64 * 1024 * 1024
-"""Bytes by which senders without credits may bring an address beyond its limit, and beyond the tolerance of that."""
+"""Bytes by which senders without credits may bring an address with policy BLOCK beyond its limit and the tolerance of that; then their
+connections end."""
 
 ADDRESSES_MAX = 1000
 """Addresses of one session whose credits are remembered; one that sends to more begins anew."""

@@ -36,7 +36,7 @@ BACKLOG_DEFAULT = 128
 """Connections that the operating system holds until they are taken, when the acceptor says nothing."""
 
 ACCEPTS_MAX = 4
-"""Connections that an acceptor takes in one turn of the loop."""
+"""Connections that an acceptor takes in one turn of the loop: those that are there come first."""
 
 REFUSALS_LOGGED_SECONDS = 10.0
 """At most one line about refused connections in this time."""

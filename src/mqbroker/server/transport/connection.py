@@ -42,7 +42,7 @@ CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, CLUSTER_CHANNEL))
 """Channels of no session."""
 
 FLUSH_BYTES = 256 * 1024
-"""Output gathered in one turn beyond this is handed to the transport at once, so that its back-pressure is felt."""
+"""Bytes of output that are gathered in one turn; more is handed to the transport at once, so that its back-pressure is felt."""
 
 _TYPE_CHANNEL = struct.Struct(">bq")
 

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 RESPONSE_MS = 10_000
 """How long a request waits for something to answer with, unless ``httpResponseTime`` says otherwise."""
+
 SCAN_MS = 5_000
 """How often requests are looked for that have waited for so long, unless ``httpServerScanPeriod`` says otherwise."""
+
 WAITING_REQUESTS_MAX = 100
-"""Requests of one connection that wait for a response; further ones have the first of them answered with an empty body."""
+"""Requests of one connection that speaks HTTP which wait for a response; further ones have the first of them answered with an empty
+body."""
+
 UNSAID_BYTES_MAX = 256 * 1024
 """Bytes that wait for a request; with more of them nothing further is delivered to the client until one comes.
 

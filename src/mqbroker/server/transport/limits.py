@@ -41,17 +41,19 @@ UPLOAD_HEADERS_MAX = 4 * 1024 * 1024
 """Bytes of headers and properties of the large messages that one connection has begun: these stay in memory until the body is there."""
 
 UPLOAD_BODIES_MAX = 16 * 1024 * 1024 * 1024
-"""Bytes of the bodies of the large messages that one connection has begun and not ended: they are on the disk."""
+"""Bytes of the bodies of the large messages that one connection has begun and not ended, on the disk; a message that exceeds it is thrown
+away and refused."""
 
 CONTROL_FRAME_SIZE_MAX = 1024 * 1024
 """Bytes of a frame that carries no message: what a peer says beside messages is kept, or costs work, and needs no more."""
 
 REFUSALS_MAX = 100
-"""Requests beyond a limit of the connection that are answered with an error; a peer that asks on is given up."""
+"""Requests beyond a limit of the connection that are answered with an error; the next one ends the connection."""
 
 
 REQUESTS_MAX = 20
-"""Requests of one connection, beside sends and acknowledgements, that are handled in one turn: then everybody else comes first."""
+"""Requests of one connection, beside sends and acknowledgements, that are handled in one turn (``REQUESTS_SECONDS`` may end it sooner):
+then everybody else comes first."""
 
 REQUESTS_SECONDS = 0.003
 """The same in time: some requests cost more than others, and what somebody waits for takes several turns."""
@@ -61,7 +63,8 @@ COSTLY_FILTER_LENGTH = 1024
 """Characters: a peer with a longer filter waits for its next turn, and for :data:`FILTER_PAUSE_SECONDS`."""
 
 FILTERS_LENGTH_MAX = 256 * 1024
-"""Characters of the filters of one connection's consumers and temporary queues: read, a filter takes up to thirty times as many bytes."""
+"""Characters of the filters of one connection's consumers and temporary queues: read, a filter takes up to thirty times as many bytes.
+Short ones, up to 1024 characters, are not refused."""
 
 FILTER_PAUSE_SECONDS = 5e-6
 """For each character of such a filter: some times what reading it takes at worst."""

@@ -7,7 +7,8 @@ from typing import Protocol
 from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION
 
 CONNECTION_TTL_MS = 60_000
-"""How long a peer may be silent until its first ping says otherwise."""
+"""Milliseconds that a peer may be silent until its first ping says otherwise; the most for one without a session, with half a frame, or
+that does not read."""
 
 
 class Peer(Protocol):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import Store
 
 HELD_MAX = 8 * 1024 * 1024
-"""Bytes of incomplete frames that all connections together hold in memory; the first 64 KiB of each do not count."""
+"""Bytes of incomplete frames that all connections together hold in memory, beside the first 64 KiB of each; a frame that grows beyond it
+goes on in a file."""
 
 ON_DISK_MAX = 1024 * 1024 * 1024
 """Bytes of incomplete frames in files; the peer that goes beyond it is given up."""

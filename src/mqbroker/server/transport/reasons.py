@@ -20,13 +20,14 @@ REPEATED_REASON_SECONDS = 60.0
 """In this time the same reason is written once for each peer."""
 
 REASONS_MAX = 1000
-"""Peers and codes that are told apart; what is beyond counts as "other peers"."""
+"""Peers and codes that the log tells apart; all beyond count as "other peers"."""
 
 KINDS_WRITTEN_MAX = 8
-"""Lines of one peer and code in that time: whoever sends nonsense of every kind has a reason for each packet type."""
+"""Lines of the log about one peer and code in a minute: a peer that sends nonsense of every kind has a reason for each packet type. Further
+ones are counted by kind, and told in one line."""
 
 KINDS_MAX = 100
-"""Kinds of one peer and code that are counted apart."""
+"""Kinds of reasons of one peer and code that are counted apart."""
 
 KINDS_NAMED = 20
 """Kinds that the line with the numbers names, those that came most often."""

@@ -21,10 +21,10 @@ from mqbroker.storage.disk.filesystem import File, FileSystem, WriteObserver, jo
 from mqclient.storageformat.files import BODY_SUFFIX
 
 IN_FLIGHT_MAX = 8 * 1024 * 1024
-"""Bytes of chunks that may wait for the disk writer, over all bodies."""
+"""Bytes of chunks of large messages that may wait for the disk writer, over all bodies."""
 
 OPEN_FILES_MAX = 64
-"""Files of incomplete bodies that stay open for their next chunk; those of others are opened again."""
+"""Files of incomplete large messages that stay open for their next chunk; those of others are opened again."""
 
 
 class FileLargeBody:

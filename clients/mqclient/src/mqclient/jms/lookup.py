@@ -16,7 +16,7 @@ from mqclient.jms.exceptions import IllegalStateException, InvalidDestinationExc
 
 T = TypeVar("T")
 PREPARED_MAX = 1000
-"""Destinations remembered as ready for sending; a session that writes to more of them asks again."""
+"""Destinations that a session remembers as ready for sending; a session that writes to more of them asks again."""
 
 
 class Call(Protocol):

@@ -15,10 +15,17 @@ from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
 REFRESH_TIMEOUT_MS = 10000
 INITIAL_WAIT_TIMEOUT_MS = 10000
 
-ANNOUNCEMENT_SIZE_MAX = 65507  # bytes: the greatest datagram that IPv4 carries
+ANNOUNCEMENT_SIZE_MAX = 65507
+"""Bytes of an announcement of a broker: the greatest datagram that IPv4 carries."""
+
 ANNOUNCED_CONNECTORS_MAX = 64
-NODE_ID_LENGTH_MAX = 256  # characters; ids have 36
-DISCOVERED_MAX = 1000  # brokers: what a sender of invented ids can make a listener hold
+"""Connectors in one announcement."""
+
+NODE_ID_LENGTH_MAX = 256
+"""Characters of a node id or unique id in an announcement; ids have 36."""
+
+DISCOVERED_MAX = 1000
+"""Brokers that one listener keeps: anybody can send invented ids."""
 
 _FORMER_MAX = 8
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from mqclient.errors import ProtocolError
 
 HEAD_LENGTH_MAX = 16 * 1024
-"""Bytes of the first line and the headers of a message together, and of the trailers behind a chunked body."""
+"""Bytes of the first line and the headers of an HTTP message together, and of the trailers behind a chunked body."""
+
 BODY_LENGTH_MAX = 2**31 - 1
-"""Bytes that a body, or a chunk of one, may announce; a body is passed on as it comes and never gathered."""
+"""Bytes that an HTTP body, or a chunk of one, may announce; a body is passed on as it comes and never gathered."""
+
 CHUNK_LINE_LENGTH_MAX = 256
-"""Bytes of the line before a chunk."""
+"""Bytes of the line before a chunk of an HTTP body."""
 
 _LINE_END = b"\r\n"
 _HEAD_END = b"\r\n\r\n"

@@ -14,11 +14,20 @@ from xml.parsers import expat
 from mqclient.errors import MalformedPacketError
 from mqclient.text import nearest_name
 
-STACK_FILE_SIZE_MAX = 1048576  # bytes
+STACK_FILE_SIZE_MAX = 1048576
+"""Bytes of a JGroups stack file."""
+
 STACK_PROTOCOLS_MAX = 200
-CHANNEL_NAME_SIZE_MAX = 1024  # bytes of UTF-8
-MEMBERS_TOLD_MAX = 64  # addresses in one message
-MESSAGE_SIZE_MAX = 65507  # bytes: the greatest datagram that IPv4 carries
+"""Protocols in a JGroups stack file."""
+
+CHANNEL_NAME_SIZE_MAX = 1024
+"""Bytes of the name of a JGroups channel in UTF-8."""
+
+MEMBERS_TOLD_MAX = 64
+"""Places of members in one message of a channel."""
+
+MESSAGE_SIZE_MAX = 65507
+"""Bytes of a message between members of a channel: the greatest datagram that IPv4 carries."""
 
 ID_SIZE = 16
 

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 
 FORMAT_VERSION = 3
 """What this version writes; it reads all from 1 on.  2 came with the branches of XA transactions, 3 with pages."""
+
 KIND_MESSAGES = 1
 KIND_BINDINGS = 2
 KIND_PAGE = 3
@@ -46,7 +47,7 @@ HEADER_SIZE = _HEADER.size + 4
 FRAME_HEADER_SIZE = _FRAME.size
 _NO_HEADER_YET = bytes(FRAME_HEADER_SIZE)
 SEGMENT_SIZE_MAX = 1 << 30
-"""Bytes: offsets and lengths in a frame are 32 bits wide, and one frame may stand beyond the size of its segment."""
+"""Bytes of a journal file: offsets and lengths in a frame are 32 bits wide, and one frame may stand beyond the size of its segment."""
 
 
 class StorageFormatError(ValueError):

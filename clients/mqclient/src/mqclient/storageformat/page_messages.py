@@ -26,7 +26,7 @@ from mqclient.storageformat.replay import References, State, StoredMessage
 from mqclient.wire.message import scan_headers
 
 CONTENT_MAX = 1 << 30
-"""Bytes that a compressed record may claim to unpack to."""
+"""Bytes that a compressed record of a page may claim to unpack to."""
 
 
 def page_records(content: memoryview) -> Iterator[tuple[int, MessageRecord]]:

@@ -30,7 +30,7 @@ from mqclient.wire.properties import (
 )
 
 UTF_BYTES_MAX = 0xFFFF
-"""Bytes: a string of a bytes message is not longer in its UTF form."""
+"""Bytes of a string of a bytes message in its UTF form: its encoding allows no more."""
 
 _I32 = struct.Struct(">i")
 _FIXED: dict[int, struct.Struct] = {

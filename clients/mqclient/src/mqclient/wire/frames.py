@@ -24,9 +24,11 @@ HEADER_SIZE = 13
 
 FRAME_SIZE_MIN = 13
 FRAME_SIZE_BEFORE_SESSION = 64 * 1024
-"""Bytes: no packet before a session exists needs more, and no memory is spent on a peer that claims so."""
+"""Bytes of one frame before a session exists: no packet needs more until then, and no memory is spent on a peer that claims so."""
+
 FRAME_SIZE_MAX = 100 * 1024 * 1024
-"""Bytes: default limit of one frame once a session exists."""
+"""Bytes of one frame once a session exists, unless the server is told otherwise; greater messages are large messages, which come in
+chunks."""
 
 PING_CHANNEL = 0
 SESSION_CHANNEL = 1

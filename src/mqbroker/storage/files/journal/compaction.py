@@ -24,8 +24,11 @@ from mqbroker.storage.tickets import Tickets
 from mqclient.storageformat.records import encode_delivery_count, encode_schedule
 
 STEP_RECORDS = 256
+"""Records that one step of compaction moves at most."""
+
 STEP_BYTES = 64 * 1024
-"""What one step moves at most (and one record at least): about a millisecond of the loop."""
+"""Bytes that one step of compaction moves at most (and one record at least): about a millisecond of the loop."""
+
 SWEEP_ENTRIES = 2000
 """Messages that one turn looks at for references to deleted queues."""
 

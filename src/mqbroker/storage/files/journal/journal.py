@@ -40,7 +40,8 @@ FRAME_CONTENT = 64 * 1024
 
 
 LATE_WRITE_SECONDS = 0.005
-"""How long acknowledgements that nobody waits for may stay in memory, so that they share a write with what comes next."""
+"""Seconds that acknowledgements that nobody waits for may stay in memory, so that they share a write with what comes next; a crash in
+between delivers these messages again."""
 
 
 class Group:

@@ -18,7 +18,8 @@ from mqclient.storageformat.files import TEMPORARY, segment_name
 from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, SegmentHeader, encode_frame
 
 SPARES_MAX = 4
-"""Files that are kept for use again: to sync what overwrites old blocks takes the disk half the time, because the file does not grow."""
+"""Files of each journal that are kept for use again: to sync what overwrites old blocks takes the disk half the time, because the file does
+not grow."""
 
 FILL_BELOW = 32 * 1024
 """Bytes of a write up to which zeros are written ahead of it in a new file.

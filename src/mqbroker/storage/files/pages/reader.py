@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 PIECE_SIZE = 64 * 1024
 """Bytes of a page file that are read at a time; a frame that is larger is read as a whole."""
+
 CACHED_BYTES_MAX = 4 * 1024 * 1024
-"""Bytes of pieces that are kept for the other queues of an address, over all addresses."""
+"""Bytes of pieces of pages that are kept for the other queues of an address, over all addresses."""
 
 Entry = tuple[int, tuple[int, ...], Message]
 """Index, queue ids, message."""

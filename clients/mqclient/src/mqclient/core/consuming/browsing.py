@@ -7,7 +7,7 @@ from typing import Protocol
 from mqclient.core.api import LocatorSettings
 
 BROWSED_MAX = 100_000
-"""Messages that one browser remembers.  What it shows beyond that is shown again after a reconnect."""
+"""Messages that one browser of the client remembers. A message that it shows beyond that is shown again after a reconnect."""
 
 
 class Node(Protocol):

@@ -33,15 +33,21 @@ from mqclient.protocol.jgroups import (
 from mqclient.wire.primitives import TransportConfiguration
 
 CONNECTIONS_MAX = 256
+"""Connections of one channel over TCP; further ones are not accepted."""
+
 LEARNED_PLACES_MAX = 256
+"""Places that others have told of, kept by one channel."""
 
 _TURN_SECONDS = 2.0
 """Between attempts to reach members, and between signs of life."""
+
 _SILENCE_SECONDS = 10.0
 """Without a sign of life a connection is given up."""
+
 _CONNECT_SECONDS = 2.0
 _FAILURES_MAX = 10
 """After so many attempts in vain a place that another member has told of is forgotten."""
+
 _FILE_SUFFIX = ".mqbroker"
 _FILE_SIZE_MAX = 4096
 

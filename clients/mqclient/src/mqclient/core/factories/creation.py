@@ -11,7 +11,7 @@ from mqclient.errors import MQError, NotConnectedError
 from mqclient.wire.packets import CreateSession
 
 REDIRECTS_MAX = 16
-"""Redirects that one create_session follows before it gives up: routers that send a client in circles."""
+"""Redirects that opening one session follows before it gives up: routers that send a client in circles."""
 
 
 class CreatingFactory(SessionOwner, Protocol):

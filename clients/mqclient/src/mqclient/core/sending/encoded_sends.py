@@ -37,9 +37,11 @@ ReadBody = Callable[[int, int], bytes]
 """(offset, size) -> at most so many bytes of a body; raises OSError when they cannot be read."""
 
 ADDRESSES_MAX = 1000
-"""Addresses of one session whose credits are kept."""
+"""Addresses whose credits are kept, of one session that sends encoded messages, as links between brokers do."""
+
 CHUNKS_UNANSWERED_MAX = 1024 * 1024
-"""Bytes of one large message that may be on their way to the peer."""
+"""Bytes of one large message that were sent by such a session and are not answered."""
+
 _FRAME_OVERHEAD = 9
 _SEND = SessionSend.TYPE
 

@@ -15,9 +15,11 @@ from mqclient.protocol.credits import ProducerCredits
 from mqclient.wire.packets import ProducerRequestCredits
 
 ANONYMOUS_MAX = 1000
-"""Addresses whose credits are kept for anonymous producers."""
+"""Addresses whose credits are kept for producers without an address."""
+
 BLOCKED_SECONDS = 10.0
 """A line is logged when no send to an address has gone on for so long."""
+
 UNLIMITED_SPARE = 1024 * 1024
 """What :meth:`ProducerFlow.spare` gives without flow control."""
 

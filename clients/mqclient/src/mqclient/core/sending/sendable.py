@@ -13,7 +13,7 @@ from mqclient.wire.message import TYPE_TEXT, CoreMessage
 from mqclient.wire.properties import PROPERTIES_MAX
 
 CHUNK_SIZE_MAX = FRAME_SIZE_MAX // 2
-"""Bytes of a piece of a large message: with a greater ``min_large_message_size`` its frames would be too large."""
+"""Bytes of a piece of a large message that the client sends: with a greater ``min_large_message_size`` its frames would be too large."""
 
 _ENCODERS = {"str": "encode_text", "dict": "encode_map", "list": "encode_stream"}
 _length = struct.Struct(">i").unpack_from

@@ -32,7 +32,7 @@ START_NEWEST = -2
 """``ReaderOpen.start``: a new reader begins behind the newest message of the queue."""
 
 READ_BYTES_MAX = 4 * 1024 * 1024
-"""Bytes that one READER_READ or READER_BODY may ask for."""
+"""Bytes of messages, or of a large body, that one answer to a reader brings; a single greater message comes alone."""
 
 
 @register
