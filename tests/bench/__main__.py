@@ -1,4 +1,4 @@
-"""`make bench`: mqbroker and Artemis under the same loads, interleaved in one run; a table with targets goes to docs/performance.md."""
+"""`make bench`: mqbroker and Artemis under the same loads, interleaved in one run; tables with targets go to docs/performance.md."""
 
 from __future__ import annotations
 
@@ -140,6 +140,7 @@ def main(arguments: Sequence[str]) -> int:
         report.write_into(DOCUMENT, report.render(results, write_pictures(results.runs, PUBLISHED.parent)))
         results.save(PUBLISHED)
     print(report.render(results))
+    print(report.absolute(results))
     return 1 if any(run.error for run in results.runs) else 0
 
 

@@ -188,7 +188,10 @@ def error_lines(runs: Sequence[Run]) -> list[str]:
 
 
 def render(results: Results, pictures: Sequence[str] = ()) -> str:
-    """Everything between the marks of the document; `pictures` are paths relative to it."""
+    """Everything between the marks of the document; `pictures` are paths relative to it.
+
+    Absolute figures are left out (see :func:`absolute`): they change with the machine, and the document keeps to one page.
+    """
     runs, settings = results.runs, results.settings
     parts = [
         [f"Machine: {results.machine}. Command: `{results.command}`."],
@@ -206,8 +209,6 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
     parts.append(["### Start, memory, a million messages"] if amount_table(runs) else [])
     parts.append(amount_table(runs))
     parts.append(ten_million_lines(runs))
-    parts.append(["### Figures"] if present(runs) else [])
-    parts.append(figure_table(runs) if present(runs) else [])
     about_spark = spark_table(runs)
     parts.append(["### Spark"] if about_spark else [])
     parts.append([SPARK_NOTE] if about_spark else [])
@@ -215,6 +216,11 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
     errors = error_lines(runs)
     parts.append([f"### Failed runs ({len(errors)})", "", *errors] if errors else [])
     return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def absolute(results: Results) -> str:
+    """The figures of each broker behind the ratios; empty when no row has any."""
+    return "\n\n".join(["### Figures", "\n".join(figure_table(results.runs))]) if present(results.runs) else ""
 
 
 def write_into(path: Path, table: str) -> None:

@@ -61,7 +61,9 @@ def run(broker: str, rate: float, turn: int = 0, row: str = ROW.name, **more: fl
 
 
 def rendered(*runs: Run) -> str:
-    return report.render(Results("a machine", "a command", SETTINGS, runs))
+    """What is printed: the document's part, then the figures behind it."""
+    results = Results("a machine", "a command", SETTINGS, runs)
+    return f"{report.render(results)}\n\n{report.absolute(results)}"
 
 
 def line_of(text: str, *words: str) -> str:

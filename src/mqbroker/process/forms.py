@@ -1,4 +1,4 @@
-"""Which form of the broker runs: its source as it is, or what was compiled from it (decision 29; docs/performance.md)."""
+"""Which form of the broker runs: its source as it is, or what was compiled from it (decision 29; docs/performance-notes.md)."""
 
 from __future__ import annotations
 

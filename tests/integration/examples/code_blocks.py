@@ -46,6 +46,8 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "performance.md": {
         "$ make bench": "takes an hour: tests/bench/test_bench.py runs a part",
+    },
+    "performance-notes.md": {
         "$ MQBROKER_COMPILED=1 pip install . ./clients/mqclient": "compiles: tests/packaging/test_compiled.py",
     },
     "scaling.md": {"$ python -m tests.bench.scaling": "takes half an hour"},
