@@ -57,6 +57,13 @@ class ArchitectureTests(SynchronousTestCase):
         pages = ("architecture.md", "contributing.md")
         self.assertEqual({page: missing(read("docs", page)) for page in pages}, {page: [] for page in pages})
 
+    def test_files_that_the_exercises_name_are_there(self) -> None:
+        text = read("docs", "contributing.md").partition("## Five exercises")[2].partition("\n## ")[0]
+        named = re.findall(r"`((?:mqclient/)?[a-z_]+(?:/\w+)+(?:\.py)?)`", text)
+        self.assertGreater(len(named), 20)
+        places = (ROOT / "src" / "mqbroker", *PACKAGES)
+        self.assertEqual([name for name in named if not any((place / name).exists() for place in places)], [])
+
     def test_names_that_are_not_there_are_noticed(self) -> None:
         text = "`messaging.queues.queue.Queue.deliver` `messaging.queue` `storage.tickets.Nothing` `os.urandom` `mqclient.wire.frames`"
         self.assertEqual(missing(text), ["messaging.queue", "storage.tickets.Nothing"])
