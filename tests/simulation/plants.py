@@ -299,6 +299,12 @@ UNIT_PLANTS = {
         "self._queue.references.count <= self.size",
         unit_test="tests.unit.server.test_rings",
     ),
+    "acknowledged-before-the-second-condition": Plant(
+        "mqbroker.storage.tickets:Tickets.settle",
+        "min(condition.reached for condition in self.conditions) if len(self.conditions) > 1 else self.own.reached",
+        "self.own.reached",
+        unit_test="tests.unit.storage.test_tickets",
+    ),
     "older-value-replaces": Plant(
         "mqbroker.messaging.queues.last_values:LastValueQueue._came",
         "if newest is not None and newest.message.message_id > reference.message.message_id:",

@@ -301,6 +301,16 @@ class StoreBatch(Protocol):
     def delete_setting(self, kind: str, key: str) -> None: ...
 
 
+class Condition(Protocol):
+    """One of the things that must hold before work counts as durable."""
+
+    def hold(self, ticket: int) -> None:
+        """The condition holds for the work up to ``ticket``."""
+
+    def withdraw(self) -> None:
+        """Nobody demands the condition any more."""
+
+
 class WritingTurn(Protocol):
     """The turn of the event loop as a store knows it: ``at_end`` is called at the end of each, ``active`` is true during one."""
 
@@ -339,6 +349,9 @@ class Store(Protocol):
 
         Waiters of one written batch are called together, in order.  Never called after a failure.
         """
+
+    def demand(self, name: str) -> Condition:
+        """Let the work that is handed over from now on wait for one more condition, besides that the store has kept it."""
 
     def create_large_body(self, body_id: int) -> LargeBody: ...
 

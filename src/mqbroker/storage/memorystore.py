@@ -169,7 +169,8 @@ class MemoryStore(Tickets):
         if self.failed:
             self.last += 1
         elif not isinstance(batch, MemoryBatch) or batch.work:
-            self.last = self.synced = self.last + 1
+            self.last += 1
+            self.own.hold(self.last)
         return self.last
 
     def create_large_body(self, body_id: int) -> LargeBody:

@@ -1,4 +1,4 @@
-"""Tickets: numbers for what a store was told to keep, and whoever waits until it is kept (decision 1)."""
+"""Tickets: numbers for what a store was told to keep (decision 1), and whoever waits until that is durable (decision 30)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,33 @@ from typing import Any
 from twisted.logger import Logger
 
 
+class Condition:
+    """One of the things that must hold before work counts as durable.  ``reached`` is the highest ticket for whose work it holds."""
+
+    __slots__ = ("_tickets", "name", "reached")
+
+    def __init__(self, tickets: Tickets, name: str, reached: int) -> None:
+        self.name = name
+        self.reached = reached
+        self._tickets = tickets
+
+    def hold(self, ticket: int) -> None:
+        """It holds for the work up to ``ticket``: call who waited for nothing else."""
+        if ticket > self.reached:
+            self.reached = ticket
+        self._tickets.settle()
+
+    def withdraw(self) -> None:
+        """Nobody demands it any more."""
+        self._tickets.conditions.remove(self)
+        self._tickets.settle()
+
+
 class Tickets:
     """The part of the store contract that is the same for every store.
 
-    ``last`` is the ticket handed out last, ``synced`` the highest one whose work is durable.  After :meth:`close` nobody is called.
+    ``last`` is the ticket handed out last, ``synced`` the highest one whose work is durable: for which all ``conditions`` hold.  The first
+    of them, ``own``, is that the store itself has kept the work.  After :meth:`close` nobody is called.
     """
 
     _log = Logger()
@@ -21,6 +44,8 @@ class Tickets:
         self.last = 0
         self.synced = 0
         self.failed = False
+        self.own = Condition(self, "own store", 0)
+        self.conditions = [self.own]
         self._closed = False
         self._waiters: deque[tuple[int, Callable[..., object], tuple[Any, ...]]] = deque()
 
@@ -37,9 +62,15 @@ class Tickets:
         else:
             self._waiters.append((ticket, function, args))
 
-    def reached(self, ticket: int) -> None:
-        """The work up to ``ticket`` is durable: call who waited for it, in order.  One who raises is logged; the others are called."""
-        self.synced = ticket
+    def demand(self, name: str) -> Condition:
+        """Let the work that is handed over from now on wait for one more condition; work that was handed over before does not."""
+        condition = Condition(self, name, self.last)
+        self.conditions.append(condition)
+        return condition
+
+    def settle(self) -> None:
+        """A condition holds for more: call who waited for that, in order.  One who raises is logged; the others are called."""
+        self.synced = min(condition.reached for condition in self.conditions) if len(self.conditions) > 1 else self.own.reached
         waiters = self._waiters
         while waiters and waiters[0][0] <= self.synced:
             _, function, args = waiters.popleft()

@@ -40,6 +40,28 @@ class StoreContract:
         self.assertEqual(self.store.synced, tickets[-1])
         self.assertFalse(self.store.failed)
 
+    def test_work_counts_as_durable_when_the_last_condition_holds(self) -> None:
+        before = self.commit_message()
+        condition = self.store.demand("a second place")
+        ticket = self.commit_message()
+        called: list[str] = []
+        self.store.when_synced(before, called.append, "handed over before")
+        self.store.when_synced(ticket, called.append, "needs both")
+        self.settle()
+        self.assertEqual((called, self.store.synced), (["handed over before"], before))
+        condition.hold(ticket)
+        self.assertEqual((called[1:], self.store.synced), (["needs both"], ticket))
+
+    def test_a_condition_that_is_withdrawn_holds_up_nobody(self) -> None:
+        condition = self.store.demand("a second place")
+        ticket = self.commit_message()
+        called: list[int] = []
+        self.store.when_synced(ticket, called.append, 1)
+        self.settle()
+        self.assertEqual(called, [])
+        condition.withdraw()
+        self.assertEqual((called, self.store.synced), ([1], ticket))
+
     def test_an_empty_batch_waits_for_what_was_before(self) -> None:
         ticket = self.commit_message()
         self.assertEqual(self.store.commit(self.store.begin()), ticket)

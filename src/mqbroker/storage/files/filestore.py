@@ -171,7 +171,7 @@ class FileStore(Tickets):
         The files that this start has begun stay if anything was made durable since: somebody may have been told of it.
         """
         begun = self._begun
-        untouched = begun is not None and self.synced == begun.synced and not self.failed
+        untouched = begun is not None and self.own.reached == begun.synced and not self.failed
         self._leave([], _nothing, self._withdrawal() if untouched else [])
 
     # The store contract.
@@ -341,7 +341,7 @@ class FileStore(Tickets):
         self._journal.commit([encode_trim(self._journal.messages.first), *gone], self._id_block())
         self._journal.write_now()
         if self._begun is not None:
-            self._begun.synced = self.synced
+            self._begun.synced = self.own.reached
         if self.pager is not None:
             self.pager.remove_orphans()
         self._ids_alarm = self._ids_asked - ID_BLOCK // 2

@@ -357,11 +357,11 @@ class Journal:
             if self.group.ticket or self._sealed:
                 self.schedule_late()
         if not self.closed:
-            self._tickets.reached(ticket)
+            self._tickets.own.hold(ticket)
 
     def _take_in_flight(self) -> int:
         """What was under way is on the disk.  Returns its last ticket."""
-        ticket = self._tickets.synced
+        ticket = self._tickets.own.reached
         synced = self._syncs(self._in_flight)
         for group in self._in_flight:
             ticket = group.ticket
