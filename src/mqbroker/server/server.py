@@ -23,7 +23,6 @@ from mqbroker.server.transport.connection import ConnectionTransport, ServerConn
 from mqbroker.server.transport.connection_owner import EndedConnection
 from mqbroker.server.transport.control_channels import ControlChannels
 from mqbroker.server.transport.handshake import HANDSHAKE_TIMEOUT_SECONDS
-from mqbroker.server.transport.limits import ConnectionLimits
 from mqbroker.server.transport.naming import Naming
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.frames import CLUSTER_CHANNEL
@@ -37,7 +36,7 @@ ManagementHandler = Callable[[SessionState, Message], None]
 class Server(ServerState):
     """Everything that connections share.
 
-    ``new_id`` gives unique texts for connections; ``frame_size_max`` is bytes.
+    ``new_id`` gives unique texts for connections.
     """
 
     def __init__(
@@ -48,11 +47,8 @@ class Server(ServerState):
         messaging: Messaging,
         security: SecurityManager,
         new_id: Callable[[], str],
-        *,
-        frame_size_max: int = 100 * 1024 * 1024,
-        connection_limits: ConnectionLimits | None = None,
     ) -> None:
-        super().__init__(configuration, store, clock, messaging, security, frame_size_max, connection_limits)
+        super().__init__(configuration, store, clock, messaging, security)
         self.turn.on_failure = self._turn_failed
         self.connections: dict[str, ServerConnection] = {}
         self.total_connections = 0

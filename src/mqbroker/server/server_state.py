@@ -13,6 +13,7 @@ from mqbroker.server.transport.limits import ConnectionLimits, ResourceLimits
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqbroker.server.transport.partial_frames import PartialFrames
 from mqbroker.server.transport.reasons import ReasonLog
+from mqclient.wire.frames import FRAME_SIZE_MAX
 from mqclient.wire.packets import VERSION_MAX
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ class ServerState:
         clock: Clock,
         messaging: Messaging,
         security: SecurityManager,
-        frame_size_max: int,
-        connection_limits: ConnectionLimits | None,
     ) -> None:
         self.configuration = configuration
         self.store = store
@@ -45,8 +44,8 @@ class ServerState:
         self.security = security
         self.version = VERSION_MAX
         self.turn = messaging.core.turn
-        self.frame_size_max = frame_size_max
-        self.connection_limits = connection_limits or ConnectionLimits()
+        self.frame_size_max = FRAME_SIZE_MAX
+        self.connection_limits = ConnectionLimits()
         self.ttl_override_ms = configuration.connection_ttl_override
         self.default_ttl_ms = self.ttl_override_ms if self.ttl_override_ms >= 0 else CONNECTION_TTL_MS
         self.management_address = configuration.management_address
