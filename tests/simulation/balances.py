@@ -46,7 +46,7 @@ class JudgedCredits(ConsumerCredits):
 @contextmanager
 def judged() -> Iterator[None]:
     """While this lasts consumers are made so that :func:`judge` can look at them."""
-    with mock.patch("mqclient.core.consuming.arrivals.ConsumerCredits", JudgedCredits):
+    with mock.patch("mqclient.core.consuming.consumers.ConsumerCredits", JudgedCredits):
         yield
 
 
