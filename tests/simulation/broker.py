@@ -187,11 +187,15 @@ class BrokerNode:
             self.stop(0.1)
 
     def _start_later(self, found: Collection[str]) -> None:
-        """The port was taken: the folder is as it was, and another start follows, of the same process or of a new one."""
+        """The port was taken: the folder is as it was, and another start follows, of the same process or of a new one.
+
+        A start that has removed files of pages keeps what it has written: the record that they are gone has to stay.
+        """
         process = self.process
         self.world.note(f"{process.name} does not get its port")
         self.running = False
-        if new := [path for path in self.disk.files() if path not in found and not path.endswith("server.lock")]:
+        kept = self.store._begun is None
+        if not kept and (new := [path for path in self.disk.files() if path not in found and not path.endswith("server.lock")]):
             self.world.violation(f"a start that was refused leaves {new}")
         if self._disk_rng.random() < 0.5:
             self.world.schedule(0.2, self._start_again, process)

@@ -97,7 +97,7 @@ PLANTS = {
         "mqbroker.server.session.session_consumers:SessionConsumers._settle_removed",
         "settlement.redeliver(references)",
         "pass",
-        (*LOST, "messages, waiting", "accounts for"),
+        (*LOST, "messages, waiting", "accounts for", "account for"),
     ),
     "batch-acknowledges-its-first": Plant(
         "mqclient.core.consuming.acks:Acknowledger.cumulative",
