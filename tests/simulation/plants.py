@@ -239,7 +239,7 @@ CLUSTER_PLANTS = {
         "mqbroker.cluster.links.outgoing:StoreAndForward.__call__",
         "if self._duplicate_id is None:",
         "if True:",
-        ("was in its queue", "was acknowledged 2 times", "was sent to", "would be stored", "is lost"),
+        ("was in its queue", "was acknowledged 2 times", "was sent to", "would be stored", "is lost", "would be lost"),
     ),
     "backlog-dropped-at-reconnect": Plant(
         "mqbroker.cluster.links.forwarder:Forwarder.detach",
