@@ -28,8 +28,8 @@ class BrokerLife:
     """One broker of ``parts``, from start to stop.  Its states are those of :mod:`mqbroker.node.life_machine`, whose work it does.
 
     The pages of health and metrics live as long as the broker is not stopped; store, messaging, server, listeners and links to other
-    brokers belong to one activation.  ``tell_failed`` hears why the broker cannot go on, ``stop_wanted`` is called when management asks for
-    an orderly stop.
+    brokers belong to one activation.  ``tell_failed`` hears why the broker cannot go on, also when an activation fails that was granted
+    later; ``stop_wanted`` is called when management asks for an orderly stop.
     """
 
     def __init__(
@@ -50,6 +50,8 @@ class BrokerLife:
         self._writer: EndingWriter | None = None
         self._error: Exception | None = None
         """Why the last start was refused."""
+        self._start_waits = False
+        """Is there a caller of :meth:`start` who gets the error?"""
         self._era = object()
         """Tells the stores of several starts apart."""
         self._closing: list[Deferred[Any]] = []
@@ -101,8 +103,11 @@ class BrokerLife:
 
         Raises :class:`StartError` for an activation that was granted now, too; nothing is left open then.
         """
-        self._error = None
-        self._machine.start()
+        self._error, self._start_waits = None, True
+        try:
+            self._machine.start()
+        finally:
+            self._start_waits = False
         if self._error is not None:
             raise self._error
 
@@ -169,6 +174,8 @@ class BrokerLife:
         else:
             self._error = error
         self._machine.refused()
+        if not self._start_waits:
+            self._tell_failed(str(self._error))
 
     def close(self) -> None:
         self._parts.activation.cease()
@@ -180,7 +187,8 @@ class BrokerLife:
         active = self.active
         self._closing.append(active.listeners.close())
         left = active.clients_gone().addCallback(lambda _: Deferred.fromCoroutine(active.leave()))
-        left.addBoth(lambda _: self._machine.left())
+        era = self._era
+        left.addBoth(lambda _: self._machine.left() if era is self._era else None)
 
     def write(self) -> None:
         self.active.end()

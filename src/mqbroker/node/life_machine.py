@@ -98,7 +98,8 @@ for each in STATES:
 # Requests that are met already.
 for over in (leaving, stopping, unwanted):
     over.upon(LifeMachine.stop).loop().returns(None)
-for nothing_to_lose in (stopped, failed, starting):
+# A store that was asked to stop says itself when it has ended, also when its last write fails.
+for nothing_to_lose in (stopped, failed, starting, stopping):
     nothing_to_lose.upon(LifeMachine.fail).loop().returns(None)
 # Late facts about what is over.
 for ended in (stopped, failed):
@@ -172,12 +173,16 @@ def fail_before_activation(machine: LifeMachine, data: LifeData) -> None:
 
 
 @activating.upon(LifeMachine.fail).to(failed)
-@unwanted.upon(LifeMachine.fail).to(failed)
 @active.upon(LifeMachine.fail).to(failed)
-@leaving.upon(LifeMachine.fail).to(failed)
-@stopping.upon(LifeMachine.fail).to(failed)
 def fail(machine: LifeMachine, data: LifeData) -> None:
     data.core.abandon()
+
+
+@unwanted.upon(LifeMachine.fail).to(stopped)
+@leaving.upon(LifeMachine.fail).to(stopped)
+def fail_before_the_stop_is_over(machine: LifeMachine, data: LifeData) -> None:
+    data.core.abandon()
+    data.core.tell_stopped()
 
 
 make_life = build.build()

@@ -202,6 +202,16 @@ class PassiveTests(LifeCase):
         self.assertIn('artemis_active{broker="b"} 1\n', b"".join(render(life.figures())).decode())
         self.stopped(life)
 
+    def test_an_activation_that_fails_later_is_told_and_leaves_nothing_behind(self) -> None:
+        life = self.life(activation=self.activation, make_listeners=lambda server: KnownListeners(server, StartError("the port is taken")))
+        life.start()
+        self.activation.grant()
+        self.assertEqual((life.state, self.failures), ("failed", ["the port is taken"]))
+        self.assertFalse(self.pages[0].is_open)
+        other = self.life()
+        other.start()
+        self.stopped(other)
+
     def test_a_stop_while_passive_frees_the_folder_and_asks_no_more(self) -> None:
         life = self.life(activation=self.activation)
         life.start()
@@ -260,13 +270,45 @@ class EndTests(LifeCase):
         self.assertEqual(self.disk.files(), content)
         self.assertFalse(self.pages[0].is_open)
 
-    def test_a_broker_that_has_failed_can_start_again(self) -> None:
-        life = self.life()
-        life.start()
+    def fail_disk(self, life: BrokerLife) -> None:
         self.disk.fail("write", OSError(5, "Input/output error"))
         batch = life.active.store.begin()
         batch.put_setting("kind", "key", "value")
         life.active.messaging.core.turn.run(life.active.store.commit, batch)
+
+    def test_a_store_that_fails_while_clients_are_waited_for_ends_the_stop(self) -> None:
+        self.configuration.graceful_shutdown_enabled = True
+        life = self.life()
+        life.start()
+        life.active.server.has_clients = lambda: True  # type: ignore[method-assign]
+        done = life.stop()
+        self.settle()
+        self.assertEqual((life.state, done.called), ("leaving", False))
+        self.fail_disk(life)
+        self.settle()
+        self.assertEqual((life.state, done.called), ("stopped", True))
+        life.start()
+        self.assertEqual(life.state, "active")
+        life.active.server.has_clients = lambda: False  # type: ignore[method-assign]
+        self.stopped(life)
+
+    def test_a_store_that_fails_while_it_writes_the_rest_ends_the_stop(self) -> None:
+        life = self.life()
+        life.start()
+        self.fail_disk(life)
+        done = life.stop()
+        self.assertEqual(life.state, "stopping")
+        self.settle()
+        self.assertEqual((life.state, done.called, len(self.failures)), ("stopped", True, 1))
+        life.start()
+        self.clock.advance(2 * STOP_SECONDS)
+        self.assertEqual(life.state, "active")
+        self.stopped(life)
+
+    def test_a_broker_that_has_failed_can_start_again(self) -> None:
+        life = self.life()
+        life.start()
+        self.fail_disk(life)
         self.settle()
         life.start()
         self.assertEqual((life.state, life.live()), ("active", None))
