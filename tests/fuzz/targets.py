@@ -1,7 +1,7 @@
 """What the fuzzer feeds: each target takes any bytes and lets nothing but errors of the MQError family pass as a refusal.
 
 A target also checks that what it read is written and read again as the same.  The module needs no fuzzer; see :mod:`tests.fuzz.run`
-for coverage-guided runs and ``tests/unit/wire/test_fuzz.py`` for the bounded run of every test suite.
+for coverage-guided runs and ``tests/unit/mqclient/wire/test_fuzz.py`` for the bounded run of every test suite.
 """
 
 from __future__ import annotations

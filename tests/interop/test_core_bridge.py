@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqclient.jms import ConnectionFactory
-from tests.integration.cluster.test_core_bridges import BridgedBrokers, received, wait_until
+from tests.integration.cluster.test_core_bridge import BridgedBrokers, received, wait_until
 from tests.interop import instance
 from tests.interop.artemis import ArtemisBroker
 

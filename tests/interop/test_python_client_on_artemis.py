@@ -9,7 +9,7 @@ import sys
 
 from tests.interop.mqbroker_process import ROOT
 
-SUITES = ("tests/integration/client", "tests/integration/jms")
+SUITES = ("tests/integration/mqclient",)
 SUITE_SECONDS = 300.0
 TESTS_AT_LEAST = 30  # a suite that skips itself proves nothing
 

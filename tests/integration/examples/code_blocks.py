@@ -20,7 +20,7 @@ SPARK_JOBS = "needs Spark: tests/spark/test_jobs.py"
 NOT_RUN: dict[str, dict[str, str]] = {
     "README.md": {
         "$ make run": "needs port 61616 and installs: tests/packaging/test_readme.py looks for the targets",
-        "$ make run CONFIG=config/cluster-symmetric": "three brokers: test_sample_clusters.py, and tests/integration/cli/test_demo.py",
+        "$ make run CONFIG=config/cluster-symmetric": "three brokers: test_sample_clusters.py, and tests/integration/cli/demo/test_demo.py",
         "$ make spark-example": "needs Spark: tests/spark/test_example.py",
         "$ python3 -m venv .venv && . .venv/bin/activate": INSTALLS,
     },

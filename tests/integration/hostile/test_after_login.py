@@ -17,7 +17,7 @@ from mqclient.wire.packets import PACKETS
 from mqclient.wire.properties import BYTE, STRING, TypedValue
 from tests.integration.hostile.case import TTL_SECONDS, HostileCase
 from tests.integration.hostile.plant import FULL, MIB, TTL_MS, Attacker
-from tests.unit.wire.vectors import connections, files, load
+from tests.unit.mqclient.wire.vectors import connections, files, load
 
 MORE = 10_000 if FULL else 0
 """Requests beyond the number at which the broker gives the peer up."""

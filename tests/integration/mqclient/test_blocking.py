@@ -19,7 +19,7 @@ from mqclient.core.api import LocatorSettings
 from mqclient.errors import AddressFullError, MQError, NotConnectedError, TransactionRolledBackError
 from mqclient.wire.packets import Commit, ProducerCredits, ProducerFailCredits, ProducerRequestCredits, SessionSend
 from tests.integration.brokers import environment
-from tests.integration.client.test_shells import ShellTestCase
+from tests.integration.mqclient.test_shells import ShellTestCase
 
 
 class ThreadsTestCase(ShellTestCase):

@@ -19,7 +19,7 @@ from mqclient.wire.packets import (
     XaStart,
 )
 from mqclient.xa import TMSUCCESS, XA_RBOTHER, XAER_RMFAIL, XAError, Xid
-from tests.integration.client.test_blocking_shell import ThreadsTestCase
+from tests.integration.mqclient.test_blocking import ThreadsTestCase
 
 BRANCH = Xid(1, b"transaction", b"branch")
 

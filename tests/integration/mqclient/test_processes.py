@@ -14,7 +14,7 @@ from mqbroker.embedded import EmbeddedBroker
 from mqclient.core.api import QueueConfiguration
 from mqclient.core.session.session import Session
 from mqclient.sockets import SocketRuntime, server_locator
-from tests.integration.client.worker import MESSAGES
+from tests.integration.mqclient.worker import MESSAGES
 
 ROOT = Path(__file__).resolve().parents[3]
 SHELLS = ("asyncio", "twisted", "sockets")
@@ -33,7 +33,7 @@ class ProcessTests(SynchronousTestCase):
         self.session: Session = self.runtime.run(factory.create_session(), LIMIT)
 
     def process(self, shell: str, program: str, queue: str, parameters: str = "") -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.integration.client.worker", shell, program, self.url + parameters, queue]
+        command = [sys.executable, "-m", "tests.integration.mqclient.worker", shell, program, self.url + parameters, queue]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)

@@ -31,7 +31,7 @@ from mqclient.blocking import Runner, get_runner
 from mqclient.core.api import LocatorSettings, TransportConfiguration
 from mqclient.errors import IllegalStateError, NotConnectedError, ObjectClosedError, OperationTimeoutError
 from mqclient.sockets import SocketRuntime
-from tests.integration.client.server import SocketBroker
+from tests.integration.mqclient.server import SocketBroker
 
 
 class ShellTestCase(TestCase):

@@ -1,4 +1,4 @@
-"""Programs of their own process, written once for each shell: ``python -m tests.integration.client.worker SHELL PROGRAM URL QUEUE``."""
+"""Programs of their own process, written once for each shell: ``python -m tests.integration.mqclient.worker SHELL PROGRAM URL QUEUE``."""
 
 from __future__ import annotations
 

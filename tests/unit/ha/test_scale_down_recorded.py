@@ -15,8 +15,8 @@ from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_ROUTE_TO, decode_message
 from mqclient.wire.properties import STRING, bytes_property
 from tests.unit.cluster.support import CONNECTIONS, Clustered
 from tests.unit.messaging.support import HeldStore
+from tests.unit.mqclient.wire.vectors import VECTORS, load
 from tests.unit.server.support import Peer, World
-from tests.unit.wire.vectors import VECTORS, load
 
 TARGET = "9b3b19f6-e542-11f1-bd0d-e7691674723e"
 LEAVER = "99344e45-e542-11f1-a3b5-f181189c029b"

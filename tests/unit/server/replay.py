@@ -19,8 +19,8 @@ from mqclient.wire.bodies import decode_text
 from mqclient.wire.frames import PREAMBLE
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message
 from tests.support.clock import FakeClock
+from tests.unit.mqclient.wire.vectors import connections, load, packet_type
 from tests.unit.server.support import Peer, World
-from tests.unit.wire.vectors import connections, load, packet_type
 
 WAIT_SECONDS = 60
 """How long a recorded acknowledgement waits for the delivery that it belongs to: periodic work of the two brokers has other phases."""

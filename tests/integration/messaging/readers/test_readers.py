@@ -9,7 +9,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_headers, encode_message
 from mqclient.wire.properties import BYTE
 from tests.integration.server.wire_client import BrokerCase, WireClient
-from tests.unit.readers.support import messages
+from tests.unit.messaging.readers.support import messages
 
 LARGE = bytes(range(256)) * 2000
 

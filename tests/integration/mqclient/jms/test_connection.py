@@ -7,8 +7,8 @@ from typing import Any
 
 from mqclient.jms import Connection, ConnectionFactory, FailoverEvent, JMSException, Queue, Session, Topic, TransactionRolledBackException
 from tests.integration.brokers import broker_url
-from tests.integration.jms.case import WAIT, BrokerCase
-from tests.integration.jms.proxy import Proxy
+from tests.integration.mqclient.jms.case import WAIT, BrokerCase
+from tests.integration.mqclient.jms.proxy import Proxy
 
 RECONNECT = {"reconnect_attempts": -1, "retry_interval": 20}
 

@@ -16,7 +16,7 @@ from mqclient.jms import (
     TextMessage,
     Topic,
 )
-from tests.integration.jms.case import WAIT, BrokerCase
+from tests.integration.mqclient.jms.case import WAIT, BrokerCase
 
 
 class LookupTests(BrokerCase):

@@ -15,7 +15,7 @@ from mqclient.jms import (
     Session,
     TextMessage,
 )
-from tests.integration.jms.case import NOTHING, WAIT, BrokerCase
+from tests.integration.mqclient.jms.case import NOTHING, WAIT, BrokerCase
 
 
 class ModeCase(BrokerCase):

@@ -17,9 +17,9 @@ from mqclient.jms import (
 )
 from mqclient.wire.frames import FrameSplitter
 from tests.integration.brokers import broker_url
-from tests.integration.jms.case import WAIT, BrokerCase
-from tests.integration.jms.proxy import Proxy
-from tests.unit.wire import vectors
+from tests.integration.mqclient.jms.case import WAIT, BrokerCase
+from tests.integration.mqclient.jms.proxy import Proxy
+from tests.unit.mqclient.wire import vectors
 
 PREAMBLE = b"ARTEMIS"
 CHANNELS = (1, 10, 11)

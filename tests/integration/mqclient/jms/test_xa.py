@@ -33,8 +33,8 @@ from mqclient.xa import (
     Xid,
 )
 from tests.integration.brokers import broker_url
-from tests.integration.jms.case import WAIT, BrokerCase
-from tests.integration.jms.proxy import Proxy
+from tests.integration.mqclient.jms.case import WAIT, BrokerCase
+from tests.integration.mqclient.jms.proxy import Proxy
 
 AGAIN = {"reconnect_attempts": -1, "retry_interval": 20, "call_timeout": 5000}
 

@@ -18,7 +18,7 @@ from mqclient.wire.packets import SessionReceive, decode_packet
 from mqclient.wire.properties import INT, NULL, STRING, TypedValue
 from tests.unit.cluster.flow_support import Network, reset
 from tests.unit.messaging.cluster_support import Node
-from tests.unit.wire.vectors import VECTORS, load
+from tests.unit.mqclient.wire.vectors import VECTORS, load
 
 LOCAL = "00000000-0000-11ee-8000-00000000aaaa"
 TIMEOUT = 5.0

@@ -16,7 +16,7 @@ from mqclient.protocol.retry import RetryPlan
 from mqclient.protocol.topology import Topology
 from mqclient.wire.packets import ClusterTopologyV4
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.client.core_support import NODE_ID, ScriptedBroker, World, connector
+from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector
 
 
 class ContactTests(SynchronousTestCase):

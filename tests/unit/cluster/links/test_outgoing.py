@@ -20,7 +20,7 @@ from mqclient.wire.packets import SessionSend, decode_packet
 from mqclient.wire.properties import BYTES, INT, STRING, TypedValue
 from tests.unit.cluster.bridge_support import NODE_ID
 from tests.unit.messaging.support import FakeBody
-from tests.unit.wire.vectors import VECTORS, load
+from tests.unit.mqclient.wire.vectors import VECTORS, load
 
 QUEUE = "$.artemis.internal.sf.my-cluster.node-b"
 IDS = struct.pack(">qq", 25, 21)

@@ -14,7 +14,7 @@ from mqbroker.config.model.cluster import BroadcastGroupConfiguration, Discovery
 from mqbroker.server.observation.gauges import Gauges
 from mqclient.protocol.discovery import JGroupsEndpoint, UdpEndpoint, decode_announcement, encode_announcement
 from mqclient.wire.properties import STRING, TypedValue
-from tests.unit.discovery.support import GROUP, OTHER, SELF, Ether, EtherRuntime
+from tests.unit.mqclient.core.discovery.support import GROUP, OTHER, SELF, Ether, EtherRuntime
 
 BROADCAST = BroadcastGroupConfiguration("my-broadcast-group", GROUP, 2000, ("self", "other"))
 DISCOVERY = DiscoveryGroupConfiguration("my-discovery-group", GROUP)

@@ -14,8 +14,8 @@ from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
 from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
 from tests.support.clock import START_MS
 from tests.unit.cluster.support import Clustered, cluster_world, connector, joined, member, subscribed
+from tests.unit.mqclient.wire.vectors import VECTORS, load
 from tests.unit.server.support import World
-from tests.unit.wire.vectors import VECTORS, load
 
 
 def vote(asked: bool, node_id: str, text: str | None = None) -> bytes:

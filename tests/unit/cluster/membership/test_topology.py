@@ -17,8 +17,8 @@ from mqclient.wire.frames import PING_CHANNEL, PREAMBLE, frame
 from mqclient.wire.primitives import TransportConfiguration
 from tests.support.clock import START_MS, FakeClock
 from tests.unit.cluster.support import cluster_world, connector, member, subscribed
+from tests.unit.mqclient.wire.vectors import VECTORS, load
 from tests.unit.server.support import Peer
-from tests.unit.wire.vectors import VECTORS, load
 
 
 class MemberTests(SynchronousTestCase):

@@ -14,7 +14,7 @@ from mqclient.wire.message import CoreMessage
 from mqclient.wire.packets import CreateQueueV2, decode_packet
 from mqclient.wire.properties import INT, STRING, TypedValue
 
-VECTORS = Path(__file__).resolve().parents[3] / "protocol-spec" / "vectors" / "cluster-2.44.0"
+VECTORS = Path(__file__).resolve().parents[4] / "protocol-spec" / "vectors" / "cluster-2.44.0"
 INTERNAL = "$.artemis.internal.sf."
 
 

@@ -27,7 +27,7 @@ from mqbroker.config.problems import ConfigurationError
 from mqclient.protocol.discovery import JGroupsEndpoint, UdpEndpoint
 from tests.unit.config.test_parse import ConfigurationTestCase, document
 
-CHAPTERS = Path(__file__).parent / "fixtures" / "chapters"
+CHAPTERS = Path(__file__).parents[1] / "fixtures" / "chapters"
 CONNECTORS = (
     '<connectors><connector name="own">tcp://127.0.0.1:1</connector><connector name="first">tcp://127.0.0.1:2</connector>'
     '<connector name="second">tcp://127.0.0.1:3</connector></connectors>'

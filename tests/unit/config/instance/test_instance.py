@@ -13,8 +13,8 @@ from mqbroker.config.instance.jaas import JaasError, LoginModule, parse_login_co
 from mqbroker.config.instance.profile import read_profile, system_properties
 from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration
 
-FIXTURES = Path(__file__).parent / "fixtures"
-STANDALONE = Path(__file__).parents[3] / "config" / "standalone"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+STANDALONE = Path(__file__).parents[4] / "config" / "standalone"
 PLAIN_ENTRY = 'activemq {\n  a.B required user="u" ;\n};\n'
 
 

@@ -18,7 +18,7 @@ from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR
 from mqbroker.config.schema.values import TEXT
 
 HERE = Path(__file__).parent
-DOCUMENT = HERE.parents[2] / "docs" / "configuration.md"
+DOCUMENT = HERE.parents[3] / "docs" / "configuration.md"
 NEWER_THAN_THE_SCHEMA = {"disk-full-policy", "journal-lock-acquisition-timeout"}
 """Elements of a later Artemis than the list of names was taken from."""
 OWN = {"mqbroker-compress-pages"}
@@ -52,7 +52,7 @@ def every_item(block: Block) -> Iterator[Item]:
 
 class TableTests(SynchronousTestCase):
     def schema(self) -> list[str]:
-        lines = (HERE / "fixtures" / "schema-names.txt").read_text().splitlines()
+        lines = (HERE.parent / "fixtures" / "schema-names.txt").read_text().splitlines()
         return [line for line in lines if not line.startswith("#")]
 
     def test_every_element_of_artemis_is_known(self) -> None:

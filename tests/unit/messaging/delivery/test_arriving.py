@@ -16,10 +16,10 @@ from mqclient.wire import packets as wire
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import decode_message
 from mqclient.wire.properties import BYTES, STRING
+from tests.unit.server.management.test_service import ManagementCase
 from tests.unit.server.support import World
-from tests.unit.server.test_management import ManagementCase
 
-VECTORS = Path(__file__).parents[3] / "protocol-spec" / "vectors" / "cluster-2.44.0"
+VECTORS = Path(__file__).parents[4] / "protocol-spec" / "vectors" / "cluster-2.44.0"
 CHANNEL = 10
 
 

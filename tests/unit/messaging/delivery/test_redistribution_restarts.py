@@ -12,7 +12,7 @@ from mqbroker.messaging.delivery.arriving import take_arrival
 from mqbroker.messaging.delivery.distribution import everything
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.wire.properties import BYTES
-from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, numbered
+from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, numbered
 
 NODE = "6d0f3f0c-0000-4000-8000-000000000001"
 MOVING: dict[str, Any] = {"redistribution_delay": 0}

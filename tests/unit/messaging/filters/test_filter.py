@@ -14,7 +14,7 @@ from mqclient.errors import InvalidFilterExpressionError
 from mqclient.wire.message import TYPE_TEXT, CoreMessage
 from mqclient.wire.properties import BOOLEAN, BYTE, BYTES, CHAR, DOUBLE, FLOAT, INT, LONG, NULL, SHORT, STRING, TypedValue
 
-VECTORS = Path(__file__).parents[3] / "protocol-spec" / "vectors"
+VECTORS = Path(__file__).parents[4] / "protocol-spec" / "vectors"
 
 
 def message(properties: dict[str, TypedValue] | None = None, text: str | None = None) -> Message:

@@ -14,10 +14,10 @@ from mqbroker.messaging.queues.references import Reference, ReferenceList
 from mqbroker.messaging.readers import places, reading
 from mqbroker.messaging.readers.places import KeptPlaces, Place
 from mqbroker.messaging.turns import steps
-from tests.unit.messaging.test_references import _reference
-from tests.unit.paging.support import ALWAYS, numbered
-from tests.unit.readers.stored import StoredBroker
-from tests.unit.readers.test_pages import filled
+from tests.unit.messaging.paging_support import ALWAYS, numbered
+from tests.unit.messaging.queues.test_references import _reference
+from tests.unit.messaging.readers.stored import StoredBroker
+from tests.unit.messaging.readers.test_reading import filled
 
 actions = st.sampled_from(("step", "step", "step", "append", "remove", "take", "return"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unittest import TestCase
 
-from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, numbered
+from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, numbered
 
 
 class PagingTests(TestCase):

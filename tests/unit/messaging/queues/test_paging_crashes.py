@@ -18,7 +18,7 @@ from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
 from mqclient.wire.message import CoreMessage
 from tests.support.disk import SimulatedCrash
-from tests.unit.paging.support import PagingBroker, Taker, body_of
+from tests.unit.messaging.paging_support import PagingBroker, Taker, body_of
 from tests.unit.storage.support import Rig
 
 QUEUES = {"q": ("q", 1), "t1": ("t", 0), "t2": ("t", 0)}

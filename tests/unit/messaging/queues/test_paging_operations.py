@@ -17,7 +17,7 @@ from mqclient.errors import AddressFullError
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_SCHEDULED_DELIVERY, CoreMessage
 from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import INT, LONG, STRING
-from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, body_of, numbered
+from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, body_of, numbered
 
 
 def seen(queue: Any) -> list[bytes]:

@@ -13,7 +13,7 @@ from mqbroker.messaging.queues.queue import Queue
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import LONG, STRING, TypedValue
-from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, body_of, numbered
+from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, body_of, numbered
 
 KEYS = ("", "a", "b")
 SETTINGS = {"#": {"max_delivery_attempts": -1}}

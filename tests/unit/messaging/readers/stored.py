@@ -13,7 +13,7 @@ from mqbroker.messaging.readers.rows import Rows
 from mqclient.errors import MQError
 from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import Xid
-from tests.unit.paging.support import PagingBroker
+from tests.unit.messaging.paging_support import PagingBroker
 
 
 class StoredBroker(PagingBroker):

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import INT, LONG, STRING
-from tests.unit.readers.support import Client, messages
+from tests.unit.messaging.readers.support import Client, messages
 from tests.unit.server.support import World
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
-from tests.unit.paging.support import ALWAYS
-from tests.unit.readers.stored import StoredBroker, xid
-from tests.unit.wire.strategies import examples
+from tests.unit.messaging.paging_support import ALWAYS
+from tests.unit.messaging.readers.stored import StoredBroker, xid
+from tests.unit.mqclient.wire.strategies import examples
 
 SETTINGS: list[dict[str, dict[str, Any]]] = [
     {},

@@ -8,8 +8,8 @@ from unittest import TestCase, mock
 from mqbroker.messaging.queues.reader import Reader
 from mqbroker.messaging.readers.readers import SETTLED_TOGETHER
 from mqbroker.messaging.turns import steps
-from tests.unit.paging.support import ALWAYS, Taker, numbered
-from tests.unit.readers.stored import StoredBroker, bodies_of
+from tests.unit.messaging.paging_support import ALWAYS, Taker, numbered
+from tests.unit.messaging.readers.stored import StoredBroker, bodies_of
 
 COUNT = 4 * SETTLED_TOGETHER
 

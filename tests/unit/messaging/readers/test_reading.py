@@ -10,8 +10,8 @@ from mqbroker.messaging.message.message import Message
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, CoreMessage
 from mqclient.wire.properties import INT, LONG
 from tests.support.clock import FakeClock
-from tests.unit.paging.support import ALWAYS, PagingBroker, Taker, numbered
-from tests.unit.readers.stored import StoredBroker, xid
+from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, numbered
+from tests.unit.messaging.readers.stored import StoredBroker, xid
 
 MIXED = {"#": {**ALWAYS, "max_size_messages": 20, "max_size_bytes": -1}}
 """The first twenty messages stay in memory."""

@@ -21,7 +21,7 @@ from mqclient.wire.packets import (
     ProducerRequestCredits,
     SessionSend,
 )
-from tests.unit.client.core_support import ScriptedBroker, World
+from tests.unit.mqclient.core_support import ScriptedBroker, World
 
 CHANNEL = 10
 

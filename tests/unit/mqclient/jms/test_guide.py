@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.core.api import WITHOUT_EFFECT as CORE_WITHOUT_EFFECT
 from mqclient.jms.settings import WITHOUT_EFFECT, FactorySettings
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 GUIDE = (ROOT / "docs" / "client-guide.md").read_text("utf-8")
 
 

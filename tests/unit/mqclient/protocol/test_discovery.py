@@ -37,7 +37,7 @@ DATAGRAM = bytes.fromhex(
 )
 NODE_ID = "5b2ad6f7-e529-11f1-85f0-02fc00000001"
 UNIQUE_ID = "5b3a6758-e529-11f1-85f0-02fc00000001"
-RECORDING = Path(__file__).resolve().parents[3] / "protocol-spec" / "vectors" / "cluster-2.44.0" / "udp-discovery.json"
+RECORDING = Path(__file__).resolve().parents[4] / "protocol-spec" / "vectors" / "cluster-2.44.0" / "udp-discovery.json"
 
 texts = st.text(max_size=20)
 connectors = st.builds(

@@ -21,7 +21,7 @@ from mqclient.shells.sockets_tasks import Cancelled
 from mqclient.sockets import SocketRuntime, server_locator
 from mqclient.wire.message import decode_message
 from mqclient.wire.packets import Ping, QueueQuery, ReaderMessages, ReaderRead, SessionSend
-from tests.unit.client.core_support import MemoryLink, Network, ScriptedBroker, connector
+from tests.unit.mqclient.core_support import MemoryLink, Network, ScriptedBroker, connector
 
 
 class Runtime(SocketRuntime):

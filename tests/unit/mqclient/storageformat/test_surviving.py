@@ -30,11 +30,11 @@ from mqclient.storageformat.surviving import (
     survivors_of_page,
 )
 from tests.support.disk import SimulatedCrash, SimulatedDisk
-from tests.unit.paging import test_crashes as paging
-from tests.unit.storage import test_crashes as storage
+from tests.unit.messaging.queues import test_paging_crashes as paging
+from tests.unit.storage.files import test_filestore_crashes as storage
+from tests.unit.storage.files.test_plain import images_of, records
 from tests.unit.storage.make_fixture import FIXTURES, FOLDERS, fill_branches, fill_pages
 from tests.unit.storage.support import BINDINGS, JOURNAL, PAGING, Rig
-from tests.unit.storage.test_plain import images_of, records
 
 Found = dict[int, tuple[bytes, References, int, bytes | None]]
 """By message id: buffer, references, branch, large body."""

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import FrameTooLargeError, MalformedPacketError
 from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, FrameSplitter, frame
-from tests.unit.wire.strategies import I64, examples
+from tests.unit.mqclient.wire.strategies import I64, examples
 
 FRAMES = st.lists(st.builds(frame, st.integers(-128, 127), I64, st.binary(max_size=40)), max_size=8)
 BAD_LENGTH = st.sampled_from((-0x80000000, -1, 0, 8, 1000, 0x7FFFFFFB)).map(lambda length: struct.pack(">i", length))

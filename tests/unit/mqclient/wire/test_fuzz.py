@@ -16,12 +16,12 @@ from mqclient.wire.frames import frame
 from mqclient.wire.packets import PACKETS, VERSION_MAX, VERSION_MIN, decode_packet
 from tests.fuzz.run import choose
 from tests.fuzz.targets import TARGETS, TYPES, VERSIONS
-from tests.unit.wire.vectors import NOT_CORE, connections, files, load, packet_type
+from tests.unit.mqclient.wire.vectors import NOT_CORE, connections, files, load, packet_type
 
 RUNS = {"conversation": 300}
 """Damaged inputs of a target, where 8000 would take too long."""
 CHANNEL_NUMBERS = {0: 2, 1: 1}
-CORPUS = Path(__file__).resolve().parents[2] / "fuzz" / "corpus"
+CORPUS = Path(__file__).resolve().parents[3] / "fuzz" / "corpus"
 INTERESTING = [struct.pack(">i", number) for number in (-0x80000000, -1, 0, 1, 8, 9, 0xFFF, 0x7FFFFFFF)]
 SELECTORS = [
     "color = 'red' AND weight > 2.5 OR NOT (a IN ('x','y'))",

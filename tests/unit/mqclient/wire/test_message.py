@@ -48,7 +48,7 @@ from mqclient.wire.properties import (
     find_property,
     walk,
 )
-from tests.unit.wire.strategies import BINARY, BY_LABEL, I8, I64, REFUSED, TEXT, damage, examples
+from tests.unit.mqclient.wire.strategies import BINARY, BY_LABEL, I8, I64, REFUSED, TEXT, damage, examples
 
 Entry = tuple[str, int, Any]
 

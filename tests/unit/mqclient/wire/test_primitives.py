@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.errors import MalformedPacketError
 from mqclient.wire import grammar_types
 from mqclient.wire.primitives import Long, Reader, TransportConfiguration, Writer, Xid, decode_utf, encode_utf
-from tests.unit.wire.strategies import (
+from tests.unit.mqclient.wire.strategies import (
     BINARY,
     BY_LABEL,
     CHARACTERS,

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.errors import ERROR_CLASSES
 from mqclient.wire import grammar
 from mqclient.wire.specification import TABLES, refresh
-from tests.unit.wire.vectors import VECTORS
+from tests.unit.mqclient.wire.vectors import VECTORS
 
 CHAPTERS = sorted(VECTORS.parent.glob("*.md"))
 

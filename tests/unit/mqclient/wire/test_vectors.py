@@ -35,8 +35,8 @@ from mqclient.wire.packets import (
     encode_packet,
 )
 from mqclient.wire.properties import BOOLEAN, BYTE, BYTES, CHAR, DOUBLE, FLOAT, INT, LONG, NULL, SHORT, STRING, TypedValue, walk
-from tests.unit.wire.strategies import group_count, packet_fields
-from tests.unit.wire.vectors import NOT_CORE, Connection, connections, files, load, packet_type
+from tests.unit.mqclient.wire.strategies import group_count, packet_fields
+from tests.unit.mqclient.wire.vectors import NOT_CORE, Connection, connections, files, load, packet_type
 
 TYPES = {
     "NULL": NULL,

@@ -10,7 +10,7 @@ from typing import Any
 
 from mqclient.wire.packets import VERSION_MAX, CreateSession, SubscribeTopologyV2, decode_packet
 
-VECTORS = Path(__file__).resolve().parents[3] / "protocol-spec" / "vectors"
+VECTORS = Path(__file__).resolve().parents[4] / "protocol-spec" / "vectors"
 
 NOT_CORE = frozenset((*range(90, 104), 120, 121, -9, -16))
 """Packet types of replication and federation, which have no codec yet."""

@@ -43,8 +43,8 @@ from mqspark.journal.journal_folder import LocalFiles, Patience, find_folders
 from mqspark.journal.journal_reading import FolderReader, PackedShare
 from mqspark.journal_tables import TABLES, check_table_schema, table_ddl
 from mqspark.options import Options, Use
+from tests.unit.mqclient.storageformat.test_surviving import make
 from tests.unit.storage.support import LARGE, Rig
-from tests.unit.storage.test_surviving import make
 
 _PAIR = StructType().add("queue_id", LongType()).add("queue", StringType()).add("message_id", LongType())
 TYPES: dict[str, DataType] = {

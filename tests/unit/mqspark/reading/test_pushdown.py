@@ -39,7 +39,7 @@ from mqclient.wire.message import CoreMessage, encode_message, user_id_text
 from mqclient.wire.properties import TypedValue
 from mqspark.reading.pushdown import Pushed
 from tests.unit.mqspark.blocks import block_of
-from tests.unit.mqspark.test_blocks import converter
+from tests.unit.mqspark.messages.test_blocks import converter
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 USER_ID = bytes(range(16))

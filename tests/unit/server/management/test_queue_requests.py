@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from mqbroker.server.management.queue_requests import CREATE_PARAMETERS
-from tests.unit.server.test_management import ManagementCase
+from tests.unit.server.management.test_service import ManagementCase
 
 LINE = (
     "Queue [name=n, address=a, routingType=ANYCAST, durable=true, purgeOnNoConsumers=false, autoCreateAddress=false, exclusive=false, "

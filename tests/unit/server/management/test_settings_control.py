@@ -7,7 +7,7 @@ import json
 from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository
 from mqbroker.server.security.kept_settings import restore_address_settings, restore_security_settings
 from mqclient.wire.bodies import encode_text
-from tests.unit.server.test_management import ManagementCase
+from tests.unit.server.management.test_service import ManagementCase
 
 
 class SettingsCase(ManagementCase):

@@ -13,9 +13,9 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.message import KEY_CID, KEY_DUPLICATE_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, BYTES, INT, LONG, STRING, TypedValue
-from tests.unit.server import test_arrival_runs
+from tests.unit.server.runs import test_arrival_runs
+from tests.unit.server.runs.test_arrival_runs import CHANNEL, outcome
 from tests.unit.server.support import Session, World
-from tests.unit.server.test_arrival_runs import CHANNEL, outcome
 
 TYPE = (KEY_ROUTING_TYPE, (BYTE, 1))
 INNER = struct.pack(">i", 24) + KEY_DUPLICATE_ID.encode("utf-16-le") + b"\x0a\0\0\0\x02x\0"

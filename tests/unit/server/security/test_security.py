@@ -21,7 +21,7 @@ from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule, Prop
 from mqclient.errors import ClusterSecurityError, MQError, SecurityError
 from tests.support.clock import FakeClock
 
-VECTORS = Path(__file__).parents[3] / "protocol-spec" / "vectors"
+VECTORS = Path(__file__).parents[4] / "protocol-spec" / "vectors"
 REMOTE = "127.0.0.1:5000"
 
 

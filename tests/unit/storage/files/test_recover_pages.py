@@ -10,7 +10,7 @@ from mqbroker.storage.files.recover import read_folder, salvage, salvage_state
 from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, encode_frame, read_frames
 from mqclient.storageformat.page_messages import claimed_ids
-from tests.unit.paging.support import ALWAYS, PagingBroker, Taker
+from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker
 from tests.unit.storage.support import JOURNAL, Rig
 
 PAGING = "/data/paging"

@@ -14,7 +14,7 @@ from mqbroker.embedded import EmbeddedBroker
 from mqclient.core.api import QueueConfiguration
 from mqclient.core.factories.locator import Locator
 from mqclient.sockets import SocketRuntime
-from tests.integration.client.test_sockets import exchange
+from tests.integration.mqclient.test_sockets import exchange
 
 POLL = "httpEnabled=true;httpClientIdleTime=50;httpClientIdleScanPeriod=50"
 BODIES = [b"0", b"1", b"2"]

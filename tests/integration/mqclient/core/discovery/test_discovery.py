@@ -25,10 +25,10 @@ from mqclient.jms import ConnectionFactory, JMSException
 from mqclient.protocol import discovery
 from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint
 from mqclient.sockets import SocketRuntime
-from tests.integration.client.server import SocketBroker
-from tests.integration.client.test_shells import exchange
-from tests.integration.discovery.test_channels import free_range
-from tests.integration.discovery.test_multicast import GROUP, QuietRuntime, free_port, until
+from tests.integration.mqclient.core.discovery.test_jgroups import free_range
+from tests.integration.mqclient.server import SocketBroker
+from tests.integration.mqclient.shells.test_datagrams import GROUP, QuietRuntime, free_port, until
+from tests.integration.mqclient.test_shells import exchange
 
 
 class ClientTests(TestCase):

@@ -13,7 +13,7 @@ from mqclient.asyncio import AsyncioRuntime
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.discovery import JGroupsEndpoint
 from mqclient.sockets import SocketRuntime
-from tests.integration.discovery.test_multicast import QuietRuntime, free_port, until
+from tests.integration.mqclient.shells.test_datagrams import QuietRuntime, free_port, until
 
 
 def free_range(size: int) -> int:

@@ -23,7 +23,7 @@ from mqclient.jms import (
     TextMessage,
     Topic,
 )
-from tests.integration.jms.case import NOTHING, WAIT, BrokerCase
+from tests.integration.mqclient.jms.case import NOTHING, WAIT, BrokerCase
 
 VALUES = {"t": True, "b": Byte(1), "s": Short(2), "i": 3, "l": Long(4), "f": Float(1.5), "d": 2.5, "str": "é😀", "null": None}
 

@@ -13,7 +13,7 @@ from mqclient.core.sending.flow import BLOCKED_SECONDS
 from mqclient.errors import MQError
 from mqclient.shells.threads import Dispatcher
 from mqclient.wire.packets import ProducerCredits
-from tests.unit.client.core_support import ScriptedBroker, World, connector, pending
+from tests.unit.mqclient.core_support import ScriptedBroker, World, connector, pending
 
 
 class ConnectionTests(SynchronousTestCase):

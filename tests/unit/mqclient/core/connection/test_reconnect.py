@@ -40,7 +40,7 @@ from mqclient.wire.packets import (
     SessionSend,
     SessionStart,
 )
-from tests.unit.client.core_support import NODE_ID, ScriptedBroker, World, connector, message, pending
+from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector, message, pending
 
 CHANNEL = 10
 

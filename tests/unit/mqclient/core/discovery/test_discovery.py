@@ -21,8 +21,8 @@ from mqclient.protocol.discovery import (
 )
 from mqclient.wire.packets import ClusterTopologyV4, DisconnectV3
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.client.core_support import NODE_ID, FakeRuntime, ScriptedBroker, World, connector, pending
-from tests.unit.discovery.support import Ether, EtherLink
+from tests.unit.mqclient.core.discovery.support import Ether, EtherLink
+from tests.unit.mqclient.core_support import NODE_ID, FakeRuntime, ScriptedBroker, World, connector, pending
 
 GROUP = UdpEndpoint("231.7.7.7", 9876)
 OTHER_NODE = "22222222-2222-11ee-8888-000000000002"
@@ -307,7 +307,7 @@ class ChangingTopologyTests(SynchronousTestCase):
         self.assertEqual(set(self.world.network.tried), {"61616", "61617"})
 
     def test_a_policy_of_the_application(self) -> None:
-        self.start(connection_load_balancing_policy_class_name="tests.unit.client.test_protocol_parts.LastElement")
+        self.start(connection_load_balancing_policy_class_name="tests.unit.mqclient.protocol.test_credits.LastElement")
         for _ in range(3):
             self.world.factory()
         self.assertEqual(self.world.network.tried, ["61618"] * 3)

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.core.discovery.members import CONNECTIONS_MAX, LEARNED_PLACES_MAX, MemberChannel
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.jgroups import ANNOUNCEMENT, MEMBER, MEMBERS, MessageSplitter, encode_message, encode_places
-from tests.unit.discovery.member_world import Host, MemberWorld
+from tests.unit.mqclient.core.discovery.member_world import Host, MemberWorld
 
 UDP = b'<config><UDP mcast_addr="228.1.2.3" mcast_port="4000"/><PING/></config>'
 TCPPING = b'<config><TCP bind_port="7800" port_range="2"/><TCPPING initial_hosts="10.0.0.1[7800],10.0.0.2[7800]" port_range="0"/></config>'

@@ -12,8 +12,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.core.factories.factory import SessionFactory
 from mqclient.errors import SecurityError
 from mqclient.wire.packets import CreateSessionResponse, CreateSessionV2, ExceptionResponse, SessionClose
-from tests.unit.client.core_support import ScriptedBroker, World, pending
-from tests.unit.client.test_asyncio_runtime import AsyncioTests
+from tests.unit.mqclient.core_support import ScriptedBroker, World, pending
+from tests.unit.mqclient.test_asyncio import AsyncioTests
 
 
 class CancelTests(SynchronousTestCase):

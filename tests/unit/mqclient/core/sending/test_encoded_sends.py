@@ -38,7 +38,7 @@ from mqclient.wire.packets import (
     SessionSendLarge,
     SubscribeTopologyV2,
 )
-from tests.unit.client.core_support import NODE_ID, ScriptedBroker, World, connector, pending
+from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector, pending
 
 CHANNEL = 10
 

@@ -17,7 +17,7 @@ from mqclient.wire.bodies import decode_text, encode_map, encode_text
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, TYPE_BYTES, TYPE_MAP, TYPE_TEXT, CoreMessage, decode_message
 from mqclient.wire.packets import SessionSend, SessionSendContinuation, SessionSendLarge
 from mqclient.wire.properties import BOOLEAN, INT, PROPERTIES_MAX
-from tests.unit.client.core_support import ScriptedBroker, World
+from tests.unit.mqclient.core_support import ScriptedBroker, World
 
 FRAME_MAX = 2000
 

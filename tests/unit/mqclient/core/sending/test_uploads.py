@@ -23,7 +23,7 @@ from mqclient.wire.packets import (
     SessionSendLarge,
 )
 from mqclient.wire.properties import BOOLEAN, LONG
-from tests.unit.client.core_support import ScriptedBroker, World, message, pending
+from tests.unit.mqclient.core_support import ScriptedBroker, World, message, pending
 
 CHANNEL = 10
 CHUNK = 1000

@@ -17,7 +17,7 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     QueueQuery,
 )
-from tests.unit.client.core_support import ScriptedBroker, World
+from tests.unit.mqclient.core_support import ScriptedBroker, World
 
 
 class QueueTestCase(SynchronousTestCase):

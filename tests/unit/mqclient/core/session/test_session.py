@@ -45,7 +45,7 @@ from mqclient.wire.packets import (
     SessionSend,
     SubscribeTopologyV2,
 )
-from tests.unit.client.core_support import WALL_CLOCK_MS, ScriptedBroker, World, message, pending
+from tests.unit.mqclient.core_support import WALL_CLOCK_MS, ScriptedBroker, World, message, pending
 
 CHANNEL = 10
 

@@ -42,8 +42,8 @@ from mqclient.wire.packets import (
     SessionReceiveLarge,
     SessionSend,
 )
-from tests.unit.client.core_support import marker, message, pending
-from tests.unit.client.test_core_failover import CHANNEL, FailoverTestCase, Listener
+from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase, Listener
+from tests.unit.mqclient.core_support import marker, message, pending
 
 
 def large_header(message_id: int, size: int, consumer_id: int = 0) -> SessionReceiveLarge:

@@ -38,7 +38,7 @@ from mqclient.wire.packets import (
     XaSuspend,
 )
 from mqclient.xa import XAError, Xid
-from tests.unit.client.core_support import ScriptedBroker, World, message, pending
+from tests.unit.mqclient.core_support import ScriptedBroker, World, message, pending
 
 CHANNEL = 10
 BRANCH = Xid(7, b"gtx", b"one")

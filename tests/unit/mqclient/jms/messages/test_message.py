@@ -32,7 +32,7 @@ from mqclient.wire import message as wire
 from mqclient.wire.hot import decode_send
 from mqclient.wire.message import CoreMessage, decode_message
 from mqclient.wire.properties import encode_properties
-from tests.unit.wire import vectors
+from tests.unit.mqclient.wire import vectors
 
 SESS_SEND = 71
 TYPES = {

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.wire import grammar
 from mqclient.wire.grammar_packets import Description
 from mqclient.wire.packets import PACKETS, VERSION_MAX, VERSION_MIN, decode_packet, encode_packet
-from tests.unit.wire.strategies import (
+from tests.unit.mqclient.wire.strategies import (
     damage,
     examples,
     grammar_verdict,

@@ -7,7 +7,7 @@ from unittest import TestCase
 
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
-from tests.unit.paging.support import PagingBroker, Taker, numbered
+from tests.unit.messaging.paging_support import PagingBroker, Taker, numbered
 
 
 class UncommittedBatchTests(TestCase):

@@ -8,7 +8,7 @@ from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.recover import read_folder, refill, salvage
 from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import HEADER_SIZE
-from tests.unit.paging.support import PagingBroker, Taker, body_of, numbered
+from tests.unit.messaging.paging_support import PagingBroker, Taker, body_of, numbered
 from tests.unit.storage.support import PAGING, Rig
 
 
