@@ -9,17 +9,15 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.cluster import connection as connection_module
 from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.membership.member import Member
-from mqbroker.cluster.remote_queues import rerouting
 from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqclient.core.connection.reconnect import place
-from mqclient.errors import DisconnectedError, IllegalStateError
+from mqclient.errors import DisconnectedError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.wire.packets import REASON_SCALE_DOWN
-from mqclient.wire.properties import LONG
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime
-from tests.unit.cluster.flow_support import OTHER, PEER, binding, consumer, reset
+from tests.unit.cluster.flow_support import OTHER, PEER, reset
 from tests.unit.cluster.support import connector, member
 from tests.unit.server.support import World
 
@@ -83,109 +81,6 @@ class ConnectionTestCase(SynchronousTestCase):
     def scale_down(self, leaving: Member, target: str) -> None:
         notice = DisconnectReceived(leaving.node_id, reason=REASON_SCALE_DOWN, target_node_id=target, connector=None)
         leaving.lost(DisconnectedError("it has left"), notice)
-
-
-class ScaledDownTests(ConnectionTestCase):
-    def store(self, found: Member) -> None:
-        """A message waits for a queue of the member that nobody else has."""
-        found.flow.handle(binding())
-        found.flow.handle(consumer("CREATED"))
-        sender = self.world.session()
-        sender.publish(b"1", "q")
-        self.assertEqual(found.store_and_forward.message_count, 1)
-
-    def test_of_a_member_whose_messages_have_followed_it_nothing_is_kept(self) -> None:
-        leaving = self.appear(PEER, 1)
-        self.scale_down(leaving, OTHER)
-        self.clock.advance(0)
-        self.assertTrue(leaving.store_and_forward.deleted)
-        self.assertEqual(self.connection.reroutings, {})
-
-    def test_messages_are_not_moved_any_more_once_the_member_is_back(self) -> None:
-        leaving = self.appear(PEER, 1)
-        self.store(leaving)
-        self.scale_down(leaving, OTHER)
-        self.clock.advance(1)
-        self.assertEqual(list(self.connection.reroutings), [PEER])
-        back = self.appear(PEER, self.clock.wall_ms() + 1)
-        self.assertEqual(self.connection.reroutings, {})
-        self.assertIs(back.store_and_forward, leaving.store_and_forward)
-        self.assertEqual(back.store_and_forward.message_count, 1)
-
-    def test_nor_once_the_cluster_connection_is_stopped(self) -> None:
-        leaving = self.appear(PEER, 1)
-        self.store(leaving)
-        self.scale_down(leaving, OTHER)
-        self.connection.stop()
-        self.clock.advance(1000)
-        self.assertEqual((self.connection.reroutings, leaving.store_and_forward.message_count), ({}, 1))
-
-    def test_what_cannot_follow_yet_does_not_keep_messages_for_other_queues(self) -> None:
-        """Each queue keeps its order: what is for one that is not known there waits, and what follows for the same one, too."""
-        leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
-        sender = self.world.session()
-        for name, remote_id in (("gone", 8), ("q", 7)):
-            leaving.flow.handle(binding(queue=name, remote_id=remote_id))
-            leaving.flow.handle(consumer("CREATED", name))
-        for body, name in ((b"1", "gone"), (b"2", "q"), (b"3", "gone"), (b"4", "q")):
-            sender.publish(body, name)
-        other.flow.handle(binding(queue="q", node_id=OTHER, remote_id=9))
-        self.scale_down(leaving, OTHER)
-        self.clock.advance(0)
-        self.assertEqual((bodies(leaving), bodies(other)), ([b"1", b"3"], [b"2", b"4"]))
-        other.flow.handle(binding(queue="gone", node_id=OTHER, remote_id=10))
-        self.clock.advance(1)
-        self.assertEqual(bodies(other), [b"2", b"4", b"1", b"3"])
-        self.assertTrue(leaving.store_and_forward.deleted)
-
-    def test_many_go_in_several_turns(self) -> None:
-        self.patch(rerouting, "MOVED_PER_TURN", 2)
-        leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
-        self.store(leaving)
-        self.world.session().publish(b"5", "q", properties={"_AMQ_SCHED_DELIVERY": (LONG, self.clock.wall_ms() + 60_000)})
-        for body in (b"2", b"3", b"4"):
-            self.world.session().publish(body, "q")
-        other.flow.handle(binding(node_id=OTHER, remote_id=9))
-        self.scale_down(leaving, OTHER)
-        self.clock.advance(0)
-        self.assertEqual(bodies(other), [b"1", b"2", b"3", b"4"])
-        self.assertEqual((other.store_and_forward.scheduled.count, leaving.store_and_forward.deleted), (1, True))
-
-    def test_what_never_can_follow_stays_and_the_rest_does_not_wait_for_it(self) -> None:
-        leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
-        self.store(leaving)
-        self.scale_down(leaving, OTHER)
-        self.clock.advance(rerouting.ATTEMPTS * rerouting.RETRY_SECONDS + 1)
-        self.assertEqual((bodies(leaving), bodies(other), self.connection.reroutings), ([b"1"], [], {}))
-
-
-def bodies(found: Member) -> list[bytes]:
-    """What waits for a member."""
-    return [reference.message.decoded().body for reference in found.store_and_forward.references]
-
-
-class StoreAndForwardTests(ConnectionTestCase):
-    """Messages are routed to the queue as long as the member is known: without it they would be lost."""
-
-    def delete(self, found: Member) -> None:
-        self.world.messaging.administration.delete_address(found.store_and_forward.name, force=True)
-
-    def test_what_a_member_needs_is_not_deleted(self) -> None:
-        found = self.appear(PEER, 1)
-        error = self.assertRaises(IllegalStateError, self.delete, found)
-        self.assertIn(f"messages for the member {PEER} of the cluster connection c wait there", str(error))
-        self.assertFalse(found.store_and_forward.deleted)
-
-    def test_nor_while_the_cluster_connection_is_stopped(self) -> None:
-        found = self.appear(PEER, 1)
-        self.connection.stop()
-        self.assertRaises(IllegalStateError, self.delete, found)
-
-    def test_what_is_left_of_one_that_has_gone_may_be(self) -> None:
-        found = self.appear(PEER, 1)
-        found.gave_up()
-        self.delete(found)
-        self.assertTrue(found.store_and_forward.deleted)
 
 
 class StopTests(ConnectionTestCase):

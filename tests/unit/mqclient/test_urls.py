@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.text import nearest_name
 from mqclient.urls import TransportUri, UrlError, format_parameters, parse_connection_url, parse_parameters, parse_transport_uri
 
 HOSTS = st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True)
@@ -116,11 +115,3 @@ class ConnectionUrlTests(SynchronousTestCase):
             parse_connection_url(text)
         except UrlError:
             pass
-
-
-class NearestNameTests(SynchronousTestCase):
-    def test_nearest(self) -> None:
-        known = ("connectionTTL", "callTimeout", "clientID")
-        self.assertEqual(nearest_name("connectionTtl", known), "connectionTTL")
-        self.assertEqual(nearest_name("calTimeout", known), "callTimeout")
-        self.assertIsNone(nearest_name("zzz", known))

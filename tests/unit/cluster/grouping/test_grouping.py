@@ -7,10 +7,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.grouping import local_grouping
 from mqbroker.cluster.grouping.grouping import KEY_LENGTH_MAX, GroupingHandler, GroupingLink, Pending, Place
 from mqbroker.cluster.grouping.local_grouping import KEPT_KIND, LocalGrouping
-from mqbroker.cluster.grouping.remote_grouping import ROUNDS_MAX, RemoteGrouping
+from mqbroker.cluster.grouping.remote_grouping import RemoteGrouping
 from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.routing.grouping import Undecided
@@ -20,8 +19,8 @@ from tests.unit.cluster.flow_support import Network, reset
 from tests.unit.messaging.cluster_support import Node
 from tests.unit.mqclient.wire.vectors import VECTORS, load
 
-LOCAL = "00000000-0000-11ee-8000-00000000aaaa"
 TIMEOUT = 5.0
+LOCAL = "00000000-0000-11ee-8000-00000000aaaa"
 
 
 def configuration(local: bool, **more: Any) -> GroupingHandlerConfiguration:
@@ -106,224 +105,6 @@ class Broker:
 
     def settings(self) -> list[tuple[Any, ...]]:
         return [entry for batch in self.node.store.log for entry in batch if KEPT_KIND in entry]
-
-
-class LocalTests(SynchronousTestCase):
-    def test_the_first_choice_holds_and_is_stored(self) -> None:
-        broker = Broker(True)
-        self.assertEqual(broker.decide(), broker.there)
-        self.assertEqual(broker.decide(proposal=broker.here), broker.there)
-        self.assertEqual(len(broker.settings()), 1)
-        self.assertEqual(broker.take(), [("PROPOSAL_RESPONSE", "a.q", broker.there, None, 0)])
-
-    def test_proposals_are_answered_with_what_is_decided(self) -> None:
-        broker = Broker(True)
-        broker.receive("PROPOSAL", "a.q", broker.there)
-        broker.receive("PROPOSAL", "a.q", broker.here, distance=1)
-        broker.receive("PROPOSAL", "a.q", broker.there)
-        expected = [(broker.there, None), (broker.here, broker.there), (broker.there, None)]
-        self.assertEqual(broker.take(), [("PROPOSAL_RESPONSE", "a.q", value, alternative, 0) for value, alternative in expected])
-
-    def test_answers_and_messages_wait_until_the_decision_is_durable(self) -> None:
-        broker = Broker(True)
-        broker.node.store.held = True
-        broker.receive("PROPOSAL", "a.q", broker.there)
-        self.assertEqual(broker.take(), [])
-        message = broker.node.message(durable=False, properties={"_AMQ_GROUP_ID": (STRING, "b")})
-        broker.node.messaging.sending.send(message, "q", None, 1, broker.node.context)
-        self.assertEqual(broker.waiting_there, 0)
-        broker.node.store.sync()
-        self.assertEqual(broker.waiting_there, 1)
-        self.assertEqual([each[1] for each in broker.take()], ["a.q", "b.q"])
-
-    def test_a_restart_waits_for_the_queues_of_stored_decisions(self) -> None:
-        broker = Broker(True, {"a.q": f'"gone{LOCAL}"', "b.q": f'"late{LOCAL}"'})
-        self.assertEqual([broker.decide("a"), broker.decide("b")], [None, None])
-        self.assertEqual(broker.handler.waiting, 2)
-        broker.node.core.routing._remotes[f"late{LOCAL}"] = broker.binding
-        broker.handler.notified("BINDING_ADDED", {"_AMQ_ClusterName": (STRING, f"late{LOCAL}")})
-        broker.advance(0)
-        self.assertEqual((broker.woken, broker.decide("b")), (["b"], f"late{LOCAL}"))
-        broker.advance(TIMEOUT)
-        self.assertEqual(broker.woken, ["b", "a"])
-        self.assertEqual(broker.decide("a"), broker.there)
-        kinds = [(kind, value) for kind, _, value, *_ in broker.take()]
-        self.assertEqual(kinds, [("UNPROPOSAL", f"gone{LOCAL}"), ("PROPOSAL_RESPONSE", broker.there)])
-        self.assertIn("decided again", broker.warnings[0])
-
-    def test_a_queue_that_is_removed_takes_its_decisions_along(self) -> None:
-        broker = Broker(True)
-        for number in range(1200):
-            broker.decide(f"g{number}")
-        broker.decide("kept", broker.here)
-        broker.take()
-        broker.leave()
-        broker.advance(0.001)
-        told = broker.take()
-        self.assertEqual((len(told), {each[0] for each in told}), (1200, {"UNPROPOSAL"}))
-        self.assertEqual(broker.handler.decisions, 1)
-        self.assertEqual(broker.decide("g1", broker.here), broker.here)
-
-    def test_another_way_to_the_same_queue_changes_nothing(self) -> None:
-        broker = Broker(True)
-        broker.decide()
-        broker.take()
-        broker.leave()
-        broker.come_back()
-        broker.advance(0)
-        self.assertEqual((broker.take(), broker.decide(proposal=broker.here)), ([], broker.there))
-
-    def test_unused_decisions_are_reaped(self) -> None:
-        broker = Broker(True, group_timeout=60_000, reaper_period=10_000)
-        broker.handler.start()
-        broker.decide("used")
-        broker.decide("unused")
-        for _ in range(8):
-            broker.advance(10)
-            broker.decide("used")
-        self.assertEqual(broker.handler.decisions, 1)
-        self.assertIn(("UNPROPOSAL", "unused.q", broker.there, None, 0), broker.take())
-        broker.handler.stop()
-        self.assertEqual(broker.node.clock.pending, 0)
-
-    def test_beyond_the_limit_the_group_unused_for_longest_is_forgotten(self) -> None:
-        self.patch(local_grouping, "DECISIONS_MAX", 2)
-        broker = Broker(True)
-        for group in ("a", "b", "a", "c"):
-            broker.decide(group)
-        self.assertEqual(broker.handler.decisions, 2)
-        self.assertIn(("UNPROPOSAL", "b.q", broker.there, None, 0), broker.take())
-        self.assertIn("forgotten", broker.warnings[0])
-
-    def test_a_broker_that_does_not_know_the_queue_does_not_undo_a_decision(self) -> None:
-        broker = Broker(True)
-        broker.decide()
-        broker.receive("UNPROPOSAL", "a.q", broker.there)
-        self.assertEqual(broker.handler.decisions, 1)
-        broker.node.core.routing.unbind_remote(broker.binding)
-        broker.receive("UNPROPOSAL", "a.q", broker.here)
-        self.assertEqual(broker.handler.decisions, 1)
-        broker.receive("UNPROPOSAL", "a.q", broker.there)
-        self.assertEqual(broker.handler.decisions, 0)
-
-    def test_another_local_handler_is_told_once(self) -> None:
-        broker = Broker(True)
-        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.there, distance=1)
-        self.assertEqual(broker.warnings, [])
-        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.there)
-        broker.receive("PROPOSAL_RESPONSE", "b.q", broker.there)
-        self.assertEqual(len(broker.warnings), 1)
-        self.assertIn("Exactly one broker", broker.warnings[0])
-
-
-class RemoteTests(SynchronousTestCase):
-    def test_a_group_waits_for_the_answer_which_holds(self) -> None:
-        broker = Broker(False)
-        self.assertIsNone(broker.decide())
-        self.assertIsNone(broker.decide())
-        self.assertEqual(broker.take(), [("PROPOSAL", "a.q", broker.there, None, 0)])
-        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.there, answer=broker.here)
-        self.assertEqual(broker.woken, [])
-        broker.advance(0)
-        self.assertEqual((broker.woken, broker.decide()), (["a", "a"], broker.here))
-        self.assertEqual(broker.node.clock.pending, 0)
-
-    def test_answers_to_others_are_known_without_asking(self) -> None:
-        broker = Broker(False)
-        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.here)
-        self.assertEqual(broker.decide(), broker.here)
-        self.assertNotIn("PROPOSAL", [each[0] for each in broker.take()])
-
-    def test_nobody_answers(self) -> None:
-        broker = Broker(False)
-        broker.decide()
-        for _ in range(ROUNDS_MAX - 1):
-            broker.advance(TIMEOUT)
-            self.assertEqual(broker.woken, [])
-        broker.advance(TIMEOUT)
-        self.assertEqual((broker.woken, len(broker.warnings)), (["a"], 1))
-        self.assertIn("<type>LOCAL</type>", broker.warnings[0])
-        self.assertEqual(len(broker.take()), ROUNDS_MAX)
-        # The group stays together here, and nobody else waits.
-        self.assertEqual([broker.decide(proposal=broker.here), broker.decide("b")], [broker.there, broker.there])
-        self.assertEqual(broker.handler.messages_ungrouped, 2)
-        broker.advance(TIMEOUT * ROUNDS_MAX * 2)
-        self.assertEqual(len(broker.warnings), 1)
-        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.here)
-        self.assertEqual(broker.decide(), broker.here)
-        self.assertIsNone(broker.decide("c"))
-
-    def test_proposals_are_repeated_for_a_member_that_asks_what_there_is(self) -> None:
-        broker = Broker(False)
-        broker.decide("a")
-        broker.decide("b")
-        broker.take()
-        broker.handler.repeat()
-        self.assertEqual([each[:2] for each in broker.take()], [("PROPOSAL", "a.q"), ("PROPOSAL", "b.q")])
-
-    def test_the_decided_queue_is_not_known_yet(self) -> None:
-        broker = Broker(False)
-        broker.node.core.routing.unbind_remote(broker.binding)
-        broker.decide(proposal=broker.here)
-        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.here, answer=broker.there)
-        self.assertIsNone(broker.decide(proposal=broker.here))
-        broker.come_back()
-        broker.advance(0)
-        self.assertEqual((len(broker.woken), broker.decide()), (2, broker.there))
-
-    def test_the_decided_queue_never_becomes_known(self) -> None:
-        broker = Broker(False)
-        broker.node.core.routing.unbind_remote(broker.binding)
-        broker.decide(proposal=broker.here)
-        for _ in range(ROUNDS_MAX):
-            broker.receive("PROPOSAL_RESPONSE", "a.q", broker.here, answer=broker.there)
-            broker.advance(TIMEOUT)
-        kinds = [each[0] for each in broker.take() if not each[4]]
-        self.assertEqual(kinds, ["PROPOSAL", *["UNPROPOSAL", "PROPOSAL"] * (ROUNDS_MAX - 1)])
-        self.assertEqual((broker.woken, broker.decide(proposal=broker.here)), (["a"], broker.here))
-        self.assertIn("which is not known here", broker.warnings[0])
-
-    def test_decisions_are_kept_alive_and_asked_for_again_when_the_link_was_cut(self) -> None:
-        broker = Broker(False, group_timeout=60_000)
-        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.there)
-        broker.take()
-        broker.advance(31)
-        self.assertEqual((broker.decide(), broker.take()), (broker.there, [("PROPOSAL", "a.q", broker.there, None, 0)]))
-        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.there)
-        broker.take()
-        broker.handler.linked("somebody else")
-        self.assertEqual(broker.decide(), broker.there)
-        broker.handler.linked(LOCAL)
-        self.assertIsNone(broker.decide(proposal=broker.here))
-        self.assertEqual(broker.take(), [("PROPOSAL", "a.q", broker.there, None, 0)])
-        broker.advance(TIMEOUT)
-        self.assertEqual((broker.woken, broker.decide()), (["a"], broker.there))
-
-    def test_a_decision_that_is_taken_back_is_forgotten(self) -> None:
-        broker = Broker(False)
-        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.there)
-        broker.receive("UNPROPOSAL", "a.q", broker.here)
-        self.assertEqual(broker.handler.decisions, 1)
-        broker.receive("UNPROPOSAL", "a.q", broker.there)
-        self.assertEqual(broker.handler.decisions, 0)
-
-    def test_what_comes_is_told_to_members_further_away_once(self) -> None:
-        broker = Broker(False)
-        for distance in (0, 1):
-            broker.receive("PROPOSAL", "a.q", broker.there, distance=distance)
-            broker.receive("PROPOSAL_RESPONSE", "a.q", broker.here, answer=broker.there, distance=distance)
-            broker.receive("UNPROPOSAL", "a.q", broker.there, distance=distance)
-        self.assertEqual(
-            broker.take(),
-            [
-                ("PROPOSAL", "a.q", broker.there, None, 1),
-                ("PROPOSAL_RESPONSE", "a.q", broker.here, broker.there, 1),
-                ("UNPROPOSAL", "a.q", broker.there, None, 1),
-            ],
-        )
-        broker.advance(TIMEOUT)
-        broker.receive("PROPOSAL", "a.q", broker.there)
-        self.assertEqual(len(broker.take()), 1)
 
 
 class RoutingTests(SynchronousTestCase):

@@ -7,14 +7,12 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership.channel import ALREADY_REPLICATING, SCALED_DOWN_MAX, WRONG_PASSWORDS_MAX, ClusterCredentials
-from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE, connector_text
-from mqclient.protocol.topology import TopologyMember
+from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
-from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
+from mqclient.wire.primitives import Writer
 from tests.support.clock import START_MS
 from tests.unit.cluster.support import Clustered, cluster_world, connector, joined, member, subscribed
-from tests.unit.mqclient.wire.vectors import VECTORS, load
 from tests.unit.server.support import World
 
 
@@ -24,11 +22,6 @@ def vote(asked: bool, node_id: str, text: str | None = None) -> bytes:
     writer.string(node_id)
     writer.nullable_string(text)
     return bytes(writer.data)
-
-
-def read_vote(data: bytes) -> tuple[bool, str, str | None]:
-    reader = Reader(data, "vote")
-    return reader.boolean(), reader.string(), reader.nullable_string()
 
 
 class JoiningTests(SynchronousTestCase):
@@ -133,80 +126,6 @@ class AnnouncementTests(SynchronousTestCase):
             self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.ClusterConnectReply(True)])
             told: list[Any] = peer.take(PING_CHANNEL)
             self.assertEqual({packet.node_id for packet in told}, {f"n{other.connection.connection_id}" for other in (first, second)})
-
-
-class VoteTests(SynchronousTestCase):
-    def ask(self, cluster: Clustered, world: World, name: str, asked: bool, node_id: str) -> list[wire.Packet]:
-        peer = joined(world)
-        peer.send(wire.QuorumVote(name, vote(asked, node_id)), CLUSTER_CHANNEL)
-        return peer.take(CLUSTER_CHANNEL)
-
-    def test_about_nodes_known_and_unknown(self) -> None:
-        world, cluster = cluster_world()
-        cluster.topology.up(member("b", 1, 61617))
-        cluster.topology.up(member("passive", 1, None, 2))
-        text = connector_text(connector(61617))
-        for asked, node_id, expected in (
-            (False, "b", (False, "b", text)),
-            (True, "b", (True, "b", text)),
-            (False, "c", (True, "c", None)),
-            (True, "c", (False, "c", None)),
-            (False, "passive", (True, "passive", None)),
-        ):
-            for name in (FAILOVER_VOTE, OLD_FAILOVER_VOTE):
-                (answer,) = self.ask(cluster, world, name, asked, node_id)
-                assert isinstance(answer, wire.QuorumVoteReply)
-                self.assertEqual((answer.handler, read_vote(answer.vote)), (name, expected))
-
-    def test_a_vote_without_a_handler_has_no_answer(self) -> None:
-        world, cluster = cluster_world()
-        self.assertEqual(self.ask(cluster, world, "RequestBackupQuorumVote", True, "b"), [])
-        cluster.channel.register_vote("RequestBackupQuorumVote", lambda connection, data: b"yes")
-        answers = self.ask(cluster, world, "RequestBackupQuorumVote", True, "b")
-        self.assertEqual(answers, [wire.QuorumVoteReply("RequestBackupQuorumVote", b"yes")])
-
-    def test_a_damaged_vote_ends_the_connection(self) -> None:
-        world, _ = cluster_world()
-        peer = joined(world)
-        peer.send(wire.QuorumVote(FAILOVER_VOTE, b"\xff\x00"), CLUSTER_CHANNEL)
-        self.assertTrue(peer.transport.aborted)
-
-    def test_a_connector_as_text(self) -> None:
-        expected = (
-            "TransportConfiguration(name=self, factory=org-apache-activemq-artemis-core-remoting-impl-netty-NettyConnectorFactory)"
-            "?port=61616&host=127-0-0-1"
-        )
-        self.assertEqual(connector_text(connector(61616)), expected)
-        hidden = TransportConfiguration("a.b", "f.g", (("keyStorePassword", "x"), ("useNio", True)))
-        self.assertEqual(connector_text(hidden), "TransportConfiguration(name=a.b, factory=f-g)?keyStorePassword=****&useNio=true")
-
-    def test_recorded_votes(self) -> None:
-        """A broker that knows what the recorded one knew gives the same answers byte by byte."""
-        compared = 0
-        for name in ("quorum-vote-backup", "quorum-vote-primary"):
-            for recorded in load(VECTORS / "cluster-2.44.0" / f"{name}.json")["connections"]:
-                frames = [bytes.fromhex(entry["hex"]) for entry in recorded["frames"] if entry["name"].startswith("QUORUM_VOTE")]
-                for asked, answer in zip(frames[::2], frames[1::2], strict=False):
-                    self._compare(asked, answer)
-                    compared += 1
-        self.assertGreater(compared, 1)
-
-    def _compare(self, asked: bytes, recorded: bytes) -> None:
-        world, cluster = cluster_world()
-        reply = wire.decode_packet(-3, recorded[13:], 136)
-        assert isinstance(reply, wire.QuorumVoteReply)
-        _, node_id, text = read_vote(reply.vote)
-        if text is not None:
-            name, _, parameters = text.removeprefix("TransportConfiguration(name=").partition(", ")
-            values = tuple(
-                (key, value.replace("-", "."))
-                for key, _, value in (part.partition("=") for part in parameters.partition("?")[2].split("&"))
-            )
-            factory = parameters.partition(")")[0].removeprefix("factory=").replace("-", ".")
-            cluster.topology.up(TopologyMember(node_id, 1, TransportConfiguration(name, factory, values)))
-        peer = joined(world)
-        peer.feed(asked)
-        self.assertEqual(bytes(peer.transport.written).hex(), recorded.hex())
 
 
 class ScaleDownTests(SynchronousTestCase):

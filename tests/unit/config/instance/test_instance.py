@@ -4,95 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.instance.instance import BasicSecurity, Instance, JaasSecurity, read_instance
-from mqbroker.config.instance.jaas import JaasError, LoginModule, parse_login_config
-from mqbroker.config.instance.profile import read_profile, system_properties
 from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 STANDALONE = Path(__file__).parents[4] / "config" / "standalone"
-PLAIN_ENTRY = 'activemq {\n  a.B required user="u" ;\n};\n'
-
-
-class LoginConfigTests(SynchronousTestCase):
-    def test_modules(self) -> None:
-        text = """
-        /* two
-           entries */
-        activemq {  // the usual one
-           a.Properties SUFFICIENT debug=true reload="true" org.x.user="a \\"b\\" = {;}.properties";
-           a.Guest optional;
-        };
-        "other entry" { b.C required; };
-        """
-        first = LoginModule("a.Properties", "sufficient", {"debug": "true", "reload": "true", "org.x.user": 'a "b" = {;}.properties'}, 5)
-        expected = {"activemq": (first, LoginModule("a.Guest", "optional", {}, 6)), "other entry": (LoginModule("b.C", "required", {}, 8),)}
-        self.assertEqual(parse_login_config(text), expected)
-        self.assertEqual(first.simple_name, "Properties")
-
-    def test_mistakes(self) -> None:
-        for text, line, expected in (
-            ("a {\n b.C requird; };", 2, "did you mean required?"),
-            ("a {\n b.C; };", 2, "expected one of required"),
-            ("a {\n b.C required x; };", 2, "expected '=' after the option x"),
-            ("a {\n b.C required x=; };", 2, "expected the value of x"),
-            ("a {\n b.C required\n", 3, "expected an option, or ';'"),
-            ("a {\n b.C required; }", 2, "expected ';' after the end of a"),
-            ("a { };", 1, "has no login module"),
-            ('a {\n b.C required x="y; };', 2, "has no end"),
-            ("\n/* x", 2, "a comment has no end"),
-            (PLAIN_ENTRY + PLAIN_ENTRY, 4, "second entry activemq"),
-            ("= x", 1, "expected the name of an entry"),
-        ):
-            with self.subTest(text=text):
-                error = self.assertRaises(JaasError, parse_login_config, text)
-                self.assertEqual(error.line, line)
-                self.assertIn(expected, error.text)
-
-    @given(st.text(alphabet='a{};="/*\n ', max_size=30))
-    def test_any_text_is_read_or_refused(self, text: str) -> None:
-        try:
-            parse_login_config(text)
-        except JaasError:
-            pass
-
-
-class ProfileTests(SynchronousTestCase):
-    def read(self, text: str, **variables: str) -> dict[str, str]:
-        self.told: list[tuple[int, str]] = []
-        return read_profile(text, variables, lambda line, told: self.told.append((line, told)))
-
-    def test_assignments(self) -> None:
-        found = self.read("A='x y' # c\nB=\"$A/${A}-${C:-d}\"\nexport E=$B'$A'z\nF=\n# G=1\n")
-        self.assertEqual(found, {"A": "x y", "B": "x y/x y-d", "E": "x y/x y-d$Az", "F": ""})
-        self.assertEqual(self.told, [])
-
-    def test_continued_lines(self) -> None:
-        self.assertEqual(self.read('A="b \\\n c"\nD="e\nf"')["A"].split(), ["b", "c"])
-        self.assertEqual(self.read('D="e\nf"\nG=1'), {"D": "e\nf", "G": "1"})
-
-    def test_conditions(self) -> None:
-        text = 'if [ -z "$A" ]; then\n  A="own"\nelse\n  B=1\nfi\n'
-        text += 'if [ "$1" = "run" ]; then :\n  R=1\nfi\nif [ "$1" != "run" ]\nthen\n R=2\nfi\n'
-        self.assertEqual(self.read(text), {"A": "own", "R": "1"})
-        self.assertEqual(self.read(text, A="given"), {"A": "given", "B": "1", "R": "1"})
-        self.assertEqual(self.told, [])
-
-    def test_what_needs_a_shell_is_told(self) -> None:
-        found = self.read("A=$(hostname)\nB=`id`\nrm -rf /\nif [ -f /x ]; then\n C=1\nfi\nD=1")
-        self.assertEqual(found, {"D": "1"})
-        self.assertEqual([line for line, _ in self.told], [1, 2, 3, 4])
-
-    def test_system_properties(self) -> None:
-        self.assertEqual(system_properties("-Xmx2G -Da=b -Dc -Dd=e=f -D --add-opens x=y"), {"a": "b", "c": "", "d": "e=f"})
-
-    @given(st.text(alphabet="A=\"'$ {}\\\n#;fi", max_size=40))
-    def test_any_text_is_read(self, text: str) -> None:
-        self.read(text)
 
 
 class CreatedFoldersTests(SynchronousTestCase):

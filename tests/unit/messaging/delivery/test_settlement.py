@@ -12,9 +12,8 @@ from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.messaging.delivery.settlement import redelivery_delay
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.queues.references import Reference, ReferenceList
-from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError
-from mqclient.wire.message import KEY_DUPLICATE_ID
-from mqclient.wire.properties import LONG, STRING, TypedValue
+from mqclient.errors import MalformedPacketError
+from mqclient.wire.properties import LONG
 from tests.forms import pure_only
 from tests.support.clock import START_MS
 from tests.unit.messaging.support import Bench, Collector
@@ -271,29 +270,6 @@ class AutoDeleteTests(SynchronousTestCase):
         bench.store.sync()
         self.assertIn("q", bench.core.queues)
         self.assertEqual(bench.core.queues["q"].message_count, 1)
-
-
-class DuplicateCacheTests(SynchronousTestCase):
-    def test_an_id_that_became_known_while_the_transaction_was_open_makes_its_commit_fail(self) -> None:
-        bench = Bench()
-        queue = bench.queue("q")
-        transaction = Transaction()
-        properties: dict[str, TypedValue] = {KEY_DUPLICATE_ID: (STRING, "one")}
-        bench.send(b"x", transaction=transaction, properties=properties)
-        bench.send(b"x", properties=properties)
-        with self.assertRaises(DuplicateIdRejectedError):
-            bench.messaging.settlement.commit(transaction, bench.context)
-        self.assertEqual(queue.message_count, 1)
-
-    def test_ids_of_a_qualified_name_go_with_its_queue(self) -> None:
-        bench = Bench()
-        properties: dict[str, TypedValue] = {KEY_DUPLICATE_ID: (STRING, "one")}
-        for _ in range(2):
-            queue = bench.queue("x", "q")
-            message = bench.message(b"x", properties=properties)
-            bench.messaging.sending.send(message, "q", "x", 1, bench.context)
-            self.assertEqual(queue.message_count, 1)
-            bench.messaging.administration.delete_queue(queue)
 
 
 class DispatchTests(SynchronousTestCase):

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from mqbroker.messaging.queues import indexed_references
 from mqbroker.messaging.queues.indexed_references import IndexedReferences
 from mqbroker.messaging.queues.references import Reference, ReferenceList
-from mqbroker.messaging.readers import places, reading
-from mqbroker.messaging.readers.places import KeptPlaces, Place
+from mqbroker.messaging.readers import reading
 from mqbroker.messaging.turns import steps
-from tests.unit.messaging.paging_support import ALWAYS, numbered
+from tests.unit.messaging.paging_support import numbered
 from tests.unit.messaging.queues.test_references import _reference
 from tests.unit.messaging.readers.stored import StoredBroker
 from tests.unit.messaging.readers.test_reading import filled
@@ -133,36 +132,3 @@ class TurnTests(TestCase):
         broker.settle()
         self.assertEqual((len(done), broker.q.message_count), (1, 150))
         self.assertEqual(broker.reserve(None, 0).messages, 150)
-
-
-class PlacesTests(TestCase):
-    def place(self, position: int) -> Place:
-        place = Place(position)
-        place.sources["q"] = mock.Mock()
-        return place
-
-    def test_those_used_longest_ago_go_first(self) -> None:
-        kept = KeptPlaces()
-        with mock.patch.object(places, "PLACES_KEPT_MAX", 3), mock.patch.object(places, "PLACES_IN_ALL_MAX", 5):
-            for owner in ("a", "b"):
-                for position in range(1, 5):
-                    kept.keep(owner, self.place(position))
-            self.assertEqual(len(kept), 5)
-            self.assertEqual([bool(kept.take("a", position).sources) for position in (1, 2, 3, 4)], [False, False, True, True])
-            self.assertEqual(len(kept), 3)
-            kept.forget("b", 3)
-            self.assertEqual(len(kept), 2)
-            kept.forget("b")
-            kept.forget("b")
-            self.assertEqual(len(kept), 0)
-
-    def test_what_reads_at_random_keeps_no_more(self) -> None:
-        """A hostile client that begins to read at ever new places."""
-        with mock.patch.object(places, "PLACES_KEPT_MAX", 4):
-            broker = filled(300, {"#": ALWAYS})
-            last = broker.rig.store.next_id()
-            for after in range(0, last, 3):
-                broker.messaging.readers.read(broker.q, after, last, 1, None)
-            log = broker.q.log
-            assert log is not None
-            self.assertLessEqual(len(log._places), 4)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import fields
-from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import TransportConfiguration
-from mqclient.jms.destinations import Queue, Topic
-from mqclient.jms.exceptions import IllegalArgumentException, IllegalStateException, JMSException
+from mqclient.jms.exceptions import IllegalArgumentException, IllegalStateException
 from mqclient.jms.factory import ConnectionFactory
-from mqclient.jms.modes import AcknowledgeMode, session_flags
 from mqclient.jms.settings import FactorySettings
-from mqclient.jms.xa import XAConnectionFactory
-from mqclient.jndi import InitialContext, NamingException
 
 PARAMETERS = {
     "ha": ("true", True),
@@ -143,92 +138,3 @@ class UrlTests(SynchronousTestCase):
     def test_passwords_are_not_shown(self) -> None:
         factory = ConnectionFactory("tcp://h:1?user=u&password=hidden")
         self.assertNotIn("hidden", repr(factory) + repr(factory.settings))
-
-
-class ModeTests(SynchronousTestCase):
-    def test_the_flags_of_every_mode(self) -> None:
-        settings = FactorySettings(ack_batch_size=1, transaction_batch_size=2, dups_ok_batch_size=3)
-        for mode, flags in [
-            (AcknowledgeMode.SESSION_TRANSACTED, (False, False, False, 2)),
-            (AcknowledgeMode.AUTO_ACKNOWLEDGE, (True, True, False, 0)),
-            (AcknowledgeMode.CLIENT_ACKNOWLEDGE, (True, False, False, 1)),
-            (AcknowledgeMode.DUPS_OK_ACKNOWLEDGE, (True, True, False, 3)),
-            (AcknowledgeMode.PRE_ACKNOWLEDGE, (True, False, True, 2)),
-            (AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE, (True, False, False, 1)),
-        ]:
-            self.assertEqual(session_flags(mode, settings), flags)
-        self.assertRaises(JMSException, session_flags, 55, settings)
-
-    def test_settings_change_them(self) -> None:
-        settings = FactorySettings(pre_acknowledge=True, block_on_acknowledge=True, transaction_batch_size=2)
-        self.assertEqual(session_flags(AcknowledgeMode.CLIENT_ACKNOWLEDGE, settings), (True, False, True, 2))
-        self.assertFalse(session_flags(AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE, settings).pre_acknowledge)
-
-
-class JndiTests(SynchronousTestCase):
-    def test_a_properties_file(self) -> None:
-        folder = Path(self.mktemp())
-        folder.mkdir()
-        (folder / "jndi.properties").write_text(
-            "java.naming.factory.initial = org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory\n"
-            "connectionFactory.orders=(tcp://a:61616,tcp://b:61616)?ha=true\n"
-            "queue.jobs/new=jobs.incoming?max-consumers=1\ntopic.news=news\nother.key=ignored\n"
-        )
-        for source in (folder, folder / "jndi.properties", str(folder)):
-            context = InitialContext(source)
-            self.assertEqual(sorted(context), ["jobs/new", "news", "orders"])
-            self.assertTrue(context.connection_factory("orders").settings.ha)
-            self.assertEqual((context.queue("jobs/new"), context.topic("news")), (Queue("jobs.incoming"), Topic("news")))
-            self.assertIs(context.lookup("orders"), context["orders"])
-        self.assertRaises(OSError, InitialContext, folder / "missing.properties")
-
-    def test_the_provider_url(self) -> None:
-        self.assertEqual(len(InitialContext({"java.naming.provider.url": "tcp://h:1"})), 6)
-        one = InitialContext({"java.naming.provider.url": "tcp://h:1?type=XA_CF"})
-        self.assertEqual(list(one), ["XAConnectionFactory"])
-        self.assertEqual(InitialContext({"java.naming.provider.url": "tcp://h:1"}).connection_factory().settings.ha, False)
-
-    def test_distributed_transactions(self) -> None:
-        context = InitialContext({"java.naming.provider.url": "tcp://h:1", "connectionFactory.x": "tcp://h:1?type=xa_cf&ha=true"})
-        kinds = {name: type(bound) for name, bound in context.items()}
-        self.assertEqual({kind for name, kind in kinds.items() if "XA" in name or name == "x"}, {XAConnectionFactory})
-        self.assertEqual({kind for name, kind in kinds.items() if "XA" not in name and name != "x"}, {ConnectionFactory})
-        self.assertTrue(context.xa_connection_factory("x").settings.ha)
-        self.assertIs(context.xa_connection_factory(), context.lookup("XAQueueConnectionFactory"))
-        self.assertRaises(NamingException, context.xa_connection_factory, "ConnectionFactory")
-        for kind in ("QUEUE_XA_CF", "TOPIC_XA_CF"):
-            made = InitialContext({"connection.y": f"tcp://h:1?type={kind}"}).lookup("y")
-            self.assertIsInstance(made, XAConnectionFactory)
-        self.assertRaisesRegex(ValueError, "connectionFactory.z.*XCF.*XA_CF", InitialContext, {"connectionFactory.z": "tcp://h?type=XCF"})
-
-    def test_dynamic_names(self) -> None:
-        context = InitialContext({})
-        self.assertEqual((context.lookup("dynamicQueues/a/b"), context.lookup("dynamicTopics/t")), (Queue("a/b"), Topic("t")))
-        self.assertIs(context["dynamicQueues/a/b"], context["dynamicQueues/a/b"])
-
-    def test_spellings_of_the_early_chapters(self) -> None:
-        old = "org.apache.activemq.api.core.client.loadbalance.RandomConnectionLoadBalancingPolicy"
-        context = InitialContext(
-            {
-                "java.naming.factory.initial": "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
-                "connectionFactory.discovered": "udp://231.7.7.7:9876",
-                "connectionFactory.listed": "(tcp://myhost:61616,tcp://myhost2:61616)",
-                "connection.balanced": f"tcp://localhost:61616?loadBalancingPolicyClassName={old}",
-                "connectionFactory.failover": "(tcp://localhost:61616?name=node-0,tcp://localhost:61617?name=node-1)?ha=true&reconnectAttempts=-1",
-            }
-        )
-        self.assertEqual(len(context.connection_factory("listed").connectors), 2)
-        self.assertEqual(context.connection_factory("balanced").settings.connection_load_balancing_policy_class_name, old)
-        self.assertEqual([one.name for one in context.connection_factory("failover").connectors], ["node-0", "node-1"])
-        self.assertEqual(list(context.connection_factory("discovered").connectors), [])
-
-    def test_errors(self) -> None:
-        context = InitialContext({"queue.jobs": "jobs", "connectionFactory.cf": ""})
-        with self.assertRaisesRegex(NamingException, "jobs"):
-            context.lookup("jbos")
-        self.assertRaises(NamingException, context.topic, "jobs")
-        self.assertRaises(NamingException, context.queue, "cf")
-        self.assertRaises(NamingException, context.connection_factory, "jobs")
-        self.assertNotIn("dynamicQueues/", context)
-        with self.assertRaisesRegex(ValueError, "connectionFactory.bad"):
-            InitialContext({"connectionFactory.bad": "htp://x"})

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.jms.selectors import to_filter, without_local
-from mqclient.jms.subscriptions import escape, subscription_queue
 
 
 class SelectorTests(SynchronousTestCase):
@@ -48,19 +47,3 @@ class SelectorTests(SynchronousTestCase):
         self.assertEqual(without_local("a = 1", "cli.ent"), "a = 1 AND __AMQ_CID<>'cli.ent'")
         self.assertEqual(without_local("a = 1 or b = 2", "o'x"), "(a = 1 or b = 2) AND __AMQ_CID<>'o''x'")
         self.assertEqual(without_local("a = 'x OR y'", "me"), "a = 'x OR y' AND __AMQ_CID<>'me'")
-
-
-class SubscriptionNameTests(SynchronousTestCase):
-    def test_names(self) -> None:
-        self.assertEqual(subscription_queue("cli.ent", "sub.x", durable=True), "cli\\.ent.sub\\.x")
-        self.assertEqual(subscription_queue(None, "a\\b", durable=True), "a\\\\b")
-        self.assertEqual(subscription_queue("c", "s", durable=False), "nonDurable.c.s")
-        self.assertEqual(subscription_queue(None, "s", durable=False), "nonDurable.s")
-
-    @given(st.tuples(st.text(min_size=1), st.text(min_size=1)), st.tuples(st.text(min_size=1), st.text(min_size=1)))
-    def test_different_subscriptions_have_different_queues(self, one: tuple[str, str], other: tuple[str, str]) -> None:
-        self.assertEqual(subscription_queue(*one, durable=True) == subscription_queue(*other, durable=True), one == other)
-
-    @given(st.text())
-    def test_escaping_leaves_no_bare_dot(self, text: str) -> None:
-        self.assertNotIn(".", escape(text).replace("\\\\", "").replace("\\.", ""))

@@ -9,16 +9,12 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 
 import click
-from rich.console import Console
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqspark.errors import BadOptionError, BrokerUnreachableError, LoginError, MqsparkError
 from mqspark.jobs import JobError, Report, Run, job_command
 from mqspark.jobs.command import invoke, root
-from mqspark.jobs.progress import NoProgress, RichProgress
-from mqspark.jobs.report import cell_text, print_report, size_text
 from mqspark.jobs.session import parse_conf
-from mqspark.jobs.status import sentence_of, status_of
 
 JOBS = ("archive", "replay", "audit", "stats", "deadletters", "settle", "transactions")
 UNREACHABLE = ("--url", "tcp://127.0.0.1:1", "--option", "connectTimeout=100")
@@ -135,81 +131,6 @@ class CommandTests(SynchronousTestCase):
     def test_a_setting_without_a_value_is_refused(self) -> None:
         self.assertRaises(BadOptionError, run_command, self.probe, "--to", "t", "--conf", "spark.x")
         self.assertRaises(BadOptionError, parse_conf, ("=1",))
-
-
-class ErrorTests(SynchronousTestCase):
-    trace = (
-        "[PYTHON_DATA_SOURCE_ERROR] Failed when Python data source instance planning: Traceback (most recent call last):\n"
-        '  File "worker.py", line 1, in main\n'
-        "mqspark.errors.BrokerUnreachableError: no broker answers at tcp://localhost:1\n\n"
-    )
-
-    def test_our_sentence_is_found_inside_the_traces_of_spark(self) -> None:
-        error = RuntimeError(self.trace)
-        self.assertEqual(sentence_of(error), "no broker answers at tcp://localhost:1")
-        self.assertEqual(status_of(error), 3)
-
-    def test_of_other_errors_the_first_line_is_shown(self) -> None:
-        self.assertEqual(
-            sentence_of(RuntimeError("\n[PATH_NOT_FOUND] no such path\nJVM stacktrace")), "Spark: [PATH_NOT_FOUND] no such path"
-        )
-        self.assertEqual(sentence_of(RuntimeError()), "Spark: RuntimeError")
-        self.assertEqual(status_of(RuntimeError("x")), 1)
-
-
-class ReportTests(SynchronousTestCase):
-    def text_of(self, report: Report) -> str:
-        console = Console(file=io.StringIO(), width=80)
-        print_report(report, console)
-        assert isinstance(console.file, io.StringIO)
-        return console.file.getvalue()
-
-    def test_texts_of_messages_are_no_markup(self) -> None:
-        report = Report()
-        report.table("Groups", "reason").add("[red]oops[/red]")
-        self.assertIn("[red]oops[/red]", self.text_of(report))
-
-    def test_a_table_without_rows_says_so(self) -> None:
-        report = Report()
-        report.table("Dead letters", "reason")
-        self.assertEqual(self.text_of(report), "Dead letters: none\n")
-
-    def test_a_row_has_as_many_cells_as_there_are_columns(self) -> None:
-        self.assertRaises(ValueError, Report().table("T", "a", "b").add, 1)
-
-    def test_cells(self) -> None:
-        self.assertEqual([cell_text(cell) for cell in (None, True, 1234567, 2.25, "x")], ["-", "yes", "1,234,567", "2.2", "x"])
-        self.assertEqual(
-            [size_text(size) for size in (0, 1023, 1536, 3 << 40, 5 << 60)], ["0 B", "1023 B", "1.5 KiB", "3.0 TiB", "5120.0 PiB"]
-        )
-
-
-class ProgressTests(SynchronousTestCase):
-    def test_nothing_is_written_where_there_is_no_terminal(self) -> None:
-        console = Console(file=io.StringIO())
-        with RichProgress(console) as progress:
-            progress.step("Reading", 3)
-            progress.reached(2)
-        assert isinstance(console.file, io.StringIO)
-        self.assertEqual(console.file.getvalue(), "")
-
-    def test_on_a_terminal_a_finished_step_is_full_also_without_a_known_total(self) -> None:
-        console = Console(file=io.StringIO(), force_terminal=True, width=100)
-        with RichProgress(console) as progress:
-            progress.reached(1)
-            progress.step("Reading")
-            progress.reached(7)
-            progress.step("Writing", 5)
-            progress.reached(4, 8)
-        assert isinstance(console.file, io.StringIO)
-        last = console.file.getvalue().rstrip().splitlines()
-        self.assertTrue(any("7/7" in line for line in last))
-        self.assertTrue(any("8/8" in line for line in last))
-
-    def test_the_silent_one_takes_everything(self) -> None:
-        progress = NoProgress()
-        progress.step("x", 1)
-        progress.reached(1, 2)
 
 
 class NamesTests(SynchronousTestCase):

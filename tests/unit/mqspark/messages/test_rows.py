@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,7 +11,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from mqclient.wire.bodies import decode_map, decode_text
 from mqclient.wire.message import TYPE_BYTES, TYPE_DEFAULT, TYPE_MAP, TYPE_TEXT, CoreMessage, decode_message
-from mqclient.wire.properties import BOOLEAN, BYTE, BYTES, CHAR, DOUBLE, FLOAT, INT, LONG, NULL, SHORT, STRING
+from mqclient.wire.properties import BOOLEAN, BYTE, BYTES, DOUBLE, FLOAT, INT, LONG, NULL, SHORT, STRING
 
 try:
     import pyarrow as pa
@@ -116,61 +115,6 @@ class BodyTests(RowsTestCase):
         self.assertEqual([message.type for message in self.encoded({"type": pa.array(["99", "embedded"])})], [99, 7])
 
 
-class HeaderTests(RowsTestCase):
-    def test_defaults(self) -> None:
-        (message,) = self.encoded({"text": pa.array(["a"])}, routing_type=1)
-        self.assertEqual(
-            (message.address, message.durable, message.priority, message.expiration, message.timestamp, message.user_id),
-            ("orders", True, 4, 0, NOW, None),
-        )
-        self.assertEqual(message.properties, {"_AMQ_ROUTING_TYPE": (BYTE, 1)})
-
-    def test_times_in_the_hour_that_a_zone_has_twice(self) -> None:
-        """Spark hands over times in the zone of its session."""
-        hour = 3_600_000_000
-        begin = 1_729_989_000_000_000  # 2024-10-27T00:30Z: half past two in Berlin, as an hour later
-        times = [begin + 1_999, begin + hour + 1_999]
-        messages = self.encoded({"timestamp": pa.array(times, pa.timestamp("us", "Europe/Berlin"))})
-        self.assertEqual([message.timestamp for message in messages], [begin // 1000 + 1, (begin + hour) // 1000 + 1])
-
-    def test_columns(self) -> None:
-        ident = uuid.UUID("8d6b3f53-4a4b-1d57-8be7-d0a9a4c1e111")
-        columns = {
-            "address": pa.array(["a", "b", "a"]),
-            "priority": pa.array([0, 9, None], pa.int32()),
-            "durable": pa.array([True, False, None]),
-            "expiration": pa.array([5, None, 0], pa.int64()),
-            "timestamp": pa.array([1_000_999, None, -1], pa.timestamp("us", "UTC")),
-            "user_id": pa.array([f"ID:{ident}", str(ident), None]),
-            "correlation_id": pa.array(["c", None, "d"]),
-            "reply_to": pa.array([None, "queue://r", "topic://t"]),
-            "group_id": pa.array(["g", "h", None]),
-        }
-        messages = self.encoded(columns, time_to_live=1000)
-        self.assertEqual([message.address for message in messages], ["a", "b", "a"])
-        self.assertEqual([message.priority for message in messages], [0, 9, 4])
-        self.assertEqual([message.durable for message in messages], [True, False, True])
-        self.assertEqual([message.expiration for message in messages], [5, NOW + 1000, 0])
-        self.assertEqual([message.timestamp for message in messages], [1000, NOW, -1])
-        self.assertEqual([message.user_id for message in messages], [ident.bytes, ident.bytes, None])
-        self.assertEqual(messages[0].properties, {"JMSCorrelationID": (STRING, "c"), "_AMQ_GROUP_ID": (STRING, "g")})
-        self.assertEqual(messages[1].properties, {"JMSReplyTo": (STRING, "queue://r"), "_AMQ_GROUP_ID": (STRING, "h")})
-        self.assertEqual(messages[2].properties, {"JMSCorrelationID": (STRING, "d"), "JMSReplyTo": (STRING, "topic://t")})
-
-    def test_the_address_of_the_settings_wins(self) -> None:
-        (message,) = self.encoded({"address": pa.array(["a"])}, address="b")
-        self.assertEqual(message.address, "b")
-
-    def test_values_that_no_message_can_hold(self) -> None:
-        self.assertIn("priority holds 10, expected 0 to 9", self.refused({"priority": pa.array([1, 10])}))
-        self.assertIn("user_id: 2 bytes, expected 16", self.refused({"user_id": pa.array([b"xy"], pa.binary())}))
-        self.assertIn("user_id", self.refused({"user_id": pa.array(["nonsense"])}))
-        self.assertIn("address is null", self.refused({"address": pa.array(["a", None])}))
-
-    def test_no_rows(self) -> None:
-        self.assertEqual(self.encoded({"text": pa.array([], pa.string()), "address": pa.array([], pa.string())}, id_prefix="q/"), [])
-
-
 class PropertyTests(RowsTestCase):
     @given(st.lists(st.none() | st.dictionaries(NAMES, st.none() | TEXTS, max_size=4), min_size=1, max_size=8), st.integers(0, 3))
     @settings(max_examples=60, deadline=None)
@@ -244,42 +188,6 @@ class PropertyTests(RowsTestCase):
             [{"_AMQ_DUPL_ID": (STRING, "mine")}, {"_AMQ_DUPL_ID": (STRING, "q/1")}],
         )
         self.assertEqual([message.properties for message in self.encoded(columns)], [{"_AMQ_DUPL_ID": (STRING, "mine")}, {}])
-
-
-class VariantTests(RowsTestCase):
-    VALUES = (
-        (b"\x00", (NULL, None)),
-        (b"\x04", (BOOLEAN, True)),
-        (b"\x08", (BOOLEAN, False)),
-        (b"\x0c\xff", (BYTE, -1)),
-        (b"\x10\x00\x80", (SHORT, -(2**15))),
-        (b"\x14\x01\x00\x00\x00", (INT, 1)),
-        (b"\x18\x02" + bytes(7), (LONG, 2)),
-        (b"\x1c" + bytes(6) + b"\xf0\x3f", (DOUBLE, 1.0)),
-        (b"\x38\x00\x00\x00\x3f", (FLOAT, 0.5)),
-        (b"\x3c\x02\x00\x00\x00xy", (BYTES, b"xy")),
-        (b"\x0dabc", (STRING, "abc")),
-        (b"\x01", (STRING, "")),
-        (b"\x40\x40\x00\x00\x00" + b"q" * 64, (STRING, "q" * 64)),
-        (b"\x40\x02\x00\x00\x00\xc3\xa4", (CHAR, 0xE4)),
-        (b"\x20\x02\x96\x00\x00\x00", (DOUBLE, 1.5)),
-    )
-    """The first binary of a variant, as the Parquet project describes it, and the value it is."""
-
-    def column(self, *raw: bytes | None) -> Any:
-        kind = pa.map_(pa.string(), pa.struct([("value", pa.binary()), ("metadata", pa.binary())]))
-        rows = [[("k", None if each is None else {"value": each, "metadata": b"\x01\x00\x00"})] for each in raw]
-        return pa.array(rows, kind)
-
-    def test_each_type(self) -> None:
-        messages = self.encoded({"properties": self.column(*(raw for raw, _ in self.VALUES), None)})
-        self.assertEqual([message.properties["k"] for message in messages], [*(value for _, value in self.VALUES), (NULL, None)])
-        messages = self.encoded({"map_body": self.column(*(raw for raw, _ in self.VALUES))})
-        self.assertEqual([decode_map(message.body)["k"] for message in messages], [value for _, value in self.VALUES])
-
-    def test_what_no_message_can_hold(self) -> None:
-        for raw in (b"\x2c\x00\x00\x00\x00", b"\x02\x00\x00", b"\x03\x00\x00", b"", b"\x14\x00"):
-            self.assertIn("the column properties holds a variant that is no", self.refused({"properties": self.column(raw)}))
 
 
 class SchemaTests(RowsTestCase):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,8 +16,7 @@ try:
 
     from mqspark.errors import BrokerUnreachableError, MqsparkError
     from mqspark.transactions.branches import finish, undo
-    from mqspark.transactions.decisions import Batch, Branch, decode_decision, encode_decision, new_xid, parts_of, sixteen
-    from mqspark.transactions.healing import heal, heal_others
+    from mqspark.transactions.decisions import Batch, Branch, decode_decision, encode_decision, new_xid
 except ImportError:
     pyspark = None
 
@@ -105,32 +103,6 @@ class BranchesTestCase(SynchronousTestCase):
         committed = [xid for node in nodes.values() for xid in node.committed]
         self.assertEqual(len(committed), len(set(committed)))
         return set(committed), {xid for node in nodes.values() for xid in node.prepared}
-
-
-class XidTests(BranchesTestCase):
-    def test_layout(self) -> None:
-        batch = Batch(QUERY, 258)
-        xid = new_xid(batch, OTHER, 3, 1, bytes(range(8)))
-        self.assertEqual(xid.format_id, 0x6D717370)
-        self.assertEqual(xid.global_transaction_id, uuid.UUID(QUERY).bytes + bytes(6) + b"\x01\x02" + uuid.UUID(OTHER).bytes)
-        self.assertEqual(xid.branch_qualifier, b"\0\0\0\x03\0\0\0\x01" + bytes(range(8)))
-        parts = parts_of(xid)
-        assert parts is not None
-        self.assertEqual((parts.query, parts.batch, parts.home, parts.partition), (sixteen(QUERY), 258, sixteen(OTHER), 3))
-
-    def test_branches_of_others(self) -> None:
-        self.assertIsNone(parts_of(Xid(0, b"x", b"y")))
-        self.assertIsNone(parts_of(Xid(0x6D717370, b"x", b"y")))
-
-    def test_names_that_are_no_uuid(self) -> None:
-        self.assertEqual(len(sixteen("node one")), 16)
-        self.assertNotEqual(sixteen("node one"), sixteen("node two"))
-
-    def test_decisions(self) -> None:
-        found = [Branch("a", new_xid(Batch(QUERY, 0), "a", 0, 0, bytes(8)))]
-        self.assertEqual(decode_decision(encode_decision(found)), found)
-        for text in ("", "{}", '{"version":2,"branches":[]}', '{"version":1,"branches":[["a","zz",""]]}', "[]"):
-            self.assertRaises(MqsparkError, decode_decision, text)
 
 
 class FinishTests(BranchesTestCase):
@@ -255,83 +227,6 @@ class FinishTests(BranchesTestCase):
         again = self.prepare(nodes, batch, 1)
         self.assertTrue(self.finish(batch, again, nodes))
         self.assertEqual(self.outcome(nodes), ({branch.xid for branch in again}, set()))
-
-
-class HealTests(BranchesTestCase):
-    """What drivers leave that never come back."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.nodes = {"a": FakeNode(), "b": FakeNode()}
-        self.job = Batch(OTHER, 0, job=True)
-
-    def crashed_commit(self, batch: Batch) -> tuple[list[Branch], list[Branch]]:
-        """A driver that dies after its decision and its first commit; what was decided for, and an attempt that was lost."""
-        lost = self.prepare(self.nodes, batch, 8)
-        mine = self.prepare(self.nodes, batch, 9)
-        self.nodes["a"].decide(batch, mine, 0)
-        self.nodes["a"].commit(mine[0].xid)
-        return mine, lost
-
-    def outcomes(self, **arguments: Any) -> list[tuple[str, str]]:
-        return sorted({(doubt.outcome, doubt.query) for doubt in heal(self.nodes, 0, **arguments)})
-
-    def test_the_next_batch_of_anybody_ends_what_was_decided(self) -> None:
-        mine, _ = self.crashed_commit(self.job)
-        batch = Batch(QUERY, 5)
-        own = self.prepare(self.nodes, batch, 1)
-        self.assertTrue(finish(batch, own, self.nodes, "a", 0, lambda: heal_others(batch, self.nodes, 0)))
-        committed = {branch.xid for branch in (*mine, *own)}
-        self.assertEqual(self.outcome(self.nodes), (committed, set()))
-
-    def test_the_job_ends_what_was_decided(self) -> None:
-        mine, _ = self.crashed_commit(self.job)
-        self.assertEqual(self.outcomes(dry_run=True), [("committed", OTHER), ("rolled back", OTHER)])
-        self.assertEqual(len(self.outcome(self.nodes)[1]), 7)
-        self.assertEqual(self.outcomes(), [("committed", OTHER), ("rolled back", OTHER)])
-        self.assertEqual(self.outcome(self.nodes), ({branch.xid for branch in mine}, set()))
-        self.assertEqual(self.outcomes(), [])
-
-    def test_an_attempt_that_prepares_after_its_batch_was_finished(self) -> None:
-        batch = Batch(QUERY, 5)
-        mine = self.prepare(self.nodes, batch, 1)
-        self.finish(batch, mine, self.nodes)
-        self.prepare(self.nodes, batch, 2)
-        self.prepare(self.nodes, Batch(QUERY, 4), 3)
-        self.assertEqual(self.outcomes(), [("rolled back", QUERY)])
-        self.assertEqual(self.outcome(self.nodes), ({branch.xid for branch in mine}, set()))
-
-    def test_such_an_attempt_of_a_query_that_goes_on(self) -> None:
-        first, second = Batch(QUERY, 5), Batch(QUERY, 6)
-        mine = self.prepare(self.nodes, first, 1)
-        self.finish(first, mine, self.nodes)
-        self.prepare(self.nodes, first, 2)
-        own = self.prepare(self.nodes, second, 3)
-        self.finish(second, own, self.nodes)
-        self.assertEqual(self.outcome(self.nodes), ({branch.xid for branch in (*mine, *own)}, set()))
-
-    def test_what_is_not_decided_stays_until_it_is_given_up(self) -> None:
-        self.prepare(self.nodes, self.job, 1)
-        running = {branch.xid for branch in self.prepare(self.nodes, Batch(QUERY, 5), 2)}
-        self.assertEqual(self.outcomes(), [("undecided", OTHER), ("undecided", QUERY)])
-        self.assertEqual(self.outcomes(given_up=[OTHER]), [("rolled back", OTHER), ("undecided", QUERY)])
-        self.assertEqual(self.outcome(self.nodes), (set(), running))
-
-    def test_whose_home_is_away_is_left_alone(self) -> None:
-        self.prepare(self.nodes, self.job, 1)
-        doubts = heal({"b": self.nodes["b"]}, 0, given_up=[OTHER])
-        self.assertEqual({doubt.outcome for doubt in doubts}, {"undecided"})
-        self.assertIn("is away", doubts[0].why)
-
-    def test_that_others_cannot_be_helped_is_no_harm(self) -> None:
-        class Broken(FakeNode):
-            def decisions(self) -> dict[Batch, list[Branch]]:
-                raise MqsparkError("broken")
-
-        self.nodes["a"] = Broken()
-        self.prepare(self.nodes, self.job, 1)
-        heal_others(Batch(QUERY, 5), self.nodes, 0)
-        self.assertEqual(len(self.outcome(self.nodes)[1]), 4)
 
 
 class UndoTests(BranchesTestCase):

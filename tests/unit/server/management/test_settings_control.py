@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository
-from mqbroker.server.security.kept_settings import restore_address_settings, restore_security_settings
 from mqclient.wire.bodies import encode_text
 from tests.unit.server.management.test_service import ManagementCase
 
@@ -69,23 +67,3 @@ class SecuritySettingsTests(SettingsCase):
 
     def test_a_match_that_cannot_be_is_refused(self) -> None:
         self.assertIn("AMQ229071", self.refused("addSecuritySettings", "a.#.b", *["x"] * 8))
-
-
-class KeptTests(SettingsCase):
-    def test_what_was_made_is_there_after_a_restart_and_what_cannot_be_is_told(self) -> None:
-        kept = {
-            ("address-setting", "a"): '{"maxDeliveryAttempts": 3}',
-            ("address-setting", "b"): '{"unknown": 3}',
-            ("security-setting", "a"): '{"send": ["x"]}',
-            ("security-setting", "b"): "[",
-            ("divert", "a"): "{}",
-        }
-        settings, security = AddressSettingsRepository(), SecurityRepository()
-        told: list[str] = []
-        restore_address_settings(kept, settings, told.append)
-        restore_security_settings(kept, security, told.append)
-        self.assertEqual(settings.lookup("a").max_delivery_attempts, 3)
-        self.assertEqual(security.lookup("a")["send"], {"x"})
-        self.assertEqual(len(told), 2)
-        self.assertIn("address settings for b", told[0])
-        self.assertIn("security settings for b", told[1])

@@ -7,40 +7,30 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import FailoverEvent
-from mqclient.core.factories.locator import CONFIRMATION_SECONDS
 from mqclient.errors import (
     ConnectionTimedOutError,
     MQError,
     NotConnectedError,
     ObjectClosedError,
-    TransactionOutcomeUnknownError,
-    TransactionRolledBackError,
     UnblockedError,
 )
 from mqclient.wire.packets import (
     Acknowledge,
     AddMetadataV2,
     CheckForFailover,
-    CheckForFailoverReply,
-    ClusterTopologyV4,
-    Commit,
     CreateSession,
     CreateSessionV2,
-    DisconnectV3,
     ExceptionResponse,
     FlowToken,
     ForceConsumerDelivery,
-    NullResponse,
     ProducerRequestCredits,
     QueueQuery,
     QueueQueryResponseV3,
     ReattachSession,
-    ReattachSessionResponse,
     SessionClose,
     SessionSend,
-    SessionStart,
 )
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector, message, pending
+from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, message, pending
 
 CHANNEL = 10
 
@@ -322,283 +312,3 @@ class ReconnectTests(FailoverTestCase):
         self.cut()
         self.assertEqual(len(self.world.runtime.failures), 2)
         self.world.finish(self.session.queue_query("q"))
-
-
-class ReattachTests(FailoverTestCase):
-    def start(self, **settings: Any) -> None:
-        super().start(confirmation_window_size=100_000, **settings)
-        self.broker.reattaches = ReattachSessionResponse(-1, True)
-
-    def test_unconfirmed_packets_are_sent_again_and_the_call_completes(self) -> None:
-        self.start()
-        producer = self.world.finish(self.session.create_producer("a"))
-        self.broker.silent.add(SessionSend)
-        send = producer.send(self.session.create_message())
-        self.world.network.stir()
-        before = [packet for number, packet in self.broker.received_packets if number == CHANNEL]
-        self.broker.silent.clear()
-        self.broker.reattaches = ReattachSessionResponse(0, True)
-        self.cut()
-        self.world.finish(send)
-        after = [packet for number, packet in self.broker.received_packets if number == CHANNEL]
-        self.assertEqual(after, before[1:])
-
-    def test_session_whose_creation_was_not_answered_is_not_reattached_to(self) -> None:
-        """The broker may have made it, and it knows neither consumers nor that it was started."""
-        self.start()
-        self.world.finish(self.session.start())
-        self.broker.reattaches = ReattachSessionResponse(-1, False)
-        name = self.session.name
-        self.broker.silent.add(CreateSession)
-        self.cut()
-        self.broker.silent.clear()
-        self.assertEqual(len(self.broker.got(CreateSession)), 1)
-        self.cut()
-        self.world.advance(1.1)
-        self.assertEqual([packet.name for packet in self.broker.got(ReattachSession)][-1], name)
-        self.assertEqual(len(self.broker.got(SessionStart)), 1)
-
-    def test_packets_of_the_broker_that_were_seen_are_told(self) -> None:
-        self.start()
-        self.world.finish(self.session.queue_query("q"))
-        self.cut()
-        self.assertEqual([packet.last_confirmed_command_id for packet in self.broker.got(ReattachSession)], [0])
-        self.assertEqual(self.broker.got(CreateSession), [])
-
-    def test_consumer_keeps_what_it_has(self) -> None:
-        self.start(ack_batch_size=0)
-        consumer = self.world.finish(self.session.create_consumer("q"))
-        self.world.finish(self.session.start())
-        self.broker.deliver(CHANNEL, message(1))
-        self.away()
-        received = self.world.finish(consumer.receive())
-        self.world.finish(received.acknowledge())
-        self.back()
-        self.assertEqual([packet.message_id for packet in self.broker.got(Acknowledge)], [1])
-
-    def test_handlers_of_sends_are_told_of_a_lost_session(self) -> None:
-        self.start()
-        told: list[Any] = []
-
-        class Handler:
-            def send_acknowledged(self, message: Any) -> None:
-                told.append("yes")
-
-            def send_failed(self, message: Any, error: MQError) -> None:
-                told.append(type(error))
-
-        self.broker.silent.add(SessionSend)
-        producer = self.world.finish(self.session.create_producer("a"))
-        self.world.finish(producer.send(self.session.create_message(), acknowledgement_handler=Handler()))
-        self.broker.reattaches = None
-        self.cut()
-        self.assertEqual(told, [UnblockedError])
-
-
-class TransactionTests(FailoverTestCase):
-    def start(self, **settings: Any) -> None:
-        super().start(**settings)
-        self.session = self.world.session(self.factory, auto_commit_sends=False, auto_commit_acks=False)
-        self.producer = self.world.finish(self.session.create_producer("a"))
-
-    def send(self) -> None:
-        self.world.finish(self.producer.send(self.session.create_message()))
-
-    def test_transaction_with_work_is_rollback_only(self) -> None:
-        self.start()
-        self.send()
-        self.cut()
-        self.assertTrue(self.session.rollback_only)
-        self.assertRaises(TransactionRolledBackError, self.world.finish, self.session.commit())
-        self.assertIn("SESS_ROLLBACK", self.broker.names())
-        self.assertEqual(self.broker.got(Commit), [])
-        self.send()
-        self.world.finish(self.session.commit())
-
-    def test_transaction_without_work_goes_on(self) -> None:
-        self.start()
-        self.send()
-        self.world.finish(self.session.commit())
-        self.cut()
-        self.send()
-        self.world.finish(self.session.commit())
-
-    def test_commit_that_was_on_its_way(self) -> None:
-        self.start()
-        self.send()
-        self.broker.silent.add(Commit)
-        commit = self.session.commit()
-        self.world.network.stir()
-        self.cut()
-        self.assertRaises(TransactionOutcomeUnknownError, self.world.finish, commit)
-        self.assertIn("SESS_ROLLBACK", self.broker.names())
-        self.broker.silent.clear()
-        self.send()
-        self.world.finish(self.session.commit())
-
-    def test_commit_that_was_on_its_way_when_all_ended(self) -> None:
-        self.start(reconnect_attempts=0)
-        self.send()
-        self.broker.silent.add(Commit)
-        commit = self.session.commit()
-        self.world.network.stir()
-        self.cut()
-        self.assertRaises(TransactionOutcomeUnknownError, self.world.finish, commit)
-
-    def test_commit_that_waited_for_the_failover(self) -> None:
-        self.start()
-        self.send()
-        self.away()
-        commit = self.session.commit()
-        self.back()
-        self.assertRaises(TransactionRolledBackError, self.world.finish, commit)
-
-    def test_rollback_gives_back_what_was_buffered(self) -> None:
-        self.start()
-        consumer = self.world.finish(self.session.create_consumer("q", window_size=10_000))
-        self.world.finish(self.session.start())
-        self.broker.deliver(self.session.channel_id, message(1, body=b"x" * 6000))
-        self.world.finish(self.session.rollback())
-        self.assertEqual(self.broker.names(self.session.channel_id)[-4:], ["SESS_STOP", "SESS_FLOWTOKEN", "SESS_ROLLBACK", "SESS_START"])
-        self.assertIsNone(self.world.finish(consumer.receive_immediate()))
-
-
-class WhereToTests(FailoverTestCase):
-    """Several brokers."""
-
-    def member(self, node_id: str, primary: int, backup: int | None = None, last: bool = True) -> ClusterTopologyV4:
-        return ClusterTopologyV4(
-            False,
-            node_id,
-            1,
-            connector(primary, "announced"),
-            None if backup is None else connector(backup, "announced-backup"),
-            last,
-            server_version=136,
-        )
-
-    def other(self, port: int) -> ScriptedBroker:
-        broker = ScriptedBroker()
-        broker._network = self.world.network
-        self.world.network.brokers[str(port)] = broker
-        return broker
-
-    def test_backup_of_the_topology_takes_over(self) -> None:
-        self.start(ha=True)
-        backup = self.other(5000)
-        self.broker.deliver(0, self.member(NODE_ID, 61616, 5000))
-        del self.world.network.brokers["61616"]
-        self.cut()
-        self.assertEqual(self.world.network.tried, ["61616", "61616", "5000"])
-        self.assertEqual([packet.node_id for packet in backup.got(CheckForFailover)], [NODE_ID])
-        self.world.finish(self.session.queue_query("q"))
-
-    def test_backup_that_is_not_active_yet_is_tried_again(self) -> None:
-        self.start(ha=True)
-        backup = self.other(5000)
-        backup.answers[CheckForFailover] = lambda packet: CheckForFailoverReply(False)
-        self.broker.deliver(0, self.member(NODE_ID, 61616, 5000))
-        del self.world.network.brokers["61616"]
-        self.cut()
-        self.world.advance(0.35)
-        self.assertEqual(self.world.network.tried.count("5000"), 4)
-        backup.answers.clear()
-        self.world.advance(0.1)
-        self.world.finish(self.session.queue_query("q"))
-
-    def test_other_members_only_with_failover_attempts(self) -> None:
-        for failover_attempts, expected in ((0, ["61616", "61616"]), (1, ["61616", "61616", "7000"])):
-            self.start(reconnect_attempts=1, failover_attempts=failover_attempts)
-            self.other(7000)
-            self.broker.deliver(0, self.member("another", 7000))
-            del self.world.network.brokers["61616"]
-            self.cut()
-            self.world.advance(0.2)
-            self.assertEqual(self.world.network.tried, expected)
-            self.assertEqual(self.session.closed, failover_attempts == 0)
-
-    def test_redirect_is_followed_although_reconnecting_is_off(self) -> None:
-        self.start(reconnect_attempts=0)
-        target = self.other(9000)
-        self.broker.deliver(0, DisconnectV3(NODE_ID, 0, "target", connector(9000)))
-        self.world.network.stir()
-        self.assertEqual(self.world.network.tried[-1], "9000")
-        self.assertEqual(target.names().count("CREATESESSION"), 1)
-        self.assertEqual(dict(self.factory.connector.parameters)["port"], "9000")
-
-    def test_redirect_while_a_session_is_created(self) -> None:
-        self.start(reconnect_attempts=0)
-        self.world.finish(self.session.close())
-        self.other(9000)
-
-        def redirect(packet: CreateSession) -> ExceptionResponse:
-            self.broker.send(self.world.network.link, 0, DisconnectV3(NODE_ID, 0, "target", connector(9000)))
-            return ExceptionResponse(222, "elsewhere")
-
-        self.broker.answers[CreateSessionV2] = redirect
-        session = self.world.session(self.factory)
-        self.world.finish(session.queue_query("q"))
-        self.assertEqual(self.world.network.tried[-1], "9000")
-
-    def test_new_factories_rotate_over_the_topology(self) -> None:
-        self.start()
-        self.other(7000)
-        self.broker.topology = [self.member(NODE_ID, 61616, last=False), self.member("another", 7000)]
-        self.broker.deliver(0, self.broker.topology[0])
-        self.broker.deliver(0, self.broker.topology[1])
-        ports = [dict(self.world.factory().connector.parameters)["port"] for _ in range(4)]
-        self.assertEqual(sorted(ports), ["61616", "61616", "7000", "7000"])
-        chosen = self.world.finish(self.world.locator.create_session_factory("another"))
-        self.assertEqual(dict(chosen.connector.parameters)["port"], "7000")
-        self.assertRaises(NotConnectedError, self.world.finish, self.world.locator.create_session_factory("nobody"))
-
-    def test_answer_that_belongs_to_nobody_does_no_harm(self) -> None:
-        self.start()
-        self.broker.deliver(CHANNEL, NullResponse(-5))
-        self.world.finish(self.session.queue_query("q"))
-
-
-class TopologyAfterReconnectTests(SynchronousTestCase):
-    """What a client has missed while it was not connected."""
-
-    def setUp(self) -> None:
-        self.broker = ScriptedBroker()
-        self.world = World(self.broker, ha=True, reconnect_attempts=-1, retry_interval=100)
-
-    def announce(self, *others: str, event: int = 5) -> None:
-        """What the broker tells a new connection, beside itself."""
-        own = ClusterTopologyV4(False, NODE_ID, 5, primary=connector(), last=not others)
-        self.broker.topology = [own]
-        for node_id in others:
-            packet = ClusterTopologyV4(False, node_id, event, primary=connector(61700), last=node_id == others[-1])
-            self.broker.topology.append(packet)
-
-    def reconnect(self) -> None:
-        self.world.network.link.cut()
-        self.world.advance(1)
-
-    def known(self) -> list[str]:
-        return [member.node_id for member in self.world.locator.topology]
-
-    def test_a_member_of_which_nobody_tells_any_more_is_dropped(self) -> None:
-        self.announce("a", "b")
-        self.world.session()
-        self.announce("a")
-        self.reconnect()
-        self.assertEqual(self.known(), [NODE_ID, "a", "b"])  # the broker may still be looking for it
-        self.world.advance(CONFIRMATION_SECONDS)
-        self.assertEqual(self.known(), [NODE_ID, "a"])
-
-    def test_a_departure_of_which_the_broker_does_not_know_counts_no_more(self) -> None:
-        self.announce("a")
-        self.world.session()
-        self.world.locator.topology.down("a", 100)
-        self.reconnect()
-        self.assertEqual(self.known(), [NODE_ID, "a"])
-
-    def test_a_locator_that_is_closed_waits_for_nothing(self) -> None:
-        self.announce("a")
-        self.world.session()
-        self.reconnect()
-        self.world.finish(self.world.locator.close())
-        self.assertEqual(self.world.clock.getDelayedCalls(), [])

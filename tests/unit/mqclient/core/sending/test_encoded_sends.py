@@ -14,18 +14,16 @@ from mqclient.core.session.session import Session
 from mqclient.errors import (
     AddressFullError,
     ClusterSecurityError,
-    ConnectionTimedOutError,
     IllegalStateError,
     LargeMessageInterruptedError,
     MQError,
 )
-from mqclient.protocol.topology import Topology, TopologyMember
+from mqclient.protocol.topology import Topology
 from mqclient.wire.message import CoreMessage, decode_message, encode_headers, encode_message
 from mqclient.wire.packets import (
     ClusterConnect,
     ClusterConnectReply,
     CreateProducer,
-    DisconnectV3,
     ExceptionResponse,
     NodeAnnounce,
     NullResponse,
@@ -36,9 +34,8 @@ from mqclient.wire.packets import (
     SessionSend,
     SessionSendContinuation,
     SessionSendLarge,
-    SubscribeTopologyV2,
 )
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector, pending
+from tests.unit.mqclient.core_support import ScriptedBroker, World, connector
 
 CHANNEL = 10
 
@@ -63,70 +60,6 @@ def link_world(broker: ScriptedBroker, topology: Topology | None = None, **setti
         follow=False,
     )
     return world
-
-
-class GreetingTests(SynchronousTestCase):
-    def test_brokers_are_greeted_before_the_subscription(self) -> None:
-        broker = ScriptedBroker()
-        link_world(broker).factory()
-        self.assertEqual(broker.names(), ["CLUSTER_CONNECT", "NODE_ANNOUNCE", "SUBSCRIBE_TOPOLOGY_V2"])
-        [subscription] = broker.got(SubscribeTopologyV2)
-        self.assertTrue(subscription.cluster_connection)
-        self.assertEqual([channel for channel, packet in broker.received_packets if isinstance(packet, NodeAnnounce)], [3])
-
-    def test_other_clients_say_nothing_on_the_cluster_channel(self) -> None:
-        broker = ScriptedBroker()
-        World(broker).factory()
-        [subscription] = broker.got(SubscribeTopologyV2)
-        self.assertFalse(subscription.cluster_connection)
-        self.assertEqual(broker.names(), ["SUBSCRIBE_TOPOLOGY_V2"])
-
-    def test_a_greeting_that_fails_fails_the_connection(self) -> None:
-        broker = ScriptedBroker()
-        world = link_world(broker)
-        broker.answers[ClusterConnect] = lambda packet: ClusterConnectReply(False)
-        with self.assertRaises(ClusterSecurityError):
-            world.factory()
-        self.assertTrue(world.network.link.closed_by_client)
-
-    def test_a_peer_that_does_not_answer_the_greeting_is_given_up(self) -> None:
-        broker = ScriptedBroker()
-        world = link_world(broker, call_timeout=1000)
-        broker.silent.add(ClusterConnect)
-        opening = world.locator.create_session_factory()
-        world.advance(0.9)
-        self.assertTrue(pending(opening))
-        world.advance(0.2)
-        self.failureResultOf(opening, ConnectionTimedOutError)
-
-    def test_a_connection_lost_while_it_is_greeted_fails_the_call(self) -> None:
-        broker = ScriptedBroker()
-        world = link_world(broker)
-        broker.silent.add(ClusterConnect)
-        opening = world.locator.create_session_factory()
-        world.network.stir()
-        world.network.link.cut()
-        self.failureResultOf(opening, MQError)
-
-    def test_announcements_go_into_the_topology_that_was_given(self) -> None:
-        topology = Topology()
-        topology.up(TopologyMember("known before", 1, connector(1)))
-        world = link_world(ScriptedBroker(), topology)
-        world.factory()
-        self.assertEqual([member.node_id for member in topology], ["known before", NODE_ID])
-        self.assertIs(world.locator.topology, topology)
-
-    def test_a_link_is_not_moved_to_where_the_broker_sends_its_clients(self) -> None:
-        broker = ScriptedBroker()
-        world = link_world(broker)
-        factory = world.factory()
-        session = world.session(factory)
-        broker.deliver(0, DisconnectV3(NODE_ID, 0, None, connector(61700)))
-        self.assertTrue(session.closed)
-        self.assertEqual(world.network.tried, ["61616"])
-        disconnect = factory.disconnect
-        assert disconnect is not None and disconnect.connector is not None
-        self.assertEqual((disconnect.node_id, disconnect.reason), (NODE_ID, 0))
 
 
 def encoded(text: str, size: int = 0) -> bytes:

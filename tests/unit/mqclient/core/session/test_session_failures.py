@@ -8,23 +8,17 @@ from unittest.mock import Mock
 from twisted.internet.defer import Deferred
 
 from mqclient.core.api import FailoverEvent
-from mqclient.core.sending import async_sends
 from mqclient.errors import (
     ConnectionTimedOutError,
     LargeMessageInterruptedError,
     MQError,
-    NotConnectedError,
     ObjectClosedError,
     SecurityError,
-    TransactionOutcomeUnknownError,
-    TransactionRolledBackError,
     UnblockedError,
 )
 from mqclient.wire.message import CoreMessage, encode_headers
 from mqclient.wire.packets import (
-    Acknowledge,
     CheckForFailover,
-    Commit,
     ConsumerClose,
     CreateConsumer,
     CreateSession,
@@ -32,7 +26,6 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     FlowToken,
     ForceConsumerDelivery,
-    NullResponse,
     Packet,
     PacketsConfirmed,
     QueueQuery,
@@ -310,73 +303,6 @@ class OrderlyEndTests(FailoverTestCase):
             self.world.finish(other.queue_query("q"))
 
 
-class TransactionAtTheWrongMomentTests(FailoverTestCase):
-    def start(self, **settings: Any) -> None:
-        super().start(**settings)
-        self.session = self.world.session(self.factory, auto_commit_sends=False, auto_commit_acks=False)
-        self.producer = self.world.finish(self.session.create_producer("a"))
-        self.world.finish(self.producer.send(self.session.create_message()))
-
-    def test_commit_that_waited_for_its_turn(self) -> None:
-        self.start()
-        self.broker.silent.add(QueueQuery)
-        query = self.session.queue_query("q")
-        commit = self.session.commit()
-        self.world.network.stir()
-        self.assertEqual(self.broker.got(Commit), [])
-        self.cut()
-        self.assertRaises(UnblockedError, self.world.finish, query)
-        self.assertRaises(TransactionRolledBackError, self.world.finish, commit)
-        self.assertEqual(self.broker.got(Commit), [])
-        self.world.finish(self.session.commit())
-
-    def test_commit_that_waited_too_long_keeps_the_transaction(self) -> None:
-        self.start(call_failover_timeout=1000)
-        self.broker.silent.add(QueueQuery)
-        query = self.session.queue_query("q")
-        commit = self.session.commit()
-        self.world.network.stir()
-        self.away()
-        self.world.advance(1.1)
-        self.assertRaises(UnblockedError, self.world.finish, query)
-        self.assertRaises(ConnectionTimedOutError, self.world.finish, commit)
-        self.back()
-        self.assertRaises(TransactionRolledBackError, self.world.finish, self.session.commit())
-
-    def test_commit_that_is_never_answered(self) -> None:
-        self.start(call_timeout=1000)
-        self.broker.silent.add(Commit)
-        commit = self.session.commit()
-        self.world.advance(1.1)
-        self.assertRaises(TransactionOutcomeUnknownError, self.world.finish, commit)
-        self.broker.silent.clear()
-        self.world.finish(self.producer.send(self.session.create_message()))
-        self.world.finish(self.session.commit())
-
-    def test_commit_reports_an_acknowledgement_that_was_refused(self) -> None:
-        self.start(block_on_acknowledge=True)
-        consumer = self.world.finish(self.session.create_consumer("q"))
-        self.world.finish(self.session.start())
-        self.broker.deliver(CHANNEL + 1, message(1))
-        received = self.world.finish(consumer.receive())
-        self.world.finish(received.acknowledge())
-        self.broker.answers[Acknowledge] = lambda packet: ExceptionResponse(104, "no such message")
-        self.assertRaises(MQError, self.world.finish, self.session.commit())
-        self.assertEqual(self.broker.got(Commit), [])
-
-    def test_acknowledgement_of_the_session_before_is_not_sent_to_the_new_one(self) -> None:
-        self.start(block_on_acknowledge=True, ack_batch_size=0)
-        consumer = self.world.finish(self.session.create_consumer("q"))
-        self.world.finish(self.session.start())
-        self.broker.deliver(CHANNEL + 1, message(1))
-        received = self.world.finish(consumer.receive())
-        self.away()
-        acknowledging = received.acknowledge()
-        self.back()
-        self.assertRaises(UnblockedError, self.world.finish, acknowledging)
-        self.assertEqual(self.broker.got(Acknowledge), [])
-
-
 class NumberingTests(FailoverTestCase):
     def test_what_a_recreation_sends_is_counted(self) -> None:
         """The broker counts it: its confirmations must not be taken for those of the messages that follow."""
@@ -458,79 +384,3 @@ class LargeMessageTests(FailoverTestCase):
         self.broker.deliver(CHANNEL, large_header(1, 2000))
         self.broker.deliver(CHANNEL, chunk(bytes(1000), True))
         self.assertEqual(self.world.finish(receive).message_id, 1)
-
-
-class MemoryTests(FailoverTestCase):
-    def test_senders_wait_when_too_much_is_unanswered(self) -> None:
-        self.patch(async_sends, "UNANSWERED_MAX", 1000)
-        self.start(confirmation_window_size=1_000_000, block_on_durable_send=False, producer_window_size=-1)
-        producer = self.world.finish(self.session.create_producer("a"))
-        self.broker.silent.add(SessionSend)
-        sends = [producer.send(self.session.create_message()) for _ in range(100)]
-        self.world.network.stir()
-        sent = self.broker.got(SessionSend)
-        self.assertTrue(0 < len(sent) < 50)
-        self.assertTrue(pending(sends[-1]))
-        self.broker.silent.clear()
-        for packet in sent:
-            self.broker.deliver(CHANNEL, NullResponse(packet.correlation_id))
-        self.world.network.stir()
-        for send in sends:
-            self.world.finish(send)
-        self.assertEqual(len(self.broker.got(SessionSend)), 100)
-
-    def test_they_fail_when_the_session_ends(self) -> None:
-        self.patch(async_sends, "UNANSWERED_MAX", 10)
-        self.start(confirmation_window_size=1_000_000, block_on_durable_send=False, reconnect_attempts=0)
-        producer = self.world.finish(self.session.create_producer("a"))
-        self.broker.silent.add(SessionSend)
-        self.world.finish(producer.send(self.session.create_message()))
-        waiting = producer.send(self.session.create_message())
-        self.cut()
-        self.assertRaises((ObjectClosedError, NotConnectedError), self.world.finish, waiting)
-
-    def test_senders_wait_behind_a_call_with_a_long_queue(self) -> None:
-        self.start(block_on_durable_send=False, producer_window_size=-1)
-        producer = self.world.finish(self.session.create_producer("a"))
-        self.broker.silent.add(QueueQuery)
-        first, second = self.session.queue_query("q"), self.session.queue_query("q")
-        sends = [producer.send(self.session.create_message()) for _ in range(2000)]
-        self.world.network.stir()
-        self.assertEqual((pending(sends[10]), pending(sends[-1])), (False, True))
-        self.broker.silent.clear()
-        for _ in range(2):
-            self.broker.deliver(CHANNEL, self.broker._info("q"))
-        for call in (first, second, *sends):
-            self.world.finish(call)
-        self.assertEqual(len(self.broker.got(SessionSend)), 2000)
-
-    def test_a_new_session_knows_that_the_peer_does_not_read(self) -> None:
-        self.start(block_on_durable_send=False)
-        self.world.network.link.handler.link_paused()
-        session = self.world.session(self.factory)
-        producer = self.world.finish(session.create_producer("a"))
-        send = producer.send(session.create_message())
-        self.world.network.stir()
-        self.assertTrue(pending(send))
-        self.world.network.link.handler.link_resumed()
-        self.world.finish(send)
-
-
-class HandlerTests(FailoverTestCase):
-    def test_handler_that_awaits_what_waits_for_handlers(self) -> None:
-        self.start()
-        session = self.world.session(self.factory, auto_commit_acks=False)
-        consumer = self.world.finish(session.create_consumer("q"))
-        done: list[str] = []
-
-        async def handler(received: Any) -> None:
-            await session.rollback()
-            done.append("rolled back")
-            await consumer.close()
-            done.append("closed")
-
-        self.world.finish(session.start())
-        consumer.set_message_handler(handler)
-        self.broker.deliver(CHANNEL + 1, message(1))
-        self.world.network.stir()
-        self.assertEqual((done, self.world.runtime.warnings), (["rolled back", "closed"], []))

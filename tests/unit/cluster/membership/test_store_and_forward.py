@@ -1,0 +1,32 @@
+"""Store-and-forward queues of a cluster connection."""
+
+from __future__ import annotations
+
+from mqbroker.cluster.membership.member import Member
+from mqclient.errors import IllegalStateError
+from tests.unit.cluster.flow_support import PEER
+from tests.unit.cluster.test_connection import ConnectionTestCase
+
+
+class StoreAndForwardTests(ConnectionTestCase):
+    """Messages are routed to the queue as long as the member is known: without it they would be lost."""
+
+    def delete(self, found: Member) -> None:
+        self.world.messaging.administration.delete_address(found.store_and_forward.name, force=True)
+
+    def test_what_a_member_needs_is_not_deleted(self) -> None:
+        found = self.appear(PEER, 1)
+        error = self.assertRaises(IllegalStateError, self.delete, found)
+        self.assertIn(f"messages for the member {PEER} of the cluster connection c wait there", str(error))
+        self.assertFalse(found.store_and_forward.deleted)
+
+    def test_nor_while_the_cluster_connection_is_stopped(self) -> None:
+        found = self.appear(PEER, 1)
+        self.connection.stop()
+        self.assertRaises(IllegalStateError, self.delete, found)
+
+    def test_what_is_left_of_one_that_has_gone_may_be(self) -> None:
+        found = self.appear(PEER, 1)
+        found.gave_up()
+        self.delete(found)
+        self.assertTrue(found.store_and_forward.deleted)

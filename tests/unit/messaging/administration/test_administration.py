@@ -1,0 +1,71 @@
+"""Addresses and queues that are made, changed and deleted."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.model.configuration import QueueConfiguration
+from mqclient.errors import (
+    AddressDoesNotExistError,
+    IllegalStateError,
+    InvalidTransientQueueUseError,
+    QueueExistsError,
+)
+from tests.unit.messaging.support import Bench, Collector
+
+
+class AdministrationTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.bench = Bench({"closed": {"auto_create_addresses": False, "auto_create_queues": False}})
+        self.administration = self.bench.messaging.administration
+
+    def _auto(self, address: str, routing_type: int | None, queue: str | None = None) -> None:
+        self.administration.auto_create_for_send(address, routing_type, queue, lambda *permission: None)
+
+    def test_a_queue_name_is_unique_in_the_broker(self) -> None:
+        self.bench.queue("q", "a")
+        with self.assertRaises(QueueExistsError):
+            self.bench.queue("q", "b")
+
+    def test_sending_creates_what_the_routing_type_needs(self) -> None:
+        self._auto("work", 1)
+        self._auto("news", 0)
+        self._auto("nothing", None)
+        self.assertTrue(self.bench.core.queues["work"].definition.auto_created)
+        self.assertEqual(set(self.bench.core.addresses), {"work", "news"})
+        self.assertEqual(set(self.bench.core.queues), {"work"})
+
+    def test_nothing_is_created_where_it_is_forbidden(self) -> None:
+        with self.assertRaises(AddressDoesNotExistError):
+            self._auto("closed", 1)
+
+    def test_a_missing_permission_stops_auto_creation(self) -> None:
+        def refuse(permission: str, address: str, queue: str | None) -> None:
+            raise IllegalStateError(permission)
+
+        with self.assertRaises(IllegalStateError):
+            self.administration.auto_create_for_send("work", 1, None, refuse)
+        self.assertEqual(self.bench.core.addresses, {})
+
+    def test_a_shared_queue_must_be_the_same(self) -> None:
+        first = QueueConfiguration(name="s", address="news", routing_type=0, filter_string="a = 1")
+        queue = self.administration.create_shared_queue(first)
+        self.assertIs(self.administration.create_shared_queue(first), queue)
+        with self.assertRaises(InvalidTransientQueueUseError):
+            self.administration.create_shared_queue(QueueConfiguration(name="s", address="other", filter_string="a = 1"))
+        with self.assertRaises(InvalidTransientQueueUseError):
+            self.administration.create_shared_queue(QueueConfiguration(name="s", address="news", filter_string="a = 2"))
+
+    def test_a_queue_with_consumers_is_not_deleted(self) -> None:
+        queue = self.bench.queue("q")
+        consumer = Collector(self.bench, queue)
+        with self.assertRaises(IllegalStateError):
+            self.administration.delete_queue(queue)
+        consumer.leave()
+        self.administration.delete_queue(queue)
+        self.assertEqual(self.bench.core.queues, {})
+
+    def test_a_dropped_routing_type_must_have_no_queues(self) -> None:
+        self.bench.queue("q", "a", 1)
+        with self.assertRaises(IllegalStateError):
+            self.administration.create_address("a", (0,))

@@ -1,0 +1,64 @@
+"""Duplicate ids of messages that are sent, alone and in transactions."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.messaging.delivery.transaction import Transaction
+from mqclient.errors import (
+    DuplicateIdRejectedError,
+)
+from mqclient.wire.message import (
+    KEY_DUPLICATE_ID,
+)
+from mqclient.wire.properties import BYTES, STRING
+from tests.unit.messaging.support import Bench
+
+
+class DuplicateTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.bench = Bench({"tiny": {"id_cache_size": 2}})
+        self.queue = self.bench.queue("q")
+
+    def _send(self, value: bytes | str, address: str = "q", transaction: Transaction | None = None) -> int:
+        kind = STRING if isinstance(value, str) else BYTES
+        return self.bench.send(address=address, transaction=transaction, properties={KEY_DUPLICATE_ID: (kind, value)})
+
+    def test_a_known_id_is_dropped_and_the_sender_waits_for_the_first(self) -> None:
+        self.bench.store.held = True
+        first = self._send("a")
+        second = self._send("a")
+        self.assertGreaterEqual(second, first)
+        self.bench.store.sync()
+        self.bench.turn()
+        self.assertEqual(self.queue.message_count, 1)
+
+    def test_a_text_is_compared_by_its_utf16_bytes(self) -> None:
+        self._send("a")
+        self._send(b"a\x00")
+        self._send(b"a")
+        self.assertEqual(self.queue.message_count, 2)
+
+    def test_the_oldest_id_is_forgotten_when_the_cache_is_full(self) -> None:
+        queue = self.bench.queue("tiny")
+        for value in ("1", "2", "3", "1"):
+            self._send(value, "tiny")
+        self.assertEqual(queue.message_count, 4)
+        self.assertEqual(len(self.bench.store.entries("forget duplicate")), 2)
+
+    def test_in_a_transaction_the_commit_fails(self) -> None:
+        self._send("a")
+        transaction = Transaction()
+        self._send("a", transaction=transaction)
+        with self.assertRaises(DuplicateIdRejectedError):
+            self.bench.messaging.settlement.commit(transaction, self.bench.context)
+
+    def test_ids_of_a_transaction_count_from_its_commit(self) -> None:
+        transaction = Transaction()
+        self._send("a", transaction=transaction)
+        self._send("a", transaction=transaction)
+        self.bench.messaging.settlement.commit(transaction, self.bench.context)
+        self.bench.turn()
+        self.assertEqual(self.queue.message_count, 2)
+        self._send("a")
+        self.assertEqual(self.queue.message_count, 2)

@@ -1,0 +1,28 @@
+"""Handlers of messages that fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase
+from tests.unit.mqclient.core_support import message
+
+
+class HandlerTests(FailoverTestCase):
+    def test_handler_that_awaits_what_waits_for_handlers(self) -> None:
+        self.start()
+        session = self.world.session(self.factory, auto_commit_acks=False)
+        consumer = self.world.finish(session.create_consumer("q"))
+        done: list[str] = []
+
+        async def handler(received: Any) -> None:
+            await session.rollback()
+            done.append("rolled back")
+            await consumer.close()
+            done.append("closed")
+
+        self.world.finish(session.start())
+        consumer.set_message_handler(handler)
+        self.broker.deliver(CHANNEL + 1, message(1))
+        self.world.network.stir()
+        self.assertEqual((done, self.world.runtime.warnings), (["rolled back", "closed"], []))

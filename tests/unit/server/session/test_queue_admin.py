@@ -1,0 +1,139 @@
+"""Queues that sessions make, ask about and delete."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqclient.wire import packets as wire
+from tests.unit.server.support import World
+
+
+class QueueLifeTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.session = self.world.session()
+
+    def exists(self, name: str) -> bool:
+        return name in self.world.messaging.core.queues
+
+    def test_temporary_queues_live_as_long_as_their_connection(self) -> None:
+        self.session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
+        other = self.session.peer.open()
+        self.session.ok(wire.SessionClose())
+        self.assertTrue(self.exists("t"))
+        other.consume("t")
+        self.session.peer.lose()
+        self.assertFalse(self.exists("t"))
+        self.assertNotIn("t", self.world.messaging.core.addresses)
+
+    @mock.patch("mqbroker.config.model.matching.CACHED_NAMES_MAX", 20)
+    def test_names_of_clients_that_are_gone_are_forgotten(self) -> None:
+        core = self.world.messaging.core
+        sizes = []
+        for number in range(50):
+            visitor, name = self.world.session(), f"t{number}"
+            visitor.ok(wire.CreateQueueV2(name, name, durable=False, temporary=True, routing_type=number % 2))
+            visitor.publish(address=name)
+            visitor.peer.lose()
+            sizes.append((len(core.routing._positions), len(core.settings._resolved), len(self.world.security.repository._resolved)))
+        self.assertEqual({size[0] for size in sizes}, {0})
+        self.assertLessEqual(max(max(size) for size in sizes), 20)
+
+    def test_the_consumers_of_a_vanished_temporary_queue_are_told(self) -> None:
+        self.session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
+        other = self.world.session()
+        other.consume("t", 7)
+        self.session.peer.lose()
+        self.assertEqual(other.take(), [wire.DisconnectConsumer(7)])
+
+    @mock.patch("mqbroker.server.transport.departing.DELETED_TOGETHER", 2)
+    def test_many_temporary_queues_go_a_few_at_a_time(self) -> None:
+        names = [f"t{number}" for number in range(7)]
+        for name in names:
+            self.session.ok(wire.CreateQueueV2(name, name, durable=False, temporary=True))
+        last = self.world.queue("t6")
+        self.session.peer.lose()
+        self.assertEqual([name for name in names if self.exists(name)], names[2:])
+        other = self.world.session()
+        other.ok(wire.DeleteQueue("t5"))
+        other.ok(wire.CreateQueueV2("t6", "t6", durable=False, temporary=True))  # as a client that has come back
+        self.assertTrue(last.deleted)
+        while self.world.server.departing:
+            self.world.clock.advance(0)
+        self.assertEqual([name for name in names if self.exists(name)], ["t6"])
+        other.peer.lose()
+        self.assertFalse(self.exists("t6"))
+
+    @mock.patch("mqbroker.server.transport.departing.DELETED_TOGETHER", 2)
+    def test_one_that_cannot_be_deleted_does_not_keep_the_others(self) -> None:
+        for number in range(5):
+            self.session.ok(wire.CreateQueueV2(f"t{number}", f"t{number}", durable=False, temporary=True))
+        self.session.peer.lose()
+        delete = self.world.messaging.administration.delete_queue
+        with mock.patch.object(self.world.messaging.administration, "delete_queue", side_effect=[OSError("a fault"), delete]):
+            self.assertRaisesRegex(OSError, "a fault", self.world.clock.advance, 0)
+        for _ in range(5):
+            self.world.clock.advance(0)
+        self.assertEqual([number for number in range(5) if self.exists(f"t{number}")], [2])
+
+    @mock.patch("mqbroker.server.transport.departing.DELETED_TOGETHER", 1)
+    def test_departing_queues_get_nothing_more(self) -> None:
+        """It would be lost with them, although another queue of the address could take it."""
+        other = self.world.session()
+        other.create_queue("stays", "shared")
+        for number in range(4):
+            self.session.ok(wire.CreateQueueV2("shared", f"t{number}", durable=False, temporary=True, routing_type=1))
+        self.session.peer.lose()
+        self.assertGreater(len(self.world.server.departing), 0)
+        for _ in range(6):
+            other.publish(b"x", "shared")
+        self.assertEqual(self.world.queue("stays").message_count, 6)
+        departing = {name for name in self.world.messaging.core.queues if name.startswith("t")}
+        self.assertEqual({queue.name for queue in self.world.server.departing.others()} & departing, set())
+
+    def test_a_shared_queue_lives_as_long_as_it_has_consumers(self) -> None:
+        request = wire.CreateSharedQueueV2("news", "shared", None, False, routing_type=0)
+        self.session.ok(request)
+        second = self.world.session()
+        second.ok(request)
+        self.session.consume("shared")
+        second.consume("shared")
+        self.session.ok(wire.ConsumerClose(0))
+        self.assertTrue(self.exists("shared"))
+        second.peer.lose()
+        self.assertFalse(self.exists("shared"))
+
+    def test_a_shared_queue_with_another_filter_or_address_is_refused(self) -> None:
+        self.session.ok(wire.CreateSharedQueueV2("news", "shared", "a = 1", True, routing_type=0))
+        self.assertEqual(self.session.error(wire.CreateSharedQueueV2("news", "shared", "a = 2", True, routing_type=0)), 118)
+        self.assertEqual(self.session.error(wire.CreateSharedQueueV2("olds", "shared", "a = 1", True, routing_type=0)), 118)
+
+    def test_deleting_a_queue_in_use_is_refused(self) -> None:
+        self.session.create_queue("q")
+        self.session.consume()
+        self.assertEqual(self.session.error(wire.DeleteQueue("q")), 104)
+        self.assertEqual(self.session.error(wire.DeleteQueue("missing")), 100)
+        self.session.ok(wire.ConsumerClose(0), wire.DeleteQueue("q"))
+
+    def test_a_message_without_address_is_refused(self) -> None:
+        self.session.publish(address="", reply=True)
+        (answer,) = self.session.take()
+        self.assertEqual(getattr(answer, "error_code", None), 106)
+        self.assertEqual(self.world.messaging.core.addresses, {})
+
+    def test_a_wildcard_query_names_the_queues_of_all_its_addresses(self) -> None:
+        for name in ("a.one", "a.two", "b.one"):
+            self.session.create_queue(name)
+        self.session.create_queue("all", "a.#")
+        answer = self.session.call(wire.BindingQuery("a.#"))
+        assert isinstance(answer, wire.BindingQueryResponseV5)
+        self.assertEqual(set(answer.queue_names), {"a.one", "a.two", "all"})
+
+    def test_the_extension_of_readers_is_recognised_without_side_effects(self) -> None:
+        before = set(self.world.messaging.core.addresses)
+        answer = self.session.call(wire.BindingQuery(wire.READERS_ADDRESS))
+        assert isinstance(answer, wire.BindingQueryResponseV5)
+        self.assertEqual((answer.exists, answer.queue_names), (True, ()))
+        self.assertEqual(set(self.world.messaging.core.addresses), before)

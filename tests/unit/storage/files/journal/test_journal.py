@@ -1,0 +1,171 @@
+"""Group commits of the journal, and the order of its writes."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase as TestCase
+
+from mqbroker.storage.files.journal.journal import LATE_WRITE_SECONDS
+from mqclient.storageformat.files import TEMPORARY
+from tests.unit.storage.support import BINDINGS, JOURNAL, Rig, ids, make_message
+
+
+class GroupCommitTests(TestCase):
+    def setUp(self) -> None:
+        self.rig = Rig()
+        self.rig.start()
+        self.queue = self.rig.queue()
+        self.rig.settle()
+
+    def test_nothing_is_acknowledged_before_the_sync(self) -> None:
+        rig = self.rig
+        called: list[int] = []
+        rig.add(self.queue)
+        rig.store.when_synced(rig.store.ticket(), called.append, 1)
+        before = rig.store.synced
+        rig.clock.run_due()
+        self.assertEqual((rig.writer.waiting, called, rig.store.synced), (1, [], before))
+        rig.writer.run()
+        self.assertEqual((called, rig.store.synced), ([1], rig.store.ticket()))
+
+    def test_one_write_per_turn_and_one_under_way(self) -> None:
+        """While one write runs the next batch gathers, however large, and follows at once."""
+        rig = self.rig
+        for _ in range(5):
+            rig.add(self.queue)
+        rig.clock.run_due()
+        self.assertEqual(rig.writer.waiting, 1)
+        for _ in range(300):
+            rig.add(self.queue, body=bytes(1000))
+        rig.clock.run_due()
+        self.assertEqual(rig.writer.waiting, 1)
+        self.assertGreater(rig.store.backlog, 300_000)
+        rig.writer.run_one()
+        self.assertEqual(rig.writer.waiting, 1)
+        rig.writer.run_one()
+        self.assertEqual((rig.store.synced, rig.store.backlog), (rig.store.ticket(), 0))
+
+    def test_flush_does_not_wait_for_the_turn(self) -> None:
+        self.rig.add(self.queue)
+        self.rig.store.flush()
+        self.assertEqual(self.rig.writer.waiting, 1)
+        self.assertFalse(self.rig.clock.run_due())
+
+    def test_a_waiter_that_raises_does_not_keep_the_others(self) -> None:
+        rig = self.rig
+        called: list[int] = []
+        rig.add(self.queue)
+        rig.store.when_synced(rig.store.ticket(), lambda: 1 // 0)
+        rig.store.when_synced(rig.store.ticket(), called.append, 1)
+        rig.settle()
+        self.assertEqual(called, [1])
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+
+    def test_acknowledgements_share_a_write_with_what_comes_next(self) -> None:
+        rig = self.rig
+        first, second = rig.add(self.queue), rig.add(self.queue)
+        rig.settle()
+        rig.acknowledge(self.queue, first)
+        rig.store.flush()
+        rig.clock.run_due()
+        self.assertEqual((rig.writer.waiting, rig.store.synced), (0, rig.store.ticket() - 1))
+        third = rig.add(self.queue)
+        rig.store.flush()
+        self.assertEqual(rig.writer.waiting, 1)
+        rig.writer.run_one()
+        self.assertEqual(rig.store.synced, rig.store.ticket())
+        self.assertEqual(ids(rig.crash()), [second.message_id, third.message_id])
+
+    def test_acknowledgements_that_nobody_waits_for_are_written_soon(self) -> None:
+        rig = self.rig
+        message = rig.add(self.queue)
+        rig.settle()
+        rig.acknowledge(self.queue, message)
+        rig.clock.advance(LATE_WRITE_SECONDS / 2)
+        self.assertEqual(rig.writer.waiting, 0)
+        rig.clock.advance(LATE_WRITE_SECONDS)
+        self.assertEqual(rig.writer.waiting, 1)
+        rig.writer.run_one()
+        self.assertEqual(rig.store.synced, rig.store.ticket())
+
+    def test_acknowledgements_that_somebody_waits_for_are_written_at_once(self) -> None:
+        rig = self.rig
+        message = rig.add(self.queue)
+        rig.settle()
+        called: list[int] = []
+        rig.acknowledge(self.queue, message)
+        rig.store.when_synced(rig.store.ticket(), called.append, 1)
+        rig.clock.run_due()
+        self.assertEqual(rig.writer.waiting, 1)
+        rig.writer.run_one()
+        self.assertEqual(called, [1])
+
+    def test_acknowledgements_during_a_write_are_written_soon_after_it(self) -> None:
+        rig = self.rig
+        message = rig.add(self.queue)
+        rig.settle()
+        rig.add(self.queue)
+        rig.store.flush()
+        rig.acknowledge(self.queue, message)
+        rig.writer.run_one()
+        self.assertEqual((rig.writer.waiting, rig.store.synced), (0, rig.store.ticket() - 1))
+        rig.clock.advance(LATE_WRITE_SECONDS)
+        rig.writer.run_one()
+        self.assertEqual(rig.store.synced, rig.store.ticket())
+
+    def test_work_that_a_waiter_causes_is_written_too(self) -> None:
+        rig = self.rig
+        message = rig.add(self.queue)
+        rig.store.when_synced(rig.store.ticket(), rig.acknowledge, self.queue, message)
+        rig.settle()
+        self.assertEqual(ids(rig.crash()), [])
+
+    def test_an_uncommitted_batch_changes_nothing(self) -> None:
+        rig = self.rig
+        kept = rig.add(self.queue)
+        batch = rig.store.begin()
+        batch.acknowledge(self.queue, kept)
+        batch.add_message(make_message(rig.store), [self.queue])
+        self.assertEqual(ids(rig.restart()), [kept.message_id])
+
+
+class OrderOfWritesTests(TestCase):
+    """What reaches the disk first, seen by an observer."""
+
+    def test_the_observer_sees_every_byte(self) -> None:
+        """A copy made of what the observer was told is a folder that recovers the same."""
+        rig = Rig()
+        store = rig.make()
+        store.open()
+        store.load()
+        copy: dict[str, bytearray] = {path: bytearray(rig.disk.read(path)) for path in self.paths(rig)}
+
+        class Observer:
+            def written(self, path: str, offset: int, data: bytes | bytearray) -> None:
+                file = copy.setdefault(path, bytearray())
+                file.extend(bytes(max(0, offset + len(data) - len(file))))
+                file[offset : offset + len(data)] = data
+
+            def removed(self, path: str) -> None:
+                del copy[path]
+
+        store.observe(Observer())
+        queue = rig.queue()
+        for _ in range(20):
+            message = rig.add(queue, body=bytes(1000))
+            rig.settle()
+            rig.acknowledge(queue, message)
+        body = store.create_large_body(store.next_id())
+        body.append(b"abc")
+        body.append(b"def")
+        body.complete()
+        rig.settle()
+        self.assertEqual(sorted(copy), self.paths(rig))
+        for path in self.paths(rig):
+            self.assertEqual(copy[path], rig.disk.read(path)[: len(copy[path])])
+
+    @staticmethod
+    def paths(rig: Rig) -> list[str]:
+        found = []
+        for directory in (JOURNAL, BINDINGS, rig.settings.large_messages_directory):
+            found += [f"{directory}/{name}" for name in rig.disk.list(directory) if "lock" not in name and not name.endswith(TEMPORARY)]
+        return sorted(found)
