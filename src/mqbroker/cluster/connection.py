@@ -106,7 +106,6 @@ class ClusterConnection:
         self.scale_down_group = None if options.scale_down is None else options.scale_down.group_name
         """Brokers of the same group give each other their messages when they leave."""
         self.topology = ClusterTopology(server.node_id, server.clock)
-        self.topology.split_brain_detection = True
         self.twins = Twins(runtime, server.node_id, self.open_separate_locator, self.topology.clear_rival)
         self.topology.on_contested = self.twins.suspect
         self.members: dict[str, Member] = {}

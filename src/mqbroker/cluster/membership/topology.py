@@ -104,8 +104,7 @@ class ClusterTopology(Topology):
     """The members as this broker knows them, itself included.
 
     ``node_id`` is the own one; ``rival`` says, for health checks, that another broker has been announced with it, None while there is none.
-    ``split_brain_detection`` is for a replicated broker: announcements of the own node id with another
-    connector are refused then, since somebody else has taken over.  What others announce is bounded; what exceeds a limit is refused.
+    Announcements of the own node id with another connector are refused, and so are those that exceed a limit.
     """
 
     __slots__ = (
@@ -118,13 +117,11 @@ class ClusterTopology(Topology):
         "node_id",
         "on_contested",
         "rival",
-        "split_brain_detection",
     )
 
     def __init__(self, node_id: str, clock: Clock) -> None:
         super().__init__()
         self.node_id = node_id
-        self.split_brain_detection = False
         self.rival: str | None = None
         self.on_contested: Callable[[TransportConfiguration], object] = lambda connector: None
         """Told of each connector but the own one with which the own node id is announced, also of old ones."""
@@ -190,13 +187,12 @@ class ClusterTopology(Topology):
         own = self._own
         if member.node_id == self.node_id and own is not None:
             if member.primary is None:
-                member = replace(member, primary=own) if self.split_brain_detection else member
+                member = replace(member, primary=own)
             elif not same_connector(member.primary, own):
                 self.on_contested(member.primary)
                 if self._is_news(member):
                     self._note_rival(member.primary)
-                    if self.split_brain_detection:
-                        return False
+                    return False
         changed = super().up(member)
         if not changed and self.get(member.node_id) is None:
             # Somebody does not know that it has left, having started after that.  The member itself contradicts, or who has a link to it:

@@ -33,7 +33,7 @@ class MemberTests(SynchronousTestCase):
 
     def test_a_repeat_keeps_the_backup_and_the_own_connector(self) -> None:
         self.topology.own(connector(1))
-        self.topology.up(member("me", START_MS + 1, port=9, backup=2))
+        self.topology.up(member("me", START_MS + 1, backup=2))
         self.clock.advance(1)
         own = self.topology.get("me")
         assert own is not None
@@ -84,11 +84,8 @@ class MemberTests(SynchronousTestCase):
         assert found is not None
         self.assertEqual(found.unique_event_id, START_MS + 2 * 10**9 + 1)
 
-    def test_split_brain_detection(self) -> None:
+    def test_nobody_else_gets_the_own_place(self) -> None:
         self.topology.own(connector(1))
-        self.assertTrue(self.topology.up(member("me", START_MS + 1, port=2)))
-        self.topology.own(connector(1))
-        self.topology.split_brain_detection = True
         self.assertFalse(self.topology.up(member("me", START_MS + 2, port=2)))
         self.assertTrue(self.topology.up(member("me", START_MS + 3, port=None, backup=4)))
         own = self.topology.get("me")
