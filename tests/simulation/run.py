@@ -148,20 +148,21 @@ class Simulation:
         except SimulationError as error:
             world.violation(str(error))
         finally:
+            result = Result(
+                world.seed,
+                world.violations,
+                self.schedule,
+                world.log,
+                world.events,
+                len(self.ledger.sent),
+                len(self.ledger.receipts),
+                self.broker.starts,
+            )
             world.end()
-            gc.collect()
+            take_apart(self)
             gc.enable()
             globalLogPublisher.removeObserver(observer)
-        return Result(
-            world.seed,
-            world.violations,
-            self.schedule,
-            world.log,
-            world.events,
-            len(self.ledger.sent),
-            len(self.ledger.receipts),
-            self.broker.starts,
-        )
+        return result
 
     def _run(self) -> None:
         world, broker = self.world, self.broker
@@ -318,6 +319,13 @@ class FailureObserver:
         failure = event.get("log_failure")
         if isinstance(failure, Failure) and not isinstance(failure.value, SimulatedCrash):
             self._world.violation(f"a failure is logged: {failure.getTraceback()}")
+
+
+def take_apart(simulation: object) -> None:
+    """Collect all that a run has made, when nobody holds it any more: otherwise each pass would look at everything again."""
+    vars(simulation).clear()
+    while gc.collect():
+        pass
 
 
 def simulate(seed: int, store_class: type[FileStore] = FileStore) -> Result:

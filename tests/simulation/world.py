@@ -116,9 +116,12 @@ class World:
         self.violations.append(text)
 
     def end(self) -> None:
-        """Nothing runs any more: what is left may be taken apart."""
+        """Nothing runs any more, and nobody is held: what is left may be taken apart."""
         for process in self.processes:
             process.end()
+        self.processes.clear()
+        self._queue.clear()
+        self._watchers.clear()
 
     def schedule(self, seconds: float, function: Callable[..., object], *args: Any, process: Process | None = None) -> Event:
         event = Event(self.now + max(seconds, 0.0), function, args, process)

@@ -37,7 +37,7 @@ from tests.simulation.cluster.node import ClusterNode
 from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, TEAMS, ClusterPlan, subscription
 from tests.simulation.copies import Copies
 from tests.simulation.policies import RETURNS
-from tests.simulation.run import FailureObserver, Result
+from tests.simulation.run import FailureObserver, Result, take_apart
 from tests.simulation.workload import IDENTITY, Actor
 from tests.simulation.world import SimulationError, World
 
@@ -82,23 +82,23 @@ class ClusterSimulation:
         except SimulationError as error:
             world.violation(str(error))
         finally:
+            result = Result(
+                world.seed,
+                world.violations,
+                self.schedule,
+                world.log,
+                world.events,
+                len(self.ledger.sent),
+                len(self.ledger.receipts),
+                max(node.starts for node in self.nodes),
+                f"{self.plan}",
+                "python -m tests.simulation --cluster",
+            )
             world.end()
-            while gc.collect():
-                pass
+            take_apart(self)
             gc.enable()
             globalLogPublisher.removeObserver(observer)
-        return Result(
-            world.seed,
-            list(world.violations),
-            self.schedule,
-            world.log,
-            world.events,
-            len(self.ledger.sent),
-            len(self.ledger.receipts),
-            max(node.starts for node in self.nodes),
-            f"{self.plan}",
-            "python -m tests.simulation --cluster",
-        )
+        return result
 
     def connector(self, node: ClusterNode) -> TransportConfiguration:
         return announced_form(self.plan.configuration(node.number).connectors[node.name])
