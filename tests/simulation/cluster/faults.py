@@ -133,7 +133,7 @@ def _between(rng: random.Random, nodes: int) -> ClusterFault:
 def _of_one(rng: random.Random) -> faults.Fault:
     downtime = rng.choice((0.01, rng.uniform(0.05, 0.5), rng.uniform(0.5, 3.0)))
     at = _time(rng)
-    match rng.randrange(13):
+    match rng.randrange(14):
         case 0 | 1:
             return faults.Stop(at, downtime)
         case 2 | 3:
@@ -150,6 +150,8 @@ def _of_one(rng: random.Random) -> faults.Fault:
             return faults.SlowDisk(at, rng.uniform(0.2, 1.5), rng.choice((10.0, 100.0)))
         case 11:
             return faults.failing_disk(rng) if rng.random() < 0.5 else faults.at_phase(rng)
+        case 12:
+            return faults.start_trouble(rng)
         case _:
             return faults.FillingDisk(at, rng.uniform(0.1, 1.5))
 

@@ -69,8 +69,8 @@ class ClusterNode(BrokerNode):
     def clustering(self) -> Clustering | None:
         return self.life.active.clustering
 
-    def _start(self) -> None:
-        super()._start()
+    def _start_life(self) -> None:
+        super()._start_life()
         self.server.notifications.observers.append(self._notified)
         if self.clustering is not None and self.clustering.grouping is not None:
             self._watch(self.clustering.grouping)

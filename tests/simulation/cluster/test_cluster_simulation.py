@@ -14,7 +14,7 @@ from tests.simulation.plants import CLUSTER_PLANTS
 SEEDS = range(1, 101)
 REPLAYED = 8
 BETWEEN = (Away, BadDatagrams, DyingLink, Partition)
-NOT_HERE = (faults.ClockStep, faults.Damage, faults.FullDisk, faults.SlowReader, faults.StartTrouble)
+NOT_HERE = (faults.ClockStep, faults.Damage, faults.FullDisk, faults.SlowReader)
 """What one broker alone is enough for; clocks of nodes are wrong all the time instead."""
 FAULTS = sorted({kind.__name__ for kind in (*BETWEEN, *get_args(faults.Fault)) if kind not in NOT_HERE} | {"Cut"})
 
