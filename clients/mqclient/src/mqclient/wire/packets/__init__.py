@@ -1,10 +1,10 @@
 """Every packet of the CORE protocol as a class.
 
-A packet class lists its fields in wire order.  :func:`decode_packet` and :func:`encode_packet` know all of them, for protocol
-versions 121 to 136.
+A packet class has its fields in wire order, and the type of each says how it is written and read.  :func:`decode_packet` and
+:func:`encode_packet` know all of them, for protocol versions 121 to 136.
 
-Fields after a ``Group`` marker are optional: they are read only when bytes are left, and ``groups`` keeps how many such groups
-a packet had, so that it is written again as it was read.
+A field of type ``GROUP[...]`` begins an optional group: its fields are read only when bytes are left, and ``groups`` keeps how many
+such groups a packet had, so that it is written again as it was read.
 
 Source: ``protocol-spec/``, chapter "Packets" and those it names.
 """
@@ -18,8 +18,6 @@ from mqclient.wire.packets.base import (
     ROUTING_MULTICAST,
     VERSION_MAX,
     VERSION_MIN,
-    Field,
-    FieldTable,
     Group,
     Kind,
     Packet,
@@ -207,8 +205,6 @@ __all__ = [
     "DisconnectV3",
     "ExceptionResponse",
     "Expired",
-    "Field",
-    "FieldTable",
     "FlowToken",
     "ForceConsumerDelivery",
     "Group",

@@ -6,10 +6,10 @@ Source: ``protocol-spec/``, chapter "Primitive encodings".
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
 
-from mqclient.wire.primitives import Reader, Writer
+from mqclient.wire.primitives import Reader, TransportConfiguration, Writer, Xid
 
 VERSION_MIN = 121
 VERSION_MAX = 136
@@ -25,15 +25,14 @@ ALL_GROUPS = 99
 class Kind:
     """How one field is written and read."""
 
-    __slots__ = ("name", "read", "write")
+    __slots__ = ("read", "write")
 
-    def __init__(self, name: str, write: Callable[[Writer, Any], None], read: Callable[[Reader], Any]) -> None:
-        self.name = name
+    def __init__(self, write: Callable[[Writer, Any], None], read: Callable[[Reader], Any]) -> None:
         self.write = write
         self.read = read
 
 
-def _array(name: str, size: int, write: Callable[[Writer, Any], None], read: Callable[[Reader], Any]) -> Kind:
+def _array(size: int, write: Callable[[Writer, Any], None], read: Callable[[Reader], Any]) -> Kind:
     def write_all(out: Writer, values: tuple[Any, ...]) -> None:
         out.i32(len(values))
         for value in values:
@@ -42,42 +41,20 @@ def _array(name: str, size: int, write: Callable[[Writer, Any], None], read: Cal
     def read_all(source: Reader) -> tuple[Any, ...]:
         return tuple(read(source) for _ in range(source.count(size)))
 
-    return Kind(name, write_all, read_all)
+    return Kind(write_all, read_all)
 
 
-def _optional(name: str, write: Callable[[Writer, Any], None], read: Callable[[Reader], Any]) -> Kind:
+def _optional(write: Callable[[Writer, Any], None], read: Callable[[Reader], Any]) -> Kind:
     def write_present(out: Writer, value: Any) -> None:
         out.boolean(value is not None)
         if value is not None:
             write(out, value)
 
-    return Kind(name, write_present, lambda source: read(source) if source.boolean() else None)
-
-
-I8 = Kind("i8", Writer.i8, Reader.i8)
-I32 = Kind("i32", Writer.i32, Reader.i32)
-I64 = Kind("i64", Writer.i64, Reader.i64)
-BOOL = Kind("bool", Writer.boolean, Reader.boolean)
-STR = Kind("Str", Writer.string, Reader.string)
-NSTR = Kind("NStr", Writer.nullable_string, Reader.nullable_string)
-SSTR = Kind("SStr", Writer.simple_string, Reader.simple_string)
-NSSTR = Kind("NSStr", Writer.nullable_simple_string, Reader.nullable_simple_string)
-NBOOL = Kind("NBool", Writer.nullable_bool, Reader.nullable_bool)
-NINT = Kind("NInt", Writer.nullable_int, Reader.nullable_int)
-NLONG = Kind("NLong", Writer.nullable_long, Reader.nullable_long)
-XID = Kind("Xid", Writer.xid, Reader.xid)
-TRANSPORT = Kind("TC", Writer.transport, Reader.transport)
-CONNECTOR = _optional("bool, TC if true", Writer.transport, Reader.transport)
-BLOB = Kind("i32 n, n bytes", Writer.blob, Reader.blob)
-I8_ARRAY = _array("i32 n, n x i8", 1, Writer.i8, Reader.i8)
-I64_ARRAY = _array("i32 n, n x i64", 8, Writer.i64, Reader.i64)
-SSTR_ARRAY = _array("i32 n, n x SStr", 4, Writer.simple_string, Reader.simple_string)
-XID_ARRAY = _array("i32 n, n x Xid", 12, Writer.xid, Reader.xid)
-REST = Kind("bytes to the end", Writer.raw, lambda source: source.raw(source.remaining))
+    return Kind(write_present, lambda source: read(source) if source.boolean() else None)
 
 
 class Group:
-    """Marks the start of fields that are present only if bytes are left (``minimum`` of them at least).
+    """Marks the first of fields that are present only if bytes are left (``minimum`` of them at least).
 
     They are neither written nor read on a connection of a version below ``since``.
     """
@@ -89,22 +66,48 @@ class Group:
         self.since = since
 
 
-Field = tuple[str, Kind]
-FieldTable = tuple["Field | Group", ...]
+CONNECTOR_KIND = _optional(Writer.transport, Reader.transport)
+
+# Types of fields: the type of the value, and how it is written and read.
+I8 = Annotated[int, Kind(Writer.i8, Reader.i8)]
+I32 = Annotated[int, Kind(Writer.i32, Reader.i32)]
+I64 = Annotated[int, Kind(Writer.i64, Reader.i64)]
+BOOL = Annotated[bool, Kind(Writer.boolean, Reader.boolean)]
+STR = Annotated[str, Kind(Writer.string, Reader.string)]
+NSTR = Annotated[str | None, Kind(Writer.nullable_string, Reader.nullable_string)]
+SSTR = Annotated[str, Kind(Writer.simple_string, Reader.simple_string)]
+NSSTR = Annotated[str | None, Kind(Writer.nullable_simple_string, Reader.nullable_simple_string)]
+NBOOL = Annotated[bool | None, Kind(Writer.nullable_bool, Reader.nullable_bool)]
+NINT = Annotated[int | None, Kind(Writer.nullable_int, Reader.nullable_int)]
+NLONG = Annotated[int | None, Kind(Writer.nullable_long, Reader.nullable_long)]
+XID = Annotated[Xid, Kind(Writer.xid, Reader.xid)]
+TRANSPORT = Annotated[TransportConfiguration, Kind(Writer.transport, Reader.transport)]
+CONNECTOR = Annotated[TransportConfiguration | None, CONNECTOR_KIND]
+BLOB = Annotated[bytes, Kind(Writer.blob, Reader.blob)]
+I8_ARRAY = Annotated[tuple[int, ...], _array(1, Writer.i8, Reader.i8)]
+I64_ARRAY = Annotated[tuple[int, ...], _array(8, Writer.i64, Reader.i64)]
+SSTR_ARRAY = Annotated[tuple[str, ...], _array(4, Writer.simple_string, Reader.simple_string)]
+XID_ARRAY = Annotated[tuple[Xid, ...], _array(12, Writer.xid, Reader.xid)]
+REST = Annotated[bytes, Kind(Writer.raw, lambda source: source.raw(source.remaining))]
+
+T = TypeVar("T")
+GROUP = Annotated[T, Group()]
+"""``GROUP[NINT]`` is the type of a field that begins an optional group."""
 
 
 class Packet:
     """Base of all packets.
 
     TYPE is the signed packet type; NAME the protocol's name; COUNTED says whether the packet advances the confirmation window of a
-    session channel; RESPONSE whether it completes a blocking call.
+    session channel; RESPONSE whether it completes a blocking call; SINCE is the first protocol version with it.  FIELDS lists its fields in
+    wire order, with a :class:`Group` before each optional group; it is empty where the codec is written by hand.
     """
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
     TYPE: ClassVar[int]
     NAME: ClassVar[str]
-    FIELDS: ClassVar[FieldTable] = ()
+    FIELDS: ClassVar[tuple[tuple[str, Kind] | Group, ...]] = ()
     COUNTED: ClassVar[bool] = True
     RESPONSE: ClassVar[bool] = False
     SINCE: ClassVar[int] = 0
@@ -124,12 +127,37 @@ class Packet:
 PACKETS: dict[int, type[Packet]] = {}
 """Every packet class by its type; complete once :mod:`mqclient.wire.packets` is imported, and not changed afterwards."""
 
-PacketClass = TypeVar("PacketClass", bound=type[Packet])
+P = TypeVar("P", bound=Packet)
 
 
-def register(cls: PacketClass) -> PacketClass:
-    """Class decorator: enter a packet into :data:`PACKETS`."""
-    if cls.TYPE in PACKETS:
-        raise TypeError(f"packet type {cls.TYPE} is used twice")
-    PACKETS[cls.TYPE] = cls
-    return cls
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def packet(
+    number: int, name: str, *, since: int = 0, counted: bool = True, response: bool = False, last: str | None = None
+) -> Callable[[type[P]], type[P]]:
+    """Class decorator: make a packet of a class, and enter it into :data:`PACKETS`.
+
+    Its fields go over the wire in their order, each as its type says (:data:`I8` and so on), to the field ``last`` (None: all).
+    The other arguments are the attributes of :class:`Packet`.  A class with ``__slots__`` has the fields of its base.
+    """
+
+    def enter(cls: type[P]) -> type[P]:
+        if number in PACKETS:
+            raise TypeError(f"packet type {number} is used twice")
+        if "__slots__" not in vars(cls):
+            cls = dataclass(slots=True, eq=False, repr=False)(cls)
+        cls.TYPE, cls.NAME, cls.SINCE, cls.COUNTED, cls.RESPONSE = number, name, since, counted, response
+        cls.FIELDS = _table(cls, last)
+        PACKETS[number] = cls
+        return cls
+
+    return enter
+
+
+def _table(cls: type[Packet], last: str | None) -> tuple[tuple[str, Kind] | Group, ...]:
+    table: list[tuple[str, Kind] | Group] = []
+    for each in fields(cls):  # type: ignore[arg-type]
+        if kind := getattr(each.type, "__metadata__", ()):
+            table += [*kind[1:], (each.name, kind[0])]
+        if each.name == last:
+            break
+    return tuple(table)

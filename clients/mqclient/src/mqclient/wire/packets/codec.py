@@ -11,7 +11,7 @@ from typing import Any
 
 from mqclient.errors import MalformedPacketError
 from mqclient.wire import hot
-from mqclient.wire.packets.base import ALL_GROUPS, CONNECTOR, PACKETS, Group, Packet
+from mqclient.wire.packets.base import ALL_GROUPS, CONNECTOR_KIND, PACKETS, Group, Packet
 from mqclient.wire.packets.connection import (
     ClusterTopology,
     ClusterTopologyV2,
@@ -94,8 +94,8 @@ def _encode_topology(packet: Topology, version: int) -> bytes:
     if kind != ClusterTopology.TYPE:
         out.i64(packet.unique_event_id)
     if not packet.exit:
-        CONNECTOR.write(out, packet.primary)
-        CONNECTOR.write(out, packet.backup)
+        CONNECTOR_KIND.write(out, packet.primary)
+        CONNECTOR_KIND.write(out, packet.backup)
         out.boolean(packet.last)
     if kind != ClusterTopology.TYPE and (packet.groups or kind != ClusterTopologyV2.TYPE):
         out.nullable_string(packet.backup_group_name)
@@ -118,9 +118,9 @@ def _topology_decoder(cls: type[Topology]) -> Callable[[bytes, int], Packet]:
             packet.unique_event_id = source.i64()
         if not packet.exit:
             source.field = "primary"
-            packet.primary = CONNECTOR.read(source)
+            packet.primary = CONNECTOR_KIND.read(source)
             source.field = "backup"
-            packet.backup = CONNECTOR.read(source)
+            packet.backup = CONNECTOR_KIND.read(source)
             source.field = "last"
             packet.last = source.boolean()
         if cls.TYPE == ClusterTopologyV2.TYPE:

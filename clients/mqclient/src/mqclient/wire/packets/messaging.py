@@ -3,30 +3,21 @@
 Source: ``protocol-spec/``, chapter "Sending and delivery".
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import ClassVar
-
 from mqclient.wire.packets.base import (
     I32,
     I64,
     NSSTR,
     REST,
     SSTR,
-    FieldTable,
     Packet,
-    register,
+    packet,
 )
 
 # --- consumers --------------------------------------------------------------------------------------------------------
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(40, "SESS_CREATECONSUMER")
 class CreateConsumer(Packet):
-    TYPE: ClassVar[int] = 40
-    NAME: ClassVar[str] = "SESS_CREATECONSUMER"
     consumer_id: int
     queue_name: str
     filter_string: str | None = None
@@ -35,94 +26,62 @@ class CreateConsumer(Packet):
     priority: int = 0
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(70, "SESS_FLOWTOKEN")
 class FlowToken(Packet):
     """Consumer credits in bytes of frames: -1 unlimited, 0 sets the balance to 0, n adds n."""
 
-    TYPE: ClassVar[int] = 70
-    NAME: ClassVar[str] = "SESS_FLOWTOKEN"
     consumer_id: int
     credits: int
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(78, "SESS_FORCE_CONSUMER_DELIVERY")
 class ForceConsumerDelivery(Packet):
-    TYPE: ClassVar[int] = 78
-    NAME: ClassVar[str] = "SESS_FORCE_CONSUMER_DELIVERY"
-    FIELDS: ClassVar[FieldTable] = (("consumer_id", I64), ("sequence", I64))
-    consumer_id: int
-    sequence: int
+    consumer_id: I64
+    sequence: I64
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(74, "SESS_CONSUMER_CLOSE")
 class ConsumerClose(Packet):
-    TYPE: ClassVar[int] = 74
-    NAME: ClassVar[str] = "SESS_CONSUMER_CLOSE"
-    FIELDS: ClassVar[FieldTable] = (("consumer_id", I64),)
-    consumer_id: int
+    consumer_id: I64
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(41, "SESS_ACKNOWLEDGE")
 class Acknowledge(Packet):
     """Everything delivered to the consumer up to and including ``message_id`` is done with."""
 
-    TYPE: ClassVar[int] = 41
-    NAME: ClassVar[str] = "SESS_ACKNOWLEDGE"
     consumer_id: int
     message_id: int
     requires_response: bool = False
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(81, "SESS_INDIVIDUAL_ACKNOWLEDGE")
 class IndividualAcknowledge(Packet):
-    TYPE: ClassVar[int] = 81
-    NAME: ClassVar[str] = "SESS_INDIVIDUAL_ACKNOWLEDGE"
     consumer_id: int
     message_id: int
     requires_response: bool = False
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(42, "SESS_EXPIRED")
 class Expired(Packet):
-    TYPE: ClassVar[int] = 42
-    NAME: ClassVar[str] = "SESS_EXPIRED"
-    FIELDS: ClassVar[FieldTable] = (("consumer_id", I64), ("message_id", I64))
-    consumer_id: int
-    message_id: int
+    consumer_id: I64
+    message_id: I64
 
 
 # --- producers --------------------------------------------------------------------------------------------------------
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(-20, "CREATE_PRODUCER", since=134)
 class CreateProducer(Packet):
-    TYPE: ClassVar[int] = -20
-    NAME: ClassVar[str] = "CREATE_PRODUCER"
-    SINCE: ClassVar[int] = 134
-    FIELDS: ClassVar[FieldTable] = (("producer_id", I32), ("address", NSSTR))
-    producer_id: int
-    address: str | None = None
+    producer_id: I32
+    address: NSSTR = None
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(-21, "REMOVE_PRODUCER", since=134)
 class RemoveProducer(Packet):
-    TYPE: ClassVar[int] = -21
-    NAME: ClassVar[str] = "REMOVE_PRODUCER"
-    SINCE: ClassVar[int] = 134
-    FIELDS: ClassVar[FieldTable] = (("producer_id", I32),)
-    producer_id: int
+    producer_id: I32
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(71, "SESS_SEND")
 class SessionSend(Packet):
     """A regular message.  ``message`` is its buffer in the layout of version 129 and later, whatever the version on the wire.
 
@@ -130,32 +89,23 @@ class SessionSend(Packet):
     ``sender_id`` from 134 on.
     """
 
-    TYPE: ClassVar[int] = 71
-    NAME: ClassVar[str] = "SESS_SEND"
     message: bytes
     requires_response: bool = False
     correlation_id: int = 0
     sender_id: int = -1
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(72, "SESS_SEND_LARGE")
 class SessionSendLarge(Packet):
     """Opens a large message; ``headers`` is the headers-and-properties block."""
 
-    TYPE: ClassVar[int] = 72
-    NAME: ClassVar[str] = "SESS_SEND_LARGE"
-    FIELDS: ClassVar[FieldTable] = (("headers", REST),)
-    headers: bytes
+    headers: REST
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(73, "SESS_SEND_CONTINUATION")
 class SessionSendContinuation(Packet):
     """A chunk of a large message; ``message_body_size`` travels only with the last one (``continues`` false)."""
 
-    TYPE: ClassVar[int] = 73
-    NAME: ClassVar[str] = "SESS_SEND_CONTINUATION"
     chunk: bytes
     continues: bool
     message_body_size: int = -1
@@ -164,71 +114,46 @@ class SessionSendContinuation(Packet):
     sender_id: int = -1
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(79, "SESS_PRODUCER_REQUEST_CREDITS")
 class ProducerRequestCredits(Packet):
-    TYPE: ClassVar[int] = 79
-    NAME: ClassVar[str] = "SESS_PRODUCER_REQUEST_CREDITS"
     credits: int
     address: str
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(80, "SESS_PRODUCER_CREDITS")
 class ProducerCredits(Packet):
-    TYPE: ClassVar[int] = 80
-    NAME: ClassVar[str] = "SESS_PRODUCER_CREDITS"
     credits: int
     address: str
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(82, "SESS_PRODUCER_FAIL_CREDITS")
 class ProducerFailCredits(Packet):
-    TYPE: ClassVar[int] = 82
-    NAME: ClassVar[str] = "SESS_PRODUCER_FAIL_CREDITS"
-    FIELDS: ClassVar[FieldTable] = (("credits", I32), ("address", SSTR))
-    credits: int
-    address: str
+    credits: I32
+    address: SSTR
 
 
 # --- delivery ---------------------------------------------------------------------------------------------------------
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(75, "SESS_RECEIVE_MSG")
 class SessionReceive(Packet):
     """A message for a consumer; ``message`` as in :class:`SessionSend`."""
 
-    TYPE: ClassVar[int] = 75
-    NAME: ClassVar[str] = "SESS_RECEIVE_MSG"
     message: bytes
     consumer_id: int
     delivery_count: int
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(76, "SESS_RECEIVE_LARGE_MSG")
 class SessionReceiveLarge(Packet):
-    TYPE: ClassVar[int] = 76
-    NAME: ClassVar[str] = "SESS_RECEIVE_LARGE_MSG"
-    FIELDS: ClassVar[FieldTable] = (
-        ("consumer_id", I64),
-        ("delivery_count", I32),
-        ("large_message_size", I64),
-        ("headers", REST),
-    )
-    consumer_id: int
-    delivery_count: int
-    large_message_size: int
-    headers: bytes
+    consumer_id: I64
+    delivery_count: I32
+    large_message_size: I64
+    headers: REST
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(77, "SESS_RECEIVE_CONTINUATION")
 class SessionReceiveContinuation(Packet):
-    TYPE: ClassVar[int] = 77
-    NAME: ClassVar[str] = "SESS_RECEIVE_CONTINUATION"
     chunk: bytes
     continues: bool
     consumer_id: int

@@ -3,14 +3,12 @@
 Source: ``protocol-spec/``, chapter "Addresses and queues".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 from mqclient.wire.packets.base import (
     ALL_GROUPS,
     BOOL,
+    GROUP,
     I8,
     I8_ARRAY,
     I32,
@@ -22,398 +20,211 @@ from mqclient.wire.packets.base import (
     ROUTING_MULTICAST,
     SSTR,
     SSTR_ARRAY,
-    Field,
-    FieldTable,
-    Group,
     Packet,
-    register,
+    packet,
 )
 
 # --- addresses and queues ---------------------------------------------------------------------------------------------
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(-11, "CREATE_ADDRESS", since=129)
 class CreateAddress(Packet):
-    TYPE: ClassVar[int] = -11
-    NAME: ClassVar[str] = "CREATE_ADDRESS"
-    SINCE: ClassVar[int] = 129
-    FIELDS: ClassVar[FieldTable] = (
-        ("address", SSTR),
-        ("routing_types", I8_ARRAY),
-        ("requires_response", BOOL),
-        ("auto_created", BOOL),
-    )
-    address: str
-    routing_types: tuple[int, ...]
-    requires_response: bool = True
-    auto_created: bool = False
+    address: SSTR
+    routing_types: I8_ARRAY
+    requires_response: BOOL = True
+    auto_created: BOOL = False
 
 
-_CREATE_QUEUE: tuple[Field, ...] = (
-    ("address", SSTR),
-    ("queue_name", SSTR),
-    ("filter_string", NSSTR),
-    ("durable", BOOL),
-    ("temporary", BOOL),
-    ("requires_response", BOOL),
-)
-
-_QUEUE_G2: tuple[Field, ...] = (
-    ("last_value_key", NSSTR),
-    ("non_destructive", NBOOL),
-    ("consumers_before_dispatch", NINT),
-    ("delay_before_dispatch", NLONG),
-    ("group_rebalance", NBOOL),
-    ("group_buckets", NINT),
-    ("auto_delete", NBOOL),
-    ("auto_delete_delay", NLONG),
-    ("auto_delete_message_count", NLONG),
-)
-_QUEUE_TAIL: FieldTable = (
-    Group(),
-    ("group_first_key", NSSTR),
-    Group(),
-    ("ring_size", NLONG),
-    Group(),
-    ("enabled", NBOOL),
-    Group(),
-    ("group_rebalance_pause_dispatch", NBOOL),
-)
-
-
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(34, "CREATE_QUEUE")
 class CreateQueue(Packet):
-    TYPE: ClassVar[int] = 34
-    NAME: ClassVar[str] = "CREATE_QUEUE"
-    FIELDS: ClassVar[FieldTable] = _CREATE_QUEUE
-    address: str
-    queue_name: str
-    filter_string: str | None = None
-    durable: bool = False
-    temporary: bool = False
-    requires_response: bool = True
+    address: SSTR
+    queue_name: SSTR
+    filter_string: NSSTR = None
+    durable: BOOL = False
+    temporary: BOOL = False
+    requires_response: BOOL = True
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(-12, "CREATE_QUEUE_V2", since=129)
 class CreateQueueV2(Packet):
     """Create a queue; an attribute that is None takes the default of the matching address settings."""
 
-    TYPE: ClassVar[int] = -12
-    NAME: ClassVar[str] = "CREATE_QUEUE_V2"
-    SINCE: ClassVar[int] = 129
-    FIELDS: ClassVar[FieldTable] = (
-        *_CREATE_QUEUE,
-        ("auto_created", BOOL),
-        ("routing_type", I8),
-        ("max_consumers", I32),
-        ("purge_on_no_consumers", BOOL),
-        Group(),
-        ("exclusive", NBOOL),
-        ("last_value", NBOOL),
-        Group(),
-        *_QUEUE_G2,
-        *_QUEUE_TAIL,
-    )
-    address: str
-    queue_name: str
-    filter_string: str | None = None
-    durable: bool = True
-    temporary: bool = False
-    requires_response: bool = True
-    auto_created: bool = False
-    routing_type: int = -1
-    max_consumers: int = -1
-    purge_on_no_consumers: bool = False
-    exclusive: bool | None = None
-    last_value: bool | None = None
-    last_value_key: str | None = None
-    non_destructive: bool | None = None
-    consumers_before_dispatch: int | None = None
-    delay_before_dispatch: int | None = None
-    group_rebalance: bool | None = None
-    group_buckets: int | None = None
-    auto_delete: bool | None = None
-    auto_delete_delay: int | None = None
-    auto_delete_message_count: int | None = None
-    group_first_key: str | None = None
-    ring_size: int | None = None
-    enabled: bool | None = None
-    group_rebalance_pause_dispatch: bool | None = None
+    address: SSTR
+    queue_name: SSTR
+    filter_string: NSSTR = None
+    durable: BOOL = True
+    temporary: BOOL = False
+    requires_response: BOOL = True
+    auto_created: BOOL = False
+    routing_type: I8 = -1
+    max_consumers: I32 = -1
+    purge_on_no_consumers: BOOL = False
+    exclusive: GROUP[NBOOL] = None
+    last_value: NBOOL = None
+    last_value_key: GROUP[NSSTR] = None
+    non_destructive: NBOOL = None
+    consumers_before_dispatch: NINT = None
+    delay_before_dispatch: NLONG = None
+    group_rebalance: NBOOL = None
+    group_buckets: NINT = None
+    auto_delete: NBOOL = None
+    auto_delete_delay: NLONG = None
+    auto_delete_message_count: NLONG = None
+    group_first_key: GROUP[NSSTR] = None
+    ring_size: GROUP[NLONG] = None
+    enabled: GROUP[NBOOL] = None
+    group_rebalance_pause_dispatch: GROUP[NBOOL] = None
     groups: int = ALL_GROUPS
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(36, "CREATE_SHARED_QUEUE")
 class CreateSharedQueue(Packet):
-    TYPE: ClassVar[int] = 36
-    NAME: ClassVar[str] = "CREATE_SHARED_QUEUE"
-    FIELDS: ClassVar[FieldTable] = (
-        ("address", SSTR),
-        ("queue_name", SSTR),
-        ("filter_string", NSSTR),
-        ("durable", BOOL),
-        ("requires_response", BOOL),
-    )
-    address: str
-    queue_name: str
-    filter_string: str | None = None
-    durable: bool = False
-    requires_response: bool = True
+    address: SSTR
+    queue_name: SSTR
+    filter_string: NSSTR = None
+    durable: BOOL = False
+    requires_response: BOOL = True
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(-13, "CREATE_SHARED_QUEUE_V2", since=129)
 class CreateSharedQueueV2(Packet):
-    TYPE: ClassVar[int] = -13
-    NAME: ClassVar[str] = "CREATE_SHARED_QUEUE_V2"
-    SINCE: ClassVar[int] = 129
-    FIELDS: ClassVar[FieldTable] = (
-        ("address", SSTR),
-        ("queue_name", SSTR),
-        ("filter_string", NSSTR),
-        ("durable", BOOL),
-        ("routing_type", I8),
-        ("requires_response", BOOL),
-        Group(),
-        ("max_consumers", NINT),
-        ("purge_on_no_consumers", NBOOL),
-        ("exclusive", NBOOL),
-        ("last_value", NBOOL),
-        Group(),
-        *_QUEUE_G2,
-        *_QUEUE_TAIL,
-    )
-    address: str
-    queue_name: str
-    filter_string: str | None = None
-    durable: bool = False
-    routing_type: int = -1
-    requires_response: bool = True
-    max_consumers: int | None = None
-    purge_on_no_consumers: bool | None = None
-    exclusive: bool | None = None
-    last_value: bool | None = None
-    last_value_key: str | None = None
-    non_destructive: bool | None = None
-    consumers_before_dispatch: int | None = None
-    delay_before_dispatch: int | None = None
-    group_rebalance: bool | None = None
-    group_buckets: int | None = None
-    auto_delete: bool | None = None
-    auto_delete_delay: int | None = None
-    auto_delete_message_count: int | None = None
-    group_first_key: str | None = None
-    ring_size: int | None = None
-    enabled: bool | None = None
-    group_rebalance_pause_dispatch: bool | None = None
+    address: SSTR
+    queue_name: SSTR
+    filter_string: NSSTR = None
+    durable: BOOL = False
+    routing_type: I8 = -1
+    requires_response: BOOL = True
+    max_consumers: GROUP[NINT] = None
+    purge_on_no_consumers: NBOOL = None
+    exclusive: NBOOL = None
+    last_value: NBOOL = None
+    last_value_key: GROUP[NSSTR] = None
+    non_destructive: NBOOL = None
+    consumers_before_dispatch: NINT = None
+    delay_before_dispatch: NLONG = None
+    group_rebalance: NBOOL = None
+    group_buckets: NINT = None
+    auto_delete: NBOOL = None
+    auto_delete_delay: NLONG = None
+    auto_delete_message_count: NLONG = None
+    group_first_key: GROUP[NSSTR] = None
+    ring_size: GROUP[NLONG] = None
+    enabled: GROUP[NBOOL] = None
+    group_rebalance_pause_dispatch: GROUP[NBOOL] = None
     groups: int = ALL_GROUPS
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(35, "DELETE_QUEUE")
 class DeleteQueue(Packet):
-    TYPE: ClassVar[int] = 35
-    NAME: ClassVar[str] = "DELETE_QUEUE"
-    FIELDS: ClassVar[FieldTable] = (("queue_name", SSTR),)
-    queue_name: str
+    queue_name: SSTR
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(45, "SESS_QUEUEQUERY")
 class QueueQuery(Packet):
-    TYPE: ClassVar[int] = 45
-    NAME: ClassVar[str] = "SESS_QUEUEQUERY"
-    FIELDS: ClassVar[FieldTable] = (("queue_name", SSTR),)
-    queue_name: str
-
-
-_QUEUE_QUERY: tuple[Field, ...] = (
-    ("exists", BOOL),
-    ("durable", BOOL),
-    ("temporary", BOOL),
-    ("consumer_count", I32),
-    ("message_count", I64),
-    ("filter_string", NSSTR),
-    ("address", NSSTR),
-    ("name", NSSTR),
-)
+    queue_name: SSTR
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class _QueueQueryResponse(Packet):
     """What the broker knows of a queue; for a missing one the defaults that it would get."""
 
-    RESPONSE: ClassVar[bool] = True
-    exists: bool
-    durable: bool
-    temporary: bool
-    consumer_count: int
-    message_count: int
-    filter_string: str | None
-    address: str | None
-    name: str | None
-    auto_create_queues: bool = True
-    auto_created: bool = False
-    purge_on_no_consumers: bool = False
-    routing_type: int = ROUTING_MULTICAST
-    max_consumers: int = -1
-    exclusive: bool | None = None
-    last_value: bool | None = None
-    default_consumer_window_size: int | None = None
-    last_value_key: str | None = None
-    non_destructive: bool | None = None
-    consumers_before_dispatch: int | None = None
-    delay_before_dispatch: int | None = None
-    group_rebalance: bool | None = None
-    group_buckets: int | None = None
-    auto_delete: bool | None = None
-    auto_delete_delay: int | None = None
-    auto_delete_message_count: int | None = None
-    group_first_key: str | None = None
-    ring_size: int | None = None
-    enabled: bool | None = None
-    group_rebalance_pause_dispatch: bool | None = None
-    configuration_managed: bool | None = None
+    exists: BOOL
+    durable: BOOL
+    temporary: BOOL
+    consumer_count: I32
+    message_count: I64
+    filter_string: NSSTR
+    address: NSSTR
+    name: NSSTR
+    auto_create_queues: BOOL = True
+    auto_created: BOOL = False
+    purge_on_no_consumers: BOOL = False
+    routing_type: I8 = ROUTING_MULTICAST
+    max_consumers: I32 = -1
+    exclusive: GROUP[NBOOL] = None
+    last_value: NBOOL = None
+    default_consumer_window_size: GROUP[NINT] = None
+    last_value_key: GROUP[NSSTR] = None
+    non_destructive: NBOOL = None
+    consumers_before_dispatch: NINT = None
+    delay_before_dispatch: NLONG = None
+    group_rebalance: NBOOL = None
+    group_buckets: NINT = None
+    auto_delete: NBOOL = None
+    auto_delete_delay: NLONG = None
+    auto_delete_message_count: NLONG = None
+    group_first_key: GROUP[NSSTR] = None
+    ring_size: GROUP[NLONG] = None
+    enabled: GROUP[NBOOL] = None
+    group_rebalance_pause_dispatch: GROUP[NBOOL] = None
+    configuration_managed: GROUP[NBOOL] = None
     groups: int = ALL_GROUPS
 
 
-@register
+@packet(46, "SESS_QUEUEQUERY_RESP", last="name", response=True)
 class QueueQueryResponse(_QueueQueryResponse):
     __slots__ = ()
-    TYPE = 46
-    NAME = "SESS_QUEUEQUERY_RESP"
-    FIELDS = _QUEUE_QUERY
 
 
-@register
+@packet(-7, "SESS_QUEUEQUERY_RESP_V2", since=126, last="auto_create_queues", response=True)
 class QueueQueryResponseV2(_QueueQueryResponse):
     __slots__ = ()
-    TYPE = -7
-    NAME = "SESS_QUEUEQUERY_RESP_V2"
-    SINCE = 126
-    FIELDS = (*_QUEUE_QUERY, ("auto_create_queues", BOOL))
 
 
-@register
+@packet(-14, "SESS_QUEUEQUERY_RESP_V3", since=129, response=True)
 class QueueQueryResponseV3(_QueueQueryResponse):
     __slots__ = ()
-    TYPE = -14
-    NAME = "SESS_QUEUEQUERY_RESP_V3"
-    SINCE = 129
-    FIELDS = (
-        *_QUEUE_QUERY,
-        ("auto_create_queues", BOOL),
-        ("auto_created", BOOL),
-        ("purge_on_no_consumers", BOOL),
-        ("routing_type", I8),
-        ("max_consumers", I32),
-        Group(),
-        ("exclusive", NBOOL),
-        ("last_value", NBOOL),
-        Group(),
-        ("default_consumer_window_size", NINT),
-        Group(),
-        *_QUEUE_G2,
-        *_QUEUE_TAIL,
-        Group(),
-        ("configuration_managed", NBOOL),
-    )
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(49, "SESS_BINDINGQUERY")
 class BindingQuery(Packet):
-    TYPE: ClassVar[int] = 49
-    NAME: ClassVar[str] = "SESS_BINDINGQUERY"
-    FIELDS: ClassVar[FieldTable] = (("address", SSTR),)
-    address: str
-
-
-_BINDING_QUERY: tuple[Field, ...] = (("exists", BOOL), ("queue_names", SSTR_ARRAY))
-_BINDING_QUERY_V4: FieldTable = (
-    *_BINDING_QUERY,
-    ("auto_create_queues", BOOL),
-    ("auto_create_addresses", BOOL),
-    ("default_purge_on_no_consumers", BOOL),
-    ("default_max_consumers", I32),
-    Group(),
-    ("default_exclusive", NBOOL),
-    ("default_last_value", NBOOL),
-    Group(),
-    ("default_last_value_key", NSSTR),
-    ("default_non_destructive", NBOOL),
-    ("default_consumers_before_dispatch", NINT),
-    ("default_delay_before_dispatch", NLONG),
-)
+    address: SSTR
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class _BindingQueryResponse(Packet):
     """What the broker knows of an address and of the queues bound to it."""
 
-    RESPONSE: ClassVar[bool] = True
-    exists: bool
-    queue_names: tuple[str, ...]
-    auto_create_queues: bool = True
-    auto_create_addresses: bool = True
-    default_purge_on_no_consumers: bool = False
-    default_max_consumers: int = -1
-    default_exclusive: bool | None = None
-    default_last_value: bool | None = None
-    default_last_value_key: str | None = None
-    default_non_destructive: bool | None = None
-    default_consumers_before_dispatch: int | None = None
-    default_delay_before_dispatch: int | None = None
-    supports_multicast: bool = True
-    supports_anycast: bool = True
+    exists: BOOL
+    queue_names: SSTR_ARRAY
+    auto_create_queues: BOOL = True
+    auto_create_addresses: BOOL = True
+    default_purge_on_no_consumers: BOOL = False
+    default_max_consumers: I32 = -1
+    default_exclusive: GROUP[NBOOL] = None
+    default_last_value: NBOOL = None
+    default_last_value_key: GROUP[NSSTR] = None
+    default_non_destructive: NBOOL = None
+    default_consumers_before_dispatch: NINT = None
+    default_delay_before_dispatch: NLONG = None
+    supports_multicast: GROUP[BOOL] = True
+    supports_anycast: BOOL = True
     groups: int = ALL_GROUPS
 
 
-@register
+@packet(50, "SESS_BINDINGQUERY_RESP", last="queue_names", response=True)
 class BindingQueryResponse(_BindingQueryResponse):
     __slots__ = ()
-    TYPE = 50
-    NAME = "SESS_BINDINGQUERY_RESP"
-    FIELDS = _BINDING_QUERY
 
 
-@register
+@packet(-8, "SESS_BINDINGQUERY_RESP_V2", since=126, last="auto_create_queues", response=True)
 class BindingQueryResponseV2(_BindingQueryResponse):
     __slots__ = ()
-    TYPE = -8
-    NAME = "SESS_BINDINGQUERY_RESP_V2"
-    SINCE = 126
-    FIELDS = (*_BINDING_QUERY, ("auto_create_queues", BOOL))
 
 
-@register
+@packet(-10, "SESS_BINDINGQUERY_RESP_V3", since=127, last="auto_create_addresses", response=True)
 class BindingQueryResponseV3(_BindingQueryResponse):
     __slots__ = ()
-    TYPE = -10
-    NAME = "SESS_BINDINGQUERY_RESP_V3"
-    SINCE = 127
-    FIELDS = (*_BINDING_QUERY, ("auto_create_queues", BOOL), ("auto_create_addresses", BOOL))
 
 
-@register
+@packet(-15, "SESS_BINDINGQUERY_RESP_V4", since=129, last="default_delay_before_dispatch", response=True)
 class BindingQueryResponseV4(_BindingQueryResponse):
     __slots__ = ()
-    TYPE = -15
-    NAME = "SESS_BINDINGQUERY_RESP_V4"
-    SINCE = 129
-    FIELDS = _BINDING_QUERY_V4
 
 
-@register
+@packet(-22, "SESS_BINDINGQUERY_RESP_V5", since=135, response=True)
 class BindingQueryResponseV5(_BindingQueryResponse):
     __slots__ = ()
-    TYPE = -22
-    NAME = "SESS_BINDINGQUERY_RESP_V5"
-    SINCE = 135
-    FIELDS = (*_BINDING_QUERY_V4, Group(), ("supports_multicast", BOOL), ("supports_anycast", BOOL))
 
 
 QUEUE_QUERY_ANSWERS = (QueueQueryResponseV3, QueueQueryResponseV2, QueueQueryResponse)

@@ -3,10 +3,8 @@
 Source: ``protocol-spec/``, chapter "Session control and transactions".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 from mqclient.wire.packets.base import (
     BOOL,
@@ -16,89 +14,61 @@ from mqclient.wire.packets.base import (
     STR,
     XID,
     XID_ARRAY,
-    FieldTable,
     Group,
     Packet,
-    register,
+    packet,
 )
-from mqclient.wire.primitives import Xid
 
 # --- session control --------------------------------------------------------------------------------------------------
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(67, "SESS_START")
 class SessionStart(Packet):
-    TYPE: ClassVar[int] = 67
-    NAME: ClassVar[str] = "SESS_START"
+    pass
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(68, "SESS_STOP")
 class SessionStop(Packet):
-    TYPE: ClassVar[int] = 68
-    NAME: ClassVar[str] = "SESS_STOP"
+    pass
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(69, "SESS_CLOSE")
 class SessionClose(Packet):
-    TYPE: ClassVar[int] = 69
-    NAME: ClassVar[str] = "SESS_CLOSE"
+    pass
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(43, "SESS_COMMIT")
 class Commit(Packet):
     """``correlation_id`` is None in the empty form (before 132, or when the client does not wait)."""
 
-    TYPE: ClassVar[int] = 43
-    NAME: ClassVar[str] = "SESS_COMMIT"
     correlation_id: int | None = None
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(44, "SESS_ROLLBACK")
 class Rollback(Packet):
-    TYPE: ClassVar[int] = 44
-    NAME: ClassVar[str] = "SESS_ROLLBACK"
-    FIELDS: ClassVar[FieldTable] = (("consider_last_message_as_delivered", BOOL),)
-    consider_last_message_as_delivered: bool = False
+    consider_last_message_as_delivered: BOOL = False
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(104, "SESS_ADD_METADATA", counted=False)
 class AddMetadata(Packet):
-    TYPE: ClassVar[int] = 104
-    NAME: ClassVar[str] = "SESS_ADD_METADATA"
-    COUNTED: ClassVar[bool] = False
-    FIELDS: ClassVar[FieldTable] = (("key", STR), ("data", STR))
-    key: str
-    data: str
+    key: STR
+    data: STR
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(105, "SESS_ADD_METADATA2")
 class AddMetadataV2(Packet):
     """Counted for the confirmation window only when ``requires_confirmation`` is true."""
 
-    TYPE: ClassVar[int] = 105
-    NAME: ClassVar[str] = "SESS_ADD_METADATA2"
-    FIELDS: ClassVar[FieldTable] = (("key", STR), ("data", STR), ("requires_confirmation", BOOL))
-    key: str
-    data: str
-    requires_confirmation: bool = True
+    key: STR
+    data: STR
+    requires_confirmation: BOOL = True
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(106, "SESS_UNIQUE_ADD_METADATA")
 class UniqueAddMetadata(Packet):
-    TYPE: ClassVar[int] = 106
-    NAME: ClassVar[str] = "SESS_UNIQUE_ADD_METADATA"
-    FIELDS: ClassVar[FieldTable] = (("key", STR), ("data", STR), ("requires_confirmation", BOOL))
-    key: str
-    data: str
-    requires_confirmation: bool = True
+    key: STR
+    data: STR
+    requires_confirmation: BOOL = True
 
 
 # --- XA ---------------------------------------------------------------------------------------------------------------
@@ -106,154 +76,95 @@ class UniqueAddMetadata(Packet):
 
 @dataclass(slots=True, eq=False, repr=False)
 class _XaRequest(Packet):
-    FIELDS: ClassVar[FieldTable] = (("xid", XID),)
-    xid: Xid
+    xid: XID
 
 
-@register
+@packet(39, "SESS_XA_FAILED")
 class XaFailed(_XaRequest):
     __slots__ = ()
-    TYPE = 39
-    NAME = "SESS_XA_FAILED"
 
 
-@register
+@packet(51, "SESS_XA_START")
 class XaStart(_XaRequest):
     __slots__ = ()
-    TYPE = 51
-    NAME = "SESS_XA_START"
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(52, "SESS_XA_END")
 class XaEnd(Packet):
-    TYPE: ClassVar[int] = 52
-    NAME: ClassVar[str] = "SESS_XA_END"
-    FIELDS: ClassVar[FieldTable] = (("xid", XID), ("failed", BOOL))
-    xid: Xid
-    failed: bool = False
+    xid: XID
+    failed: BOOL = False
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(53, "SESS_XA_COMMIT")
 class XaCommit(Packet):
-    TYPE: ClassVar[int] = 53
-    NAME: ClassVar[str] = "SESS_XA_COMMIT"
-    FIELDS: ClassVar[FieldTable] = (("xid", XID), ("one_phase", BOOL))
-    xid: Xid
-    one_phase: bool = False
+    xid: XID
+    one_phase: BOOL = False
 
 
-@register
+@packet(54, "SESS_XA_PREPARE")
 class XaPrepare(_XaRequest):
     __slots__ = ()
-    TYPE = 54
-    NAME = "SESS_XA_PREPARE"
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(55, "SESS_XA_RESP", response=True)
 class XaResponse(Packet):
-    TYPE: ClassVar[int] = 55
-    NAME: ClassVar[str] = "SESS_XA_RESP"
-    RESPONSE: ClassVar[bool] = True
-    FIELDS: ClassVar[FieldTable] = (
-        ("error", BOOL),
-        ("response_code", I32),
-        ("message", NSTR),
-        Group(8, since=130),
-        ("correlation_id", I64),
-    )
-    error: bool
-    response_code: int
-    message: str | None = None
-    correlation_id: int = -1
+    error: BOOL
+    response_code: I32
+    message: NSTR = None
+    correlation_id: Annotated[I64, Group(8, since=130)] = -1
     groups: int = 0
 
 
-@register
+@packet(56, "SESS_XA_ROLLBACK")
 class XaRollback(_XaRequest):
     __slots__ = ()
-    TYPE = 56
-    NAME = "SESS_XA_ROLLBACK"
 
 
-@register
+@packet(57, "SESS_XA_JOIN")
 class XaJoin(_XaRequest):
     __slots__ = ()
-    TYPE = 57
-    NAME = "SESS_XA_JOIN"
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(58, "SESS_XA_SUSPEND")
 class XaSuspend(Packet):
-    TYPE: ClassVar[int] = 58
-    NAME: ClassVar[str] = "SESS_XA_SUSPEND"
+    pass
 
 
-@register
+@packet(59, "SESS_XA_RESUME")
 class XaResume(_XaRequest):
     __slots__ = ()
-    TYPE = 59
-    NAME = "SESS_XA_RESUME"
 
 
-@register
+@packet(60, "SESS_XA_FORGET")
 class XaForget(_XaRequest):
     __slots__ = ()
-    TYPE = 60
-    NAME = "SESS_XA_FORGET"
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(61, "SESS_XA_INDOUBT_XIDS")
 class XaInDoubtXids(Packet):
-    TYPE: ClassVar[int] = 61
-    NAME: ClassVar[str] = "SESS_XA_INDOUBT_XIDS"
+    pass
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(62, "SESS_XA_INDOUBT_XIDS_RESP", response=True)
 class XaInDoubtXidsResponse(Packet):
-    TYPE: ClassVar[int] = 62
-    NAME: ClassVar[str] = "SESS_XA_INDOUBT_XIDS_RESP"
-    RESPONSE: ClassVar[bool] = True
-    FIELDS: ClassVar[FieldTable] = (("xids", XID_ARRAY),)
-    xids: tuple[Xid, ...]
+    xids: XID_ARRAY
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(63, "SESS_XA_SET_TIMEOUT")
 class XaSetTimeout(Packet):
-    TYPE: ClassVar[int] = 63
-    NAME: ClassVar[str] = "SESS_XA_SET_TIMEOUT"
-    FIELDS: ClassVar[FieldTable] = (("timeout_seconds", I32),)
-    timeout_seconds: int
+    timeout_seconds: I32
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(64, "SESS_XA_SET_TIMEOUT_RESP", response=True)
 class XaSetTimeoutResponse(Packet):
-    TYPE: ClassVar[int] = 64
-    NAME: ClassVar[str] = "SESS_XA_SET_TIMEOUT_RESP"
-    RESPONSE: ClassVar[bool] = True
-    FIELDS: ClassVar[FieldTable] = (("ok", BOOL),)
-    ok: bool = True
+    ok: BOOL = True
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(65, "SESS_XA_GET_TIMEOUT")
 class XaGetTimeout(Packet):
-    TYPE: ClassVar[int] = 65
-    NAME: ClassVar[str] = "SESS_XA_GET_TIMEOUT"
+    pass
 
 
-@register
-@dataclass(slots=True, eq=False, repr=False)
+@packet(66, "SESS_XA_GET_TIMEOUT_RESP", response=True)
 class XaGetTimeoutResponse(Packet):
-    TYPE: ClassVar[int] = 66
-    NAME: ClassVar[str] = "SESS_XA_GET_TIMEOUT_RESP"
-    RESPONSE: ClassVar[bool] = True
-    FIELDS: ClassVar[FieldTable] = (("timeout_seconds", I32),)
-    timeout_seconds: int
+    timeout_seconds: I32
