@@ -22,11 +22,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import random
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,22 +31,21 @@ from typing import Any, TypeVar, cast
 import txaio.aio
 
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
+from mqclient.core.connection.configuration import IN_VM_CONNECTOR, one_kind
 from mqclient.core.connection.connection import describe
 from mqclient.core.discovery.broadcasting import Broadcasts
-from mqclient.core.discovery.network import Received
 from mqclient.core.factories.locator import Locator
-from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
+from mqclient.core.runtime import Link, LinkHandler
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
-from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.shells.asyncio_network import AsyncioNetwork
+from mqclient.shells.host import HostRuntime, make_locator
 from mqclient.tls.context import ssl_context
 from mqclient.tls.tls import flag, handshake_hint, tls_settings
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 
 
 def server_locator(
@@ -63,15 +58,7 @@ def server_locator(
 
     Raises ``ValueError`` for a URL or a setting that cannot be used; a URL together with settings is refused.
     """
-    runtime = AsyncioRuntime(loop if loop is not None else asyncio.get_running_loop())
-    if not isinstance(brokers, str):
-        return Locator(runtime, brokers, settings)
-    if settings is not None:
-        raise ValueError("the URL holds the settings; give connectors together with settings")
-    configuration = configuration_from_url(brokers)
-    for warning in configuration.warnings:
-        runtime.log_warning(warning)
-    return Locator(runtime, configuration.brokers, configuration.settings)
+    return make_locator(AsyncioRuntime(loop if loop is not None else asyncio.get_running_loop()), brokers, settings)
 
 
 def server_locator_with_ha(
@@ -92,7 +79,7 @@ def server_locator_without_ha(
     return server_locator(one_kind(brokers), replace(settings or LocatorSettings(), ha=False), loop=loop)
 
 
-class AsyncioRuntime:
+class AsyncioRuntime(HostRuntime):
     """Implements :class:`mqclient.core.runtime.Runtime`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -104,9 +91,6 @@ class AsyncioRuntime:
 
     def now(self) -> float:
         return self.loop.time()
-
-    def wall_clock_ms(self) -> int:
-        return time.time_ns() // 1_000_000
 
     def call_later(self, seconds: float, function: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
         return self.loop.call_later(max(seconds, 0.0), function, *args)
@@ -139,21 +123,6 @@ class AsyncioRuntime:
 
     def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
         return self.spawn(self._connect(connector, handler, timeout))
-
-    def open_broadcast(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
-        return self._broadcasts.open(endpoint, received)
-
-    def random_bytes(self, size: int) -> bytes:
-        return os.urandom(size)
-
-    def random_below(self, limit: int) -> int:
-        return random.randrange(limit)
-
-    def log_failure(self, text: str, error: BaseException) -> None:
-        _log.error("%s", text, exc_info=error)
-
-    def log_warning(self, text: str) -> None:
-        _log.warning("%s", text)
 
     def _enter(self, function: Callable[..., object], *args: object) -> None:
         """Call in the loop's thread, from any."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import logging
 import os
 import sys
 import threading
@@ -32,12 +31,12 @@ from mqclient.errors import IllegalStateError, MQError, NotConnectedError, Opera
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.shells.blocking_consumers import Consumer
 from mqclient.shells.blocking_sends import Sender
+from mqclient.shells.host import HostRuntime
 from mqclient.shells.threads import Dispatcher, SharedBuffer
 from mqclient.twisted import TwistedRuntime
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 _START_TIMEOUT_SECONDS = 10.0
 _GRACE_SECONDS = 1.0
 _GRACE_TURN_SECONDS = 0.05
@@ -98,11 +97,8 @@ def _running_reactor() -> Any:
 class _LoggingRuntime(TwistedRuntime):
     """Logs where programs without Twisted look: with ``logging``."""
 
-    def log_failure(self, text: str, error: BaseException) -> None:
-        _log.error("%s", text, exc_info=error)
-
-    def log_warning(self, text: str) -> None:
-        _log.warning("%s", text)
+    log_failure = HostRuntime.log_failure
+    log_warning = HostRuntime.log_warning
 
 
 class Runner:

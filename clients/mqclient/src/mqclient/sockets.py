@@ -19,9 +19,7 @@ Only looking up host names blocks.
 from __future__ import annotations
 
 import inspect
-import logging
 import os
-import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,14 +28,14 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection.configuration import IN_VM_CONNECTOR, configuration_from_url
+from mqclient.core.connection.configuration import IN_VM_CONNECTOR
 from mqclient.core.discovery.broadcasting import Broadcasts
-from mqclient.core.discovery.network import Received
 from mqclient.core.factories.locator import Locator
-from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
+from mqclient.core.runtime import Link, LinkHandler
 from mqclient.errors import IllegalStateError, NotConnectedError, OperationTimeoutError
 from mqclient.invm import SERVERS, server_number
-from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration
+from mqclient.shells.host import HostRuntime, make_locator
 from mqclient.shells.sockets_links import SocketLink, open_link
 from mqclient.shells.sockets_loop import Loop, Timer
 from mqclient.shells.sockets_network import SocketNetwork
@@ -45,7 +43,6 @@ from mqclient.shells.sockets_tasks import Future, Task
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 _AWAY_SECONDS = 1.0
 """Who comes back after a longer absence first gets what has arrived, before it counts as late."""
 _CATCH_UP_SECONDS_MAX = 5.0
@@ -66,17 +63,10 @@ def server_locator(
 
     Raises ``ValueError`` for a URL or a setting that cannot be used; a URL together with settings is refused.
     """
-    if not isinstance(brokers, str):
-        return Locator(runtime, brokers, settings)
-    if settings is not None:
-        raise ValueError("the URL holds the settings; give connectors together with settings")
-    configuration = configuration_from_url(brokers)
-    for warning in configuration.warnings:
-        runtime.log_warning(warning)
-    return Locator(runtime, configuration.brokers, configuration.settings)
+    return make_locator(runtime, brokers, settings)
 
 
-class SocketRuntime:
+class SocketRuntime(HostRuntime):
     """Implements :class:`mqclient.core.runtime.Runtime`.  Belongs to one thread at a time, and to the process that made it."""
 
     def __init__(self) -> None:
@@ -161,9 +151,6 @@ class SocketRuntime:
     def now(self) -> float:
         return time.monotonic()
 
-    def wall_clock_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
     def call_later(self, seconds: float, function: Callable[..., Any], *args: Any) -> Timer:
         return self.loop.call_later(seconds, function, *args)
 
@@ -190,21 +177,6 @@ class SocketRuntime:
 
     def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
         return self.spawn(self._connect(connector, handler, timeout))
-
-    def open_broadcast(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
-        return self._broadcasts.open(endpoint, received)
-
-    def random_bytes(self, size: int) -> bytes:
-        return os.urandom(size)
-
-    def random_below(self, limit: int) -> int:
-        return random.randrange(limit)
-
-    def log_failure(self, text: str, error: BaseException) -> None:
-        _log.error("%s", text, exc_info=error)
-
-    def log_warning(self, text: str) -> None:
-        _log.warning("%s", text)
 
     def add_link(self, link: SocketLink) -> SocketLink:
         """A connection that :meth:`close` shall end."""

@@ -22,8 +22,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
@@ -55,15 +53,15 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection.configuration import IN_VM_CONNECTOR, configuration_from_url, one_kind
+from mqclient.core.connection.configuration import IN_VM_CONNECTOR, one_kind
 from mqclient.core.connection.connection import describe
 from mqclient.core.discovery.broadcasting import Broadcasts
-from mqclient.core.discovery.network import Received
 from mqclient.core.factories.locator import Locator
-from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, wait_at_most
+from mqclient.core.runtime import Link, LinkHandler, wait_at_most
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
-from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration
+from mqclient.shells.host import HostRuntime, make_locator
 from mqclient.shells.twisted_losses import loss_reason
 from mqclient.shells.twisted_network import TwistedNetwork
 from mqclient.tls.tls import TlsSettings, flag, handshake_hint, tls_settings
@@ -86,15 +84,7 @@ def server_locator(
     """
     if reactor is None:
         from twisted.internet import reactor  # the choice of a reactor is made by importing it: not before it is needed
-    runtime = TwistedRuntime(reactor)
-    if not isinstance(brokers, str):
-        return Locator(runtime, brokers, settings)
-    if settings is not None:
-        raise ValueError("the URL holds the settings; give connectors together with settings")
-    configuration = configuration_from_url(brokers)
-    for warning in configuration.warnings:
-        runtime.log_warning(warning)
-    return Locator(runtime, configuration.brokers, configuration.settings)
+    return make_locator(TwistedRuntime(reactor), brokers, settings)
 
 
 def server_locator_with_ha(
@@ -111,7 +101,7 @@ def server_locator_without_ha(
     return server_locator(one_kind(brokers), replace(settings or LocatorSettings(), ha=False), reactor=reactor)
 
 
-class TwistedRuntime:
+class TwistedRuntime(HostRuntime):
     """Implements :class:`mqclient.core.runtime.Runtime`.
 
     ``now`` is the monotonic clock (None: the system's; a test passes its fake reactor's ``seconds``).
@@ -126,9 +116,6 @@ class TwistedRuntime:
 
     def now(self) -> float:
         return self._now()
-
-    def wall_clock_ms(self) -> int:
-        return time.time_ns() // 1_000_000
 
     def call_later(self, seconds: float, function: Callable[..., Any], *args: Any) -> _Timer:
         return _Timer(self, seconds, functools.partial(function, *args))
@@ -155,15 +142,6 @@ class TwistedRuntime:
 
     def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
         return self.spawn(self._connect(connector, handler, timeout))
-
-    def open_broadcast(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
-        return self._broadcasts.open(endpoint, received)
-
-    def random_bytes(self, size: int) -> bytes:
-        return os.urandom(size)
-
-    def random_below(self, limit: int) -> int:
-        return random.randrange(limit)
 
     def log_failure(self, text: str, error: BaseException) -> None:
         self._log.failure("{text}", Failure(error), text=text)  # type: ignore[no-untyped-call]

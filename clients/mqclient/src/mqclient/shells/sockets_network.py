@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from mqclient.core.discovery.network import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
-from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
-from mqclient.shells.shared_folder import read_files, remove_file, write_file
+from mqclient.shells.datagrams import MulticastLink, listening_socket
+from mqclient.shells.host import HostNetwork, hear, listen_tcp
 from mqclient.shells.sockets_links import LoopRuntime, SocketLink
 from mqclient.shells.sockets_loop import READ, Loop
 
-_PER_TURN = 16
+T = TypeVar("T")
+_CONNECTIONS_PER_TURN = 16
 
 
 class LinkingRuntime(LoopRuntime, Protocol):
@@ -25,80 +24,34 @@ class LinkingRuntime(LoopRuntime, Protocol):
         """Close ``link`` with the runtime; gives it back."""
 
 
-class SocketNetwork:
+class SocketNetwork(HostNetwork):
     """Implements :class:`mqclient.core.discovery.network.Network`."""
 
     def __init__(self, runtime: LinkingRuntime) -> None:
         self._runtime = runtime
         self._loop: Loop = runtime.loop
 
-    @property
-    def environment(self) -> Mapping[str, str]:
-        return os.environ
-
     def multicast(self, group: Multicast, received: Received | None) -> BroadcastLink:
         listening: socket.socket | None = None
         if received is not None:
             listening = listening_socket(group)
             heard, told = listening, received
-            self._loop.watch(listening, READ, lambda _: self._hear(heard, told))
+            self._loop.watch(listening, READ, lambda _: hear(self._runtime, heard, told))
         link = MulticastLink(self._runtime, group, lambda: self._stop(listening))
         if received is None:
             link.open_sending()
         return link
 
     def listen(self, host: str, port: int, accepted: Callable[[Link], LinkHandler]) -> Listener:
-        found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.setblocking(False)
-            found.bind((host, port))
-            found.listen()
-        except OSError:
-            found.close()
-            raise
+        found = listen_tcp(host, port)
         return _Listener(self._runtime, found, accepted)
 
-    def local_address(self) -> str:
-        return local_address()
+    def _beside(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
+        # There is no thread that could wait for the disk: these files are small.
+        async def call() -> T:
+            return function(*args)
 
-    def read_file(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
-
-    # There is no thread that could wait for the disk: these files are small.
-
-    def read_folder(self, path: str, suffix: str, files_max: int, size_max: int) -> Awaitable[list[bytes]]:
-        async def read() -> list[bytes]:
-            return read_files(path, suffix, files_max, size_max)
-
-        return self._runtime.spawn(read())
-
-    def write_file(self, path: str, name: str, content: bytes) -> Awaitable[None]:
-        async def write() -> None:
-            write_file(path, name, content)
-
-        return self._runtime.spawn(write())
-
-    def remove_file(self, path: str, name: str) -> None:
-        with contextlib.suppress(OSError):
-            remove_file(path, name)
-
-    def _hear(self, listening: socket.socket, received: Received) -> None:
-        for _ in range(_PER_TURN):
-            if listening.fileno() < 0:
-                return  # closed by who received
-            try:
-                data, address = listening.recvfrom(DATAGRAM_BUFFER)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError as error:
-                self._runtime.log_failure("a datagram could not be received", error)
-                return
-            try:
-                received(data, f"{address[0]}:{address[1]}")
-            except Exception as error:
-                self._runtime.log_failure("a datagram could not be handled", error)
+        return self._runtime.spawn(call())
 
     def _stop(self, listening: socket.socket | None) -> None:
         if listening is not None:
@@ -119,7 +72,7 @@ class _Listener:
         self._listening.close()
 
     def _accept(self, events: int) -> None:
-        for _ in range(_PER_TURN):
+        for _ in range(_CONNECTIONS_PER_TURN):
             if self._listening.fileno() < 0:
                 return  # closed by who accepted
             try:

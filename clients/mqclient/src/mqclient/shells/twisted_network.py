@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from twisted.internet.error import CannotListenError
@@ -17,23 +15,19 @@ from zope.interface import implementer
 
 from mqclient.core.discovery.network import Listener, Multicast, Received
 from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
-from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
-from mqclient.shells.shared_folder import read_files, remove_file, write_file
+from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket
+from mqclient.shells.host import HostNetwork
 from mqclient.shells.twisted_losses import loss_reason
 
 T = TypeVar("T")
 
 
-class TwistedNetwork:
-    """Implements :class:`mqclient.core.discovery.broadcasting.Network`."""
+class TwistedNetwork(HostNetwork):
+    """Implements :class:`mqclient.core.discovery.network.Network`."""
 
     def __init__(self, runtime: Runtime, reactor: Any) -> None:
         self._runtime = runtime
         self._reactor = reactor
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        return os.environ
 
     def multicast(self, group: Multicast, received: Received | None) -> BroadcastLink:
         port: Any = None
@@ -53,25 +47,7 @@ class TwistedNetwork:
         except CannotListenError as error:
             raise OSError(f"port {port} cannot be had: {error.socketError}") from error
 
-    def local_address(self) -> str:
-        return local_address()
-
-    def read_file(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
-
-    def read_folder(self, path: str, suffix: str, files_max: int, size_max: int) -> Awaitable[list[bytes]]:
-        return self._in_thread(read_files, path, suffix, files_max, size_max)
-
-    def write_file(self, path: str, name: str, content: bytes) -> Awaitable[None]:
-        return self._in_thread(write_file, path, name, content)
-
-    def remove_file(self, path: str, name: str) -> None:
-        # At once: when the process ends no thread would do it any more.
-        with contextlib.suppress(OSError):
-            remove_file(path, name)
-
-    def _in_thread(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
+    def _beside(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
         result: Awaitable[T] = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), function, *args)
         return result
 

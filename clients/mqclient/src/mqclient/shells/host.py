@@ -1,0 +1,129 @@
+"""The part of every shell that no framework has a hand in: locators, and the clock, entropy, log and files of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+from mqclient.core.api import LocatorSettings
+from mqclient.core.connection.configuration import configuration_from_url
+from mqclient.core.discovery.broadcasting import Broadcasts
+from mqclient.core.discovery.network import Network, Received
+from mqclient.core.factories.locator import Locator
+from mqclient.core.runtime import BroadcastLink, Runtime
+from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
+from mqclient.shells.datagrams import DATAGRAM_BUFFER, local_address
+from mqclient.shells.shared_folder import read_files, remove_file, write_file
+from mqclient.wire.primitives import TransportConfiguration
+
+T = TypeVar("T")
+_DATAGRAMS_PER_TURN = 16
+
+
+def make_locator(
+    runtime: Runtime, brokers: str | Sequence[TransportConfiguration] | DiscoveryGroupConfiguration, settings: LocatorSettings | None
+) -> Locator:
+    """The ``server_locator`` of a shell: for a connection URL, or for connectors or a discovery group and settings.
+
+    Raises ``ValueError`` for a URL or a setting that cannot be used; a URL together with settings is refused.
+    """
+    if not isinstance(brokers, str):
+        return Locator(runtime, brokers, settings)
+    if settings is not None:
+        raise ValueError("the URL holds the settings; give connectors together with settings")
+    configuration = configuration_from_url(brokers)
+    for warning in configuration.warnings:
+        runtime.log_warning(warning)
+    return Locator(runtime, configuration.brokers, configuration.settings)
+
+
+class HostRuntime:
+    """The part of :class:`mqclient.core.runtime.Runtime` that is the same in all shells; it logs under the name of the shell's module."""
+
+    _broadcasts: Broadcasts
+
+    def wall_clock_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def random_bytes(self, size: int) -> bytes:
+        return os.urandom(size)
+
+    def random_below(self, limit: int) -> int:
+        return random.randrange(limit)
+
+    def open_broadcast(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
+        return self._broadcasts.open(endpoint, received)
+
+    def log_failure(self, text: str, error: BaseException) -> None:
+        logging.getLogger(type(self).__module__).error("%s", text, exc_info=error)
+
+    def log_warning(self, text: str) -> None:
+        logging.getLogger(type(self).__module__).warning("%s", text)
+
+
+class HostNetwork(Network):
+    """The part of a shell's network that is the same in all shells."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return os.environ
+
+    def local_address(self) -> str:
+        return local_address()
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def read_folder(self, path: str, suffix: str, files_max: int, size_max: int) -> Awaitable[list[bytes]]:
+        return self._beside(read_files, path, suffix, files_max, size_max)
+
+    def write_file(self, path: str, name: str, content: bytes) -> Awaitable[None]:
+        return self._beside(write_file, path, name, content)
+
+    def remove_file(self, path: str, name: str) -> None:
+        # At once: when the process ends no thread would do it any more.
+        with contextlib.suppress(OSError):
+            remove_file(path, name)
+
+    def _beside(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
+        """Call a function that may have to wait for the disk, in a thread if the shell has any."""
+        raise NotImplementedError
+
+
+def listen_tcp(host: str, port: int) -> socket.socket:
+    """A socket that listens and never blocks.  Raises OSError when the port cannot be had."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.setblocking(False)
+        found.bind((host, port))
+        found.listen()
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def hear(runtime: Runtime, listening: socket.socket, received: Received) -> None:
+    """Pass on the datagrams that have arrived at a socket."""
+    for _ in range(_DATAGRAMS_PER_TURN):
+        if listening.fileno() < 0:
+            return  # closed by who received
+        try:
+            data, address = listening.recvfrom(DATAGRAM_BUFFER)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            runtime.log_failure("a datagram could not be received", error)
+            return
+        try:
+            received(data, f"{address[0]}:{address[1]}")
+        except Exception as error:
+            runtime.log_failure("a datagram could not be handled", error)
