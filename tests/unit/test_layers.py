@@ -230,7 +230,7 @@ class StartUpTests(SynchronousTestCase):
         start += f"\nmqbroker.config.parse.load_configuration({str(config)!r}, lambda path: open(path, 'rb').read(), {{}})"
         late = {
             "mqbroker.config.broker_xml.cluster_assembly",
-            "mqbroker.config.broker_xml.cluster_sections",
+            "mqbroker.config.broker_xml.older_forms",
             "mqbroker.config.overrides.overrides",
             "mqbroker.messaging.filters.compile",
             "mqbroker.messaging.filters.parser",

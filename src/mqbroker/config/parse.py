@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mqbroker.config.broker_xml.cluster_drafts import ClusterDrafts
 from mqbroker.config.broker_xml.reader import Content, Reader
-from mqbroker.config.broker_xml.sections import SectionReader
-from mqbroker.config.broker_xml.transports import TransportReader
+from mqbroker.config.broker_xml.sections import finish_sections
 from mqbroker.config.broker_xml.tree import Node, ReadFile, TreeReader
 from mqbroker.config.masking import MaskingError, codec_key, decode_masked, unwrap
 from mqbroker.config.model.address_settings import PartialSettings
@@ -26,6 +24,7 @@ from mqclient.text import nearest_name
 __all__ = ["ConfigurationError", "Loaded", "Problem", "load_configuration", "parse_configuration"]
 
 ROOT = "urn:activemq"
+OLDER_FORMS = (("queues",), ("cluster-connections", "cluster-connection-uri"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,32 +74,28 @@ def _no_files(path: str) -> bytes:
 
 
 def _assemble(root: Node | None, name: str, substitutions: Mapping[str, str], entries: Sequence[Entry], findings: Findings) -> Loaded:
-    configuration = Configuration()
     reader = Reader(findings, HINTS)
-    core, jms = _roots(root, name, reader)
-    content = reader.read(core, CORE) if core is not None else Content(Node("core", "", name, 0))
-    secrets = _Secrets(content, substitutions, findings)
-    acceptors = next(((node.file, node.line) for node in content.blocks.get("acceptors", ())), (name, 0))
-    drafts = ClusterDrafts(acceptors=acceptors)
-    for field_name, value in content.values.items():
-        setattr(configuration, field_name, value)
-    _read_blocks(configuration, reader, content, jms, secrets, drafts)
-    prefix = configuration.system_property_prefix
+    core_node, jms_node = _roots(root, name, reader)
+    core = reader.read(core_node, CORE) if core_node is not None else Content((name, 0))
+    _read_older_forms(core, jms_node, reader)
+    prefix = core.values.get("system_property_prefix", Configuration().system_property_prefix)
     every = [*entries, *prefixed_entries(substitutions, prefix, findings)]
     if every:
         # Imported here: few brokers have properties that override their broker.xml.
         from mqbroker.config.overrides.overrides import apply_entries
 
-        apply_entries(configuration, every, TransportReader(reader, secrets.plain), drafts, findings)
-    overridden = next((entry for entry in reversed(every) if entry.path == ("clusterPassword",)), None)
-    place = (overridden.file, overridden.line) if overridden else content.lines.get("cluster_password", (name, 0))
-    configuration.cluster_password = secrets.plain(configuration.cluster_password, *place)
-    if drafts.used or any("clusterConnection" in acceptor.parameters for acceptor in configuration.acceptors):
+        apply_entries(core, every, findings)
+    secrets = _Secrets(core, substitutions, findings)
+    configuration = Configuration(**core.values)
+    configuration.cluster_password = secrets.plain(configuration.cluster_password, *core.places.get("cluster_password", (name, 0)))
+    finish_sections(configuration, core, findings, secrets.plain)
+    joins = any(block.name == inner for block in CLUSTER_BLOCKS for inner, _ in core.inside)
+    if joins or any("clusterConnection" in acceptor.parameters for acceptor in configuration.acceptors):
         from mqbroker.config.broker_xml.cluster_assembly import finish_cluster  # many brokers are alone
 
-        finish_cluster(configuration, drafts, findings, secrets.plain)
+        finish_cluster(configuration, core, findings, secrets.plain)
     findings.check()
-    _warn_about_paging(configuration, content, name, findings)
+    _warn_about_paging(configuration, core, name, findings)
     return Loaded(configuration, sorted_by_place(findings.warnings), findings.filters)
 
 
@@ -131,34 +126,30 @@ def _roots(root: Node | None, name: str, reader: Reader) -> tuple[Node | None, N
     return found.get("core"), found.get("jms")
 
 
-def _read_blocks(
-    configuration: Configuration, reader: Reader, content: Content, jms: Node | None, secrets: _Secrets, drafts: ClusterDrafts
-) -> None:
-    transports = TransportReader(reader, secrets.plain)
-    sections = SectionReader(configuration, reader, transports)
-    sections.read(content)
-    if any(block.name in content.blocks for block in CLUSTER_BLOCKS):
-        from mqbroker.config.broker_xml.cluster_sections import ClusterSectionReader
-
-        ClusterSectionReader(configuration, drafts, reader, transports).read(content)
+def _read_older_forms(core: Content, jms: Node | None, reader: Reader) -> None:
     if jms is not None:
         reader.warn(jms, "AMQ221038: <jms> is an old section: write <addresses> in <core>")
-        sections.jms(reader.read(jms, JMS), JMS)
+    if jms is None and not any(True for path in OLDER_FORMS for _ in core.all(*path)):
+        return
+    from mqbroker.config.broker_xml.older_forms import put_into_addresses, read_cluster_uris  # few files have them
+
+    put_into_addresses(core, reader.read(jms, JMS) if jms is not None else None, reader.findings)
+    read_cluster_uris(core, reader.findings)
 
 
 class _Secrets:
     """Masked passwords of one configuration, made plain."""
 
-    def __init__(self, content: Content, substitutions: Mapping[str, str], findings: Findings) -> None:
+    def __init__(self, core: Content, substitutions: Mapping[str, str], findings: Findings) -> None:
         self._findings = findings
-        self._all_masked = bool(content.values.get("mask_password"))
-        self._codec = content.values.get("password_codec")
+        self._all_masked = bool(core.values.get("mask_password"))
+        self._codec = core.values.get("password_codec")
         self._substitutions = substitutions
         if self._codec is not None:
             try:
                 codec_key(self._codec, substitutions.get)
             except MaskingError as error:
-                findings.error(*content.lines["password_codec"], f"<password-codec>: {error}")
+                findings.error(*core.places["password_codec"], f"<password-codec>: {error}")
                 self._codec = None
 
     def plain(self, text: str, file: str, line: int) -> str:
@@ -175,10 +166,10 @@ class _Secrets:
             return ""
 
 
-def _warn_about_paging(configuration: Configuration, content: Content, name: str, findings: Findings) -> None:
+def _warn_about_paging(configuration: Configuration, core: Content, name: str, findings: Findings) -> None:
     """What somebody who reads the file would believe of paging, and what is not so."""
     repository = configuration.address_settings_repository()
-    line = next((node.line for node in content.blocks.get("address-settings", ())), 0)
+    line = next((content.place[1] for content in core.all("address-settings")), 0)
     for match, partial in configuration.address_settings.items():
         limited = any(partial.get(field_name) is not None for field_name in ("page_limit_bytes", "page_limit_messages"))
         settings = repository.lookup(match)
@@ -195,7 +186,7 @@ def _warn_about_paging(configuration: Configuration, content: Content, name: str
         findings.warn(name, line, f"address-full-policy PAGE with a limit ({', '.join(paged)}): {text}")
     for field_name, element in (("global_max_size", "global-max-size"), ("global_max_messages", "global-max-messages")):
         if getattr(configuration, field_name) > 0 and repository.lookup("").address_full_policy == "PAGE":
-            findings.warn(*content.lines.get(field_name, (name, 0)), f"<{element}> with address-full-policy PAGE: {text}")
+            findings.warn(*core.places.get(field_name, (name, 0)), f"<{element}> with address-full-policy PAGE: {text}")
 
 
 def _has_limit(partial: PartialSettings) -> bool:

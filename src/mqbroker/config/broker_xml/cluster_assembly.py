@@ -1,4 +1,4 @@
-"""From the drafts of what a file says about other brokers to the parts of the configuration, checked against each other."""
+"""What files say about other brokers, turned into its parts of the :class:`Configuration` and checked against each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import fields
 from itertools import combinations
 from typing import Any
 
-from mqbroker.config.broker_xml.cluster_drafts import ClusterDrafts, Draft, Place, Ref
+from mqbroker.config.broker_xml.reader import Content, Place, Ref
 from mqbroker.config.broker_xml.transports import Unmask
 from mqbroker.config.model.cluster import (
     BridgeConfiguration,
@@ -21,6 +21,7 @@ from mqbroker.config.model.cluster import (
 )
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
 from mqbroker.config.problems import Findings
+from mqbroker.config.schema.values import BOOLEAN
 from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
 from mqclient.text import nearest_name
 from mqclient.urls import masked
@@ -34,133 +35,162 @@ DEFAULT_CREDENTIALS = (
 )
 
 
-def finish_cluster(configuration: Configuration, drafts: ClusterDrafts, findings: Findings, unmask: Unmask) -> None:
-    """Put what is in ``drafts`` into ``configuration``, which is complete apart from that."""
-    _Assembly(configuration, drafts, findings, unmask).run()
+def finish_cluster(configuration: Configuration, core: Content, findings: Findings, unmask: Unmask) -> None:
+    """Put the blocks of ``core`` about other brokers into ``configuration``, which is complete apart from them."""
+    _Assembly(configuration, core, findings, unmask).run()
 
 
 class _Assembly:
-    def __init__(self, configuration: Configuration, drafts: ClusterDrafts, findings: Findings, unmask: Unmask) -> None:
+    def __init__(self, configuration: Configuration, core: Content, findings: Findings, unmask: Unmask) -> None:
         self._configuration = configuration
-        self._drafts = drafts
+        self._core = core
         self._findings = findings
         self._unmask = unmask
+        self._groups = self._named("discovery-groups", "discovery-group")
+        self._connections = self._named("cluster-connections", "cluster-connection")
 
     def run(self) -> None:
-        configuration, drafts = self._configuration, self._drafts
-        for draft in drafts.discovery_groups.values():
-            endpoint = self._endpoint(draft, "discovery-group")
+        configuration = self._configuration
+        for name, content in self._groups.items():
+            endpoint = self._endpoint(content, "discovery-group")
             if endpoint is not None:
-                values = _known(DiscoveryGroupConfiguration, draft.values)
-                configuration.discovery_groups[draft.name] = DiscoveryGroupConfiguration(draft.name, endpoint, **values)
-        for draft in drafts.broadcast_groups.values():
-            self._broadcast_group(draft)
-        for draft in drafts.cluster_connections.values():
-            self._cluster_connection(draft)
-        for draft in drafts.diverts.values():
-            self._divert(draft)
-        for draft in drafts.bridges.values():
-            self._bridge(draft)
-        if drafts.grouping_handler is not None:
-            self._grouping_handler(drafts.grouping_handler)
-        if drafts.scale_down is not None:
-            self._scale_down(drafts.scale_down)
+                values = _known(DiscoveryGroupConfiguration, content.values)
+                configuration.discovery_groups[name] = DiscoveryGroupConfiguration(endpoint=endpoint, **values)
+        for content in self._named("broadcast-groups", "broadcast-group").values():
+            self._broadcast_group(content)
+        for content in self._connections.values():
+            self._cluster_connection(content)
+        for content in self._named("diverts", "divert").values():
+            self._divert(content)
+        for content in self._named("bridges", "bridge").values():
+            self._bridge(content)
+        for content in self._core.all("grouping-handler"):
+            self._grouping_handler(content)
+        for content in self._core.all("ha-policy"):
+            self._ha_policy(content)
         self._warn_about_addresses()
         self._warn_about_credentials()
         self._warn_about_acceptors()
 
+    def _named(self, outer: str, inner: str) -> dict[str, Content]:
+        known: dict[str, Content] = {}
+        for content in self._core.all(outer, inner):
+            if content.name is None:
+                continue
+            earlier = known.setdefault(content.name, content)
+            if earlier is not content:
+                text = f"there is a second {inner} {content.name} (first on line {earlier.place[1]}): their names are unique"
+                self._error(content.place, text)
+        return known
+
     # --- blocks
 
-    def _broadcast_group(self, draft: Draft) -> None:
-        shown = f"broadcast-group {draft.name}"
-        endpoint = self._endpoint(draft, "broadcast-group")
-        connectors = self._connectors(draft, "connectors", shown)
-        if not connectors and not draft.values.get("connectors"):
-            self._warn(draft.place, f"{shown} is left out: it has no connector-ref and would announce nothing")
+    def _broadcast_group(self, content: Content) -> None:
+        shown = f"broadcast-group {content.name}"
+        endpoint = self._endpoint(content, "broadcast-group")
+        connectors = self._connectors(content, "connectors", shown)
+        if not connectors and not content.values.get("connectors"):
+            self._warn(content.place, f"{shown} is left out: it has no connector-ref and would announce nothing")
         elif endpoint is not None and connectors is not None:
-            values = _known(BroadcastGroupConfiguration, draft.values) | {"connectors": connectors}
-            self._configuration.broadcast_groups.append(BroadcastGroupConfiguration(draft.name, endpoint, **values))
+            values = _known(BroadcastGroupConfiguration, content.values) | {"connectors": connectors}
+            self._configuration.broadcast_groups.append(BroadcastGroupConfiguration(endpoint=endpoint, **values))
 
-    def _cluster_connection(self, draft: Draft) -> None:
-        shown = f"cluster-connection {draft.name}"
-        values = _known(ClusterConnectionConfiguration, draft.values)
-        values["static_connectors"] = self._connectors(draft, "static_connectors", shown)
-        self._discovery_group(draft, values, shown)
-        if "forward_when_no_consumers" in draft.values:
+    def _cluster_connection(self, content: Content) -> None:
+        shown = f"cluster-connection {content.name}"
+        values = _known(ClusterConnectionConfiguration, content.values)
+        values["static_connectors"] = self._connectors(content, "static_connectors", shown)
+        self._discovery_group(content, values, shown)
+        if "forward_when_no_consumers" in content.values:
             if "message_load_balancing" in values:
                 self._warn(
-                    draft.at("message_load_balancing"),
+                    content.at("message_load_balancing"),
                     f"{shown}: forward-when-no-consumers is there too: message-load-balancing has no effect",
                 )
-            values["message_load_balancing"] = "STRICT" if draft.values["forward_when_no_consumers"] else "ON_DEMAND"
+            values["message_load_balancing"] = "STRICT" if content.values["forward_when_no_consumers"] else "ON_DEMAND"
         connector = values.get("connector_ref")
         if connector is None:
-            self._error(draft.place, f"{shown} lacks connector-ref: expected the connector by which other brokers reach this one")
+            self._error(content.place, f"{shown} lacks connector-ref: expected the connector by which other brokers reach this one")
         elif connector not in self._configuration.connectors:
             # Artemis starts without the cluster connection too, so an existing file must not stop here.
             text = f"{shown} is left out, as in Artemis: {self._no_connector(connector)}"
-            self._warn(draft.at("connector_ref"), text)
+            self._warn(content.at("connector_ref"), text)
         else:
-            self._configuration.cluster_connections.append(ClusterConnectionConfiguration(name=draft.name, **values))
+            self._configuration.cluster_connections.append(ClusterConnectionConfiguration(**values))
 
-    def _divert(self, draft: Draft) -> None:
-        values = _known(DivertConfiguration, draft.values)
-        values["forwarding_addresses"] = draft.values.get("forwarding_address", ())
-        values["transformer"] = _transformer(draft)
-        missing = [name for name in ("address", "forwarding_address") if not draft.values.get(name)]
+    def _divert(self, content: Content) -> None:
+        values = _known(DivertConfiguration, content.values)
+        values["forwarding_addresses"] = content.values.get("forwarding_address", ())
+        values["transformer"] = self._transformer(content)
+        self._filter(content)
+        missing = [name for name in ("address", "forwarding_address") if not content.values.get(name)]
         if missing:
-            self._lacks(draft, "divert", missing, "an address")
+            self._lacks(content, "divert", missing, "an address")
         else:
-            self._configuration.diverts.append(DivertConfiguration(name=draft.name, **values))
+            self._configuration.diverts.append(DivertConfiguration(**values))
 
-    def _bridge(self, draft: Draft) -> None:
-        shown = f"bridge {draft.name}"
-        values = _known(BridgeConfiguration, draft.values)
-        values["static_connectors"] = self._connectors(draft, "static_connectors", shown) or ()
-        self._discovery_group(draft, values, shown)
-        values["transformer"] = _transformer(draft)
+    def _bridge(self, content: Content) -> None:
+        shown = f"bridge {content.name}"
+        values = _known(BridgeConfiguration, content.values)
+        values["static_connectors"] = self._connectors(content, "static_connectors", shown) or ()
+        self._discovery_group(content, values, shown)
+        values["transformer"] = self._transformer(content)
+        self._filter(content)
         if "password" in values:
-            values["password"] = self._unmask(values["password"], *draft.at("password"))
-        if not draft.values.get("queue_name"):
-            self._lacks(draft, "bridge", ["queue_name"], "the queue whose messages are forwarded")
-        elif not draft.values.get("static_connectors") and "discovery_group" not in draft.values:
-            self._error(draft.place, f"{shown} has nowhere to go: expected static-connectors or discovery-group-ref")
+            values["password"] = self._unmask(values["password"], *content.at("password"))
+        if not content.values.get("queue_name"):
+            self._lacks(content, "bridge", ["queue_name"], "the queue whose messages are forwarded")
+        elif not content.values.get("static_connectors") and content.values.get("discovery_group") is None:
+            self._error(content.place, f"{shown} has nowhere to go: expected static-connectors or discovery-group-ref")
         else:
-            self._configuration.bridges.append(BridgeConfiguration(name=draft.name, **values))
+            self._configuration.bridges.append(BridgeConfiguration(**values))
 
-    def _grouping_handler(self, draft: Draft) -> None:
-        if "type" not in draft.values:
-            self._lacks(draft, "grouping-handler", ["type"], "LOCAL or REMOTE")
+    def _grouping_handler(self, content: Content) -> None:
+        if "type" not in content.values:
+            self._lacks(content, "grouping-handler", ["type"], "LOCAL or REMOTE")
             return
-        values = _known(GroupingHandlerConfiguration, draft.values) | {"local": draft.values["type"] == "LOCAL"}
-        self._configuration.grouping_handler = GroupingHandlerConfiguration(name=draft.name, **values)
+        values = {"name": "", **_known(GroupingHandlerConfiguration, content.values), "local": content.values["type"] == "LOCAL"}
+        self._configuration.grouping_handler = GroupingHandlerConfiguration(**values)
 
-    def _scale_down(self, draft: Draft) -> None:
-        values = _known(ScaleDownConfiguration, draft.values)
-        values["connectors"] = self._connectors(draft, "connectors", "scale-down") or ()
-        self._discovery_group(draft, values, "scale-down", "connectors")
+    def _ha_policy(self, content: Content) -> None:
+        if len(content.inside) > 1:
+            self._error(content.place, f"<ha-policy> holds {', '.join(name for name, _ in content.inside)}: expected one of them")
+            return
+        for _, policy in content.inside:
+            for scale_down in policy.all("scale-down"):
+                self._scale_down(scale_down)
+
+    def _scale_down(self, content: Content) -> None:
+        if content.text is not None:
+            try:
+                content.values["enabled"] = BOOLEAN.convert(content.text)
+            except ValueError:
+                text = f"<scale-down>: {content.text!r} is not valid: expected {BOOLEAN.expected}, or elements"
+                self._error(content.place, text)
+        values = _known(ScaleDownConfiguration, content.values)
+        values["connectors"] = self._connectors(content, "connectors", "scale-down") or ()
+        self._discovery_group(content, values, "scale-down", "connectors")
         cluster = values.get("cluster_name")
         known = [each.name for each in self._configuration.cluster_connections]
         if cluster is not None and cluster not in known:
             near = nearest_name(cluster, known) or ", ".join(known) or "none"
-            self._error(draft.at("cluster_name"), f"scale-down: there is no cluster-connection {cluster}; expected: {near}")
+            self._error(content.at("cluster_name"), f"scale-down: there is no cluster-connection {cluster}; expected: {near}")
         self._configuration.scale_down = ScaleDownConfiguration(**values)
 
     # --- parts of blocks
 
-    def _endpoint(self, draft: Draft, what: str) -> Endpoint | None:
+    def _endpoint(self, content: Content, what: str) -> Endpoint | None:
         """Where the group is; None after an error."""
-        values, shown = draft.values, f"{what} {draft.name}"
+        values, shown = content.values, f"{what} {content.name}"
         udp = [name for name in _UDP if values.get(name) is not None]
         jgroups = [name for name in _JGROUPS if values.get(name) is not None]
         if udp and jgroups:
             mixed = ", ".join(_element(name) for name in (*udp, *jgroups))
-            self._error(draft.at(*jgroups), f"{shown} mixes elements of UDP and of JGroups ({mixed}): expected only one kind")
+            self._error(content.at(*jgroups), f"{shown} mixes elements of UDP and of JGroups ({mixed}): expected only one kind")
             return None
         missing = [name for name in (_JGROUPS if jgroups else ("group_address", "group_port")) if values.get(name) is None]
         if missing:
             other = "" if jgroups else ", or jgroups-file and jgroups-channel"
-            self._error(draft.place, f"{shown} lacks {' and '.join(_element(name) for name in missing)}{other}")
+            self._error(content.place, f"{shown} lacks {' and '.join(_element(name) for name in missing)}{other}")
             return None
         if jgroups:
             return JGroupsEndpoint(values["jgroups_channel"], values["jgroups_file"])
@@ -170,13 +200,26 @@ class _Assembly:
             check_endpoint(endpoint)
         except ValueError as error:
             element = "local_bind_port" if port > 0 and not address else "group_address"
-            self._error(draft.at(element), f"{shown}: <{_element(element)}>: {error}")
+            self._error(content.at(element), f"{shown}: <{_element(element)}>: {error}")
             return None
         return endpoint
 
-    def _connectors(self, draft: Draft, field_name: str, shown: str) -> tuple[str, ...] | None:
+    def _filter(self, content: Content) -> None:
+        self._findings.filter(content.values.get("filter_string"), *content.at("filter_string"))
+
+    def _transformer(self, content: Content) -> TransformerConfiguration | None:
+        inner = next(content.all("transformer"), None)
+        if inner is None:
+            old = content.values.get("transformer_class_name")
+            return TransformerConfiguration(old) if old else None
+        if "class_name" not in inner.values:
+            self._error(inner.place, "<transformer> lacks <class-name>: expected which transformer it is")
+        name = inner.values.get("class_name")
+        return TransformerConfiguration(name, inner.properties()) if name else None
+
+    def _connectors(self, content: Content, field_name: str, shown: str) -> tuple[str, ...] | None:
         """The names in ``field_name``; None when it is not set, or when one of them is unknown, which is an error."""
-        refs: Iterable[Ref] | None = draft.values.get(field_name)
+        refs: Iterable[Ref] | None = content.values.get(field_name)
         if refs is None:
             return None
         unknown = [ref for ref in refs if ref.name not in self._configuration.connectors]
@@ -189,22 +232,22 @@ class _Assembly:
         near = nearest_name(name, known)
         return f"there is no connector {masked(name)}{_hint(near, known)}"
 
-    def _discovery_group(self, draft: Draft, values: dict[str, Any], shown: str, static: str = "static_connectors") -> None:
-        group = draft.values.get("discovery_group")
+    def _discovery_group(self, content: Content, values: dict[str, Any], shown: str, static: str = "static_connectors") -> None:
+        group = content.values.get("discovery_group")
         if group is None:
             return
-        known = self._drafts.discovery_groups
+        known = self._groups
         if group not in known:
             text = f"{shown}: there is no discovery-group {group}{_hint(nearest_name(group, known), known)}"
-            self._error(draft.at("discovery_group"), text)
-        elif draft.values.get(static):
+            self._error(content.at("discovery_group"), text)
+        elif content.values.get(static):
             text = f"{shown}: {_element(static)} are there too: the discovery-group {group} has no effect"
-            self._warn(draft.at("discovery_group"), text)
+            self._warn(content.at("discovery_group"), text)
             values["discovery_group"] = None
 
-    def _lacks(self, draft: Draft, what: str, missing: Iterable[str], expected: str) -> None:
+    def _lacks(self, content: Content, what: str, missing: Iterable[str], expected: str) -> None:
         names = " and ".join(f"<{_element(name)}>" for name in missing)
-        self._error(draft.place, f"{what} {draft.name} lacks {names}: expected {expected}".replace("  ", " "))
+        self._error(content.place, f"{what} {content.name} lacks {names}: expected {expected}".replace("  ", " "))
 
     # --- what is odd
 
@@ -212,7 +255,7 @@ class _Assembly:
         connections = self._configuration.cluster_connections
         wildcards = self._configuration.wildcards
         for connection in connections:
-            place = self._drafts.cluster_connections[connection.name].at("address")
+            place = self._connections[connection.name].at("address")
             for part in _parts(connection.address):
                 if wildcards.any_words in part or wildcards.single_word in part:
                     text = f"{part!r} has wildcards, which mean nothing here: only addresses that begin with these very characters match"
@@ -225,23 +268,24 @@ class _Assembly:
             if common is not None:
                 which = f"addresses that begin with {common}" if common else "every address"
                 text = f"cluster-connections {one.name} and {other.name} both match {which}: such messages go to both clusters"
-                self._warn(self._drafts.cluster_connections[other.name].at("address"), text)
+                self._warn(self._connections[other.name].at("address"), text)
 
     def _warn_about_credentials(self) -> None:
         configuration = self._configuration
         credentials = (configuration.cluster_user, configuration.cluster_password)
         if configuration.cluster_connections and credentials == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD):
             first = configuration.cluster_connections[0].name
-            self._warn(self._drafts.cluster_connections[first].place, DEFAULT_CREDENTIALS)
+            self._warn(self._connections[first].place, DEFAULT_CREDENTIALS)
 
     def _warn_about_acceptors(self) -> None:
         known = [connection.name for connection in self._configuration.cluster_connections]
+        place = next((content.place for content in self._core.all("acceptors")), self._core.place)
         for acceptor in self._configuration.acceptors:
             name = acceptor.parameters.get("clusterConnection")
             if name and name not in known:
                 hint = _hint(nearest_name(name, known), known)
                 text = f"acceptor {acceptor.name}: clusterConnection={name} is not a cluster-connection{hint}"
-                self._warn(self._drafts.acceptors, f"{text}; its clients are informed of the first one")
+                self._warn(place, f"{text}; its clients are informed of the first one")
 
     def _error(self, place: Place, text: str) -> None:
         self._findings.error(*place, text)
@@ -254,11 +298,6 @@ def _known(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of ``values`` that ``cls`` has a field for, and that are set."""
     names = {field.name for field in fields(cls)}
     return {name: value for name, value in values.items() if name in names and value is not None}
-
-
-def _transformer(draft: Draft) -> TransformerConfiguration | None:
-    name = draft.values.get("transformer_class_name")
-    return TransformerConfiguration(name, draft.values.get("transformer_properties", {})) if name else None
 
 
 def _element(field_name: str) -> str:

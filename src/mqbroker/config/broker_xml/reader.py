@@ -1,14 +1,18 @@
-"""Reads nodes by the table: what is there, what it means, and what is wrong with it."""
+"""Reads nodes by the table: what is there, what it means, and what is wrong with it.
+
+The outcome is a tree of :class:`Content`, which the properties that override broker.xml change before a configuration is made of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mqbroker.config.broker_xml.tree import Node
 from mqbroker.config.problems import Findings
 from mqbroker.config.schema.model import Block, Item, Support
+from mqbroker.config.schema.values import NAME_LIST
 from mqclient.text import nearest_name
 from mqclient.urls import masked
 
@@ -16,16 +20,65 @@ LISTED_MAX = 8  # names in a sentence that says what was expected
 SHOWN_MAX = 80  # characters of a wrong value in a message
 
 
+Place = tuple[str, int]
+"""File and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The name of a connector, where it is used."""
+
+    name: str
+    place: Place
+
+
 @dataclass(slots=True)
 class Content:
-    """What a block holds: values by dataclass field, and the blocks inside by name."""
+    """What files say of one block: values by dataclass field, where each was written, and the blocks inside with their names.
 
-    node: Node
+    None as a value counts as not set.
+    """
+
+    place: Place
     values: dict[str, Any] = field(default_factory=dict)
-    blocks: dict[str, list[Node]] = field(default_factory=dict)
-    lines: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """File and line of each value."""
+    places: dict[str, Place] = field(default_factory=dict)
+    inside: list[tuple[str, Content]] = field(default_factory=list)
     text: Any = None
+
+    @property
+    def name(self) -> str | None:
+        """What tells it from others of its kind; None is an error that was reported."""
+        found: str | None = self.values.get("name", self.values.get("match"))
+        return found
+
+    def at(self, *names: str) -> Place:
+        """Where the first of the fields ``names`` that is set was written, or else the block."""
+        return next((self.places[name] for name in names if name in self.places), self.place)
+
+    def put(self, name: str, value: Any, place: Place) -> None:
+        self.values[name] = value
+        self.places[name] = place
+
+    def all(self, *path: str) -> Iterator[Content]:
+        """The blocks at the end of a path of names."""
+        for name, content in self.inside:
+            if name == path[0]:
+                yield from content.all(*path[1:]) if len(path) > 1 else (content,)
+
+    def one(self, place: Place, *path: str) -> Content:
+        """The first block at the end of a path of names; where there is none, a new one that was written at ``place``."""
+        found = self
+        for name in path:
+            inner = next(found.all(name), None)
+            if inner is None:
+                inner = Content(place)
+                found.inside.append((name, inner))
+            found = inner
+        return found
+
+    def properties(self) -> dict[str, str]:
+        """The elements ``property``."""
+        return {each.values["key"]: each.values.get("value", "") for each in self.all("property") if "key" in each.values}
 
 
 class Reader:
@@ -37,7 +90,7 @@ class Reader:
 
     def read(self, node: Node, block: Block) -> Content:
         """Everything in ``node``; what is wrong is left out."""
-        content = Content(node)
+        content = Content((node.file, node.line))
         self._read_attributes(node, block, content)
         seen: dict[str, Node] = {}
         for child in node.children:
@@ -55,12 +108,6 @@ class Reader:
                 self._read_child(child, entry, content)
         self._read_text(node, block, content)
         return content
-
-    def inside(self, content: Content, block: Block, name: str) -> Iterable[tuple[Node, Content]]:
-        """The contents of the blocks called ``name``."""
-        inner = block.block(name)
-        for node in content.blocks.get(name, ()):
-            yield node, self.read(node, inner)
 
     def error(self, node: Node, text: str) -> None:
         self.findings.error(node.file, node.line, text)
@@ -104,8 +151,7 @@ class Reader:
                 continue
             value = self.value(item, text.strip(), node.file, node.line, f"<{node.name} {name}>")
             if value is not None:
-                content.values[item.target] = value
-                content.lines[item.target] = (node.file, node.line)
+                content.put(item.target, value, (node.file, node.line))
         for item in block.attributes:
             if item.required and item.name not in node.attributes:
                 self.error(node, f"<{node.name}> lacks the attribute {item.name}: expected {item.kind.expected}")
@@ -118,8 +164,7 @@ class Reader:
                 self.error(child, f"<{child.name}> has no attribute {name}")
             value = self.value(entry, child.text, child.file, child.line, f"<{child.name}>")
             if value is not None:
-                content.values[entry.target] = value
-                content.lines[entry.target] = (child.file, child.line)
+                content.put(entry.target, value, (child.file, child.line))
             return
         if entry.support is Support.REFUSED and not entry.children and entry.text is None:
             self.refuse(child, entry)
@@ -129,7 +174,33 @@ class Reader:
             return
         if entry.instead:
             self.warn(child, f"AMQ221038: <{child.name}> is an old element: write <{entry.instead}>")
-        content.blocks.setdefault(child.name, []).append(child)
+        inner = self.read(child, entry)
+        if entry.gives is None:
+            content.inside.append((child.name, inner))
+        else:
+            self._give(child, entry, entry.gives.target, inner, content)
+
+    def _give(self, node: Node, block: Block, name: str, content: Content, outer: Content) -> None:
+        """Put what ``content`` stands for into the field ``name`` of the block around it."""
+        if block.text is not None:
+            connector = self._connector(node, content)
+            if connector is not None:
+                refs = (*outer.values.get(name, ()), Ref(connector, content.place))
+                outer.put(name, refs if block.repeated else connector, content.place)
+        elif block.gives is not None and block.gives.kind is NAME_LIST:
+            outer.put(name, content.values.pop("connectors", ()), content.place)
+            outer.values |= content.values
+        else:
+            outer.put(name, next(iter(content.values.values()), None) or None, content.place)
+
+    def _connector(self, node: Node, content: Content) -> str | None:
+        """The one connector that is named as text or in an attribute."""
+        names = {*content.values.values()} | ({content.text} if content.text else set())
+        if len(names) > 1:
+            self.error(node, f"<connector-ref> names {', '.join(sorted(names))}: expected one connector")
+        elif not names and not node.attributes:
+            self.error(node, "<connector-ref> is empty: expected the name of a connector")
+        return names.pop() if len(names) == 1 else None
 
     def _read_text(self, node: Node, block: Block, content: Content) -> None:
         if block.text is None:

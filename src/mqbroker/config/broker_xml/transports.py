@@ -3,111 +3,119 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from mqbroker.config.broker_xml.reader import Reader
+from mqbroker.config.broker_xml.reader import Content, Reader
+from mqbroker.config.problems import Findings
 from mqbroker.config.schema.model import Item, Support
 from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR, OTHER_PROTOCOLS, PROTOCOLS
 from mqclient.text import nearest_name
-from mqclient.urls import TransportUri, UrlError, parse_connection_url
+from mqclient.urls import TransportUri, UrlError, format_parameters, parse_connection_url
 
 _PARTS = re.compile("[?&;]")
+_ITEMS: dict[str, dict[str, Item]] = {
+    "acceptor": {item.name: item for item in ACCEPTOR},
+    "connector": {item.name: item for item in CONNECTOR},
+}
 PASSWORD_PARAMETERS = ("keyStorePassword", "trustStorePassword")
 
 Unmask = Callable[[str, str, int], str]
 """Turns a password that may be masked into a plain one; also gets file and line for a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A URL as it stands in a file."""
+def read_transport(what: str, content: Content, findings: Findings, unmask: Unmask) -> TransportUri | None:
+    """The endpoint of ``content``, which is an "acceptor" or a "connector".
 
-    text: str
-    name: str
-    file: str
-    line: int
+    None after an error, or with a warning for an acceptor without CORE among its protocols.
+    """
+    return _Transport(what, content, findings, unmask).read()
 
 
-class TransportReader:
-    """Turns written URLs into endpoints.  Errors and warnings go to the reader's findings."""
-
-    def __init__(self, reader: Reader, unmask: Unmask) -> None:
-        self._reader = reader
-        self._findings = reader.findings
+class _Transport:
+    def __init__(self, what: str, content: Content, findings: Findings, unmask: Unmask) -> None:
+        self._what = what
+        self._items = _ITEMS[what]
+        self._shown = f"{what} {content.name}"
+        self._content = content
+        self._findings = findings
         self._unmask = unmask
-        self._acceptor_items = {item.name: item for item in ACCEPTOR}
-        self._connector_items = {item.name: item for item in CONNECTOR}
 
-    def acceptor(self, written: Written) -> TransportUri | None:
-        """The endpoint to listen on; None after an error, or with a warning when CORE is not among its protocols."""
-        uri = self._endpoint(written, "acceptor", self._acceptor_items)
-        if uri is None or not self._speaks_core(uri, written):
+    def read(self) -> TransportUri | None:
+        uri = self._endpoint()
+        if uri is None or (self._what == "acceptor" and not self._speaks_core(uri)):
             return None
-        return self._checked(uri, written, "acceptor", self._acceptor_items)
+        return self._checked(uri)
 
-    def connector(self, written: Written) -> TransportUri | None:
-        """The endpoint to connect to; None after an error."""
-        uri = self._endpoint(written, "connector", self._connector_items)
-        return None if uri is None else self._checked(uri, written, "connector", self._connector_items)
-
-    def _endpoint(self, written: Written, what: str, items: dict[str, Item]) -> TransportUri | None:
-        parts = [part.strip() for part in _PARTS.split(written.text)]
-        bare = [part for part in parts if part in items or OTHER_PROTOCOLS.fullmatch(part)]
+    def _endpoint(self) -> TransportUri | None:
+        text = _overridden(self._content.text, self._content.values.get("parameters", {}))
+        parts = [part.strip() for part in _PARTS.split(text)]
+        bare = [part for part in parts if part in self._items or OTHER_PROTOCOLS.fullmatch(part)]
         try:
-            url = parse_connection_url(written.text, bare)
+            url = parse_connection_url(text, bare)
         except UrlError as error:
-            self._findings.error(written.file, written.line, f"{what} {written.name}: {error}")
+            self._error(str(error))
             return None
         if len(url.endpoints) > 1:
-            self._findings.error(written.file, written.line, f"{what} {written.name}: expected one URL, found {len(url.endpoints)}")
+            self._error(f"expected one URL, found {len(url.endpoints)}")
             return None
         uri = url.endpoints[0]
         if uri.scheme not in ("tcp", "vm"):
-            self._findings.error(
-                written.file, written.line, f"{what} {written.name}: the scheme {uri.scheme} cannot be used here: expected tcp or vm"
-            )
+            self._error(f"the scheme {uri.scheme} cannot be used here: expected tcp or vm")
             return None
         for name in bare:
-            if name in items and items[name].support is not Support.IGNORED:
-                self._findings.warn(written.file, written.line, f"{what} {written.name}: {name} has no value: its default holds")
-        return replace(uri, name=written.name)
+            if name in self._items and self._items[name].support is not Support.IGNORED:
+                self._warn(f"{self._shown}: {name} has no value: its default holds")
+        return replace(uri, name=self._content.name or "")
 
-    def _checked(self, uri: TransportUri, written: Written, what: str, items: dict[str, Item]) -> TransportUri:
+    def _checked(self, uri: TransportUri) -> TransportUri:
+        reader = Reader(self._findings)
         parameters = dict(uri.parameters)
         for name, text in uri.parameters.items():
-            shown = f"{what} {written.name}: {name}"
-            item = items.get(name)
-            if item is None:
-                self._unknown(name, shown, written, items)
-                continue
-            self._reader.value(item, text.strip(), written.file, written.line, shown)
-            if name in PASSWORD_PARAMETERS:
-                parameters[name] = self._unmask(text, written.file, written.line)
+            shown = f"{self._shown}: {name}"
+            item = self._items.get(name)
+            if item is not None:
+                reader.value(item, text.strip(), *self._content.place, shown)
+                if name in PASSWORD_PARAMETERS:
+                    parameters[name] = self._unmask(text, *self._content.place)
+            elif not OTHER_PROTOCOLS.fullmatch(name):
+                near = nearest_name(name, self._items)
+                hint = f"; did you mean {near}?" if near else ""
+                self._warn(f"{shown} is not a known parameter and has no effect{hint}")
         return replace(uri, parameters=parameters)
 
-    def _unknown(self, name: str, shown: str, written: Written, items: Iterable[str]) -> None:
-        if OTHER_PROTOCOLS.fullmatch(name):
-            return
-        near = nearest_name(name, items)
-        hint = f"; did you mean {near}?" if near else ""
-        self._findings.warn(written.file, written.line, f"{shown} is not a known parameter and has no effect{hint}")
-
-    def _speaks_core(self, uri: TransportUri, written: Written) -> bool:
+    def _speaks_core(self, uri: TransportUri) -> bool:
         text = uri.parameters.get("protocols", uri.parameters.get("protocol", ""))
         asked = [part.strip().upper() for part in text.split(",") if part.strip()]
         for name in asked:
             if name not in PROTOCOLS:
                 near = nearest_name(name, PROTOCOLS)
                 hint = f"; did you mean {near}?" if near else ""
-                self._findings.warn(written.file, written.line, f"acceptor {written.name}: the protocol {name} is not known{hint}")
+                self._warn(f"{self._shown}: the protocol {name} is not known{hint}")
         known = [name for name in asked if name in PROTOCOLS]
-        if not known or "CORE" in known:
-            others = [name for name in known if name != "CORE"]
-            if others:
-                text = f"acceptor {written.name}: only CORE is spoken, not {', '.join(others)}"
-                self._findings.warn(written.file, written.line, text)
-            return True
-        text = f"acceptor {written.name} is not opened: of its protocols ({', '.join(known)}) none is CORE"
-        self._findings.warn(written.file, written.line, text)
-        return False
+        if known and "CORE" not in known:
+            self._warn(f"{self._shown} is not opened: of its protocols ({', '.join(known)}) none is CORE")
+            return False
+        others = [name for name in known if name != "CORE"]
+        if others:
+            self._warn(f"{self._shown}: only CORE is spoken, not {', '.join(others)}")
+        return True
+
+    def _error(self, text: str) -> None:
+        self._findings.error(*self._content.place, f"{self._shown}: {text}")
+
+    def _warn(self, text: str) -> None:
+        self._findings.warn(*self._content.place, text)
+
+
+def _overridden(text: str, parameters: Mapping[str, str]) -> str:
+    """A URL with the host, the port and the parameters that properties give it; a text that is empty is the default URL."""
+    if text and not parameters:
+        return text
+    place = {key.lower(): value for key, value in parameters.items() if key.lower() in ("host", "port")}
+    plain = format_parameters({key: value for key, value in parameters.items() if key.lower() not in place})
+    base, *query = _PARTS.split(text, maxsplit=1)
+    if place or not text:
+        host, _, port = base.partition("://")[2].rpartition(":") if text else ("localhost", ":", "61616")
+        base = f"tcp://{place.get('host', host)}:{place.get('port', port)}"
+    return f"{base}?{'&'.join(filter(None, (*query, plain)))}"

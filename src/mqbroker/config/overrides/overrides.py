@@ -6,21 +6,17 @@ A key is a path of names with dots between, in the spelling of Java beans: ``glo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from mqbroker.config.broker_xml.bean_names import BeanReader, folded
-from mqbroker.config.broker_xml.cluster_drafts import ClusterDrafts
-from mqbroker.config.broker_xml.transports import TransportReader, Written
-from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration, ResourceLimit
-from mqbroker.config.model.matching import HierarchicalRepository
-from mqbroker.config.overrides.cluster_overrides import ClusterOverrides
+from mqbroker.config.broker_xml.reader import Content
 from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
-from mqbroker.config.schema.address import ADDRESS_SETTING
-from mqbroker.config.schema.blocks import CORE, OLD_PERMISSIONS, PERMISSIONS, QUEUE, RESOURCE_LIMITS
-from mqbroker.config.schema.model import Block, Support, honoured
-from mqbroker.config.schema.values import NAMES, ROUTING_TYPE, TEXT
-from mqclient.urls import TransportUri, format_parameters
+from mqbroker.config.schema.blocks import ADDRESSES, CORE, OLD_PERMISSIONS, PERMISSIONS, QUEUE, SECURITY_SETTINGS
+from mqbroker.config.schema.cluster import GROUPING_HANDLER, NO_HA, SCALE_DOWN
+from mqbroker.config.schema.model import Block, honoured
+from mqbroker.config.schema.values import NAMES, ROUTING_TYPE
 
 _REFUSED_FAMILIES = {
     "federationconfigurations": "federations",
@@ -31,28 +27,39 @@ _REFUSED_FAMILIES = {
 }
 """First names of keys about things that are refused in broker.xml, and the element there."""
 
+_NAMED_FAMILIES = {
+    "addressSettings": ("address-settings", "address-setting", "match.name"),
+    "resourceLimitSettings": ("resource-limit-settings", "resource-limit-setting", "user.maxConnections or maxQueues"),
+    "clusterConfigurations": ("cluster-connections", "cluster-connection", "name.property"),
+    "bridgeConfigurations": ("bridges", "bridge", "name.property"),
+    "divertConfigurations": ("diverts", "divert", "name.property"),
+    "broadcastGroupConfigurations": ("broadcast-groups", "broadcast-group", "name.property"),
+    "discoveryGroupConfigurations": ("discovery-groups", "discovery-group", "name.property"),
+}
+"""First names of keys, the elements whose values they give, and how such a key goes on."""
 
-def apply_entries(
-    configuration: Configuration, entries: Sequence[Entry], transports: TransportReader, drafts: ClusterDrafts, findings: Findings
-) -> None:
-    """Change ``configuration``, and ``drafts`` of what it says about other brokers, as ``entries`` say, in their order."""
-    _Overrides(configuration, transports, drafts, findings).apply(entries)
+_ENDPOINTS = ("endpointfactory", "broadcastendpointfactory", "endpointfactoryconfiguration", "broadcastendpointfactoryconfiguration")
+_TRANSFORMER = "transformerConfiguration"
+_ROUTING_TYPES = honoured("routingTypes", ROUTING_TYPE, "How messages go to its queues.")
+
+
+def apply_entries(core: Content, entries: Sequence[Entry], findings: Findings) -> None:
+    """Change ``core``, which broker.xml gave, as ``entries`` say, in their order."""
+    _Overrides(core, findings).apply(entries)
 
 
 class _Overrides:
-    def __init__(self, configuration: Configuration, transports: TransportReader, drafts: ClusterDrafts, findings: Findings) -> None:
-        self._configuration = configuration
-        self._transports = transports
+    def __init__(self, core: Content, findings: Findings) -> None:
+        self._core = core
         self._beans = BeanReader(findings)
-        self._urls: dict[str, dict[str, _Transport]] = {"acceptor": {}, "connector": {}}
         self._families: dict[str, Callable[[Entry], None]] = {
-            "addressSettings": self._address_settings,
+            **{name: partial(self._named, *path) for name, path in _NAMED_FAMILIES.items()},
             "addressConfigurations": self._addresses,
             "securityRoles": self._security,
-            "acceptorConfigurations": lambda entry: self._transport(entry, "acceptor"),
-            "connectorConfigurations": lambda entry: self._transport(entry, "connector"),
-            "resourceLimitSettings": self._resource_limits,
-            **ClusterOverrides(drafts, self._beans).families(),
+            "acceptorConfigurations": partial(self._transport, "acceptor"),
+            "connectorConfigurations": partial(self._transport, "connector"),
+            "groupingHandlerConfiguration": self._grouping,
+            "HAPolicyConfiguration": self._ha,
         }
 
     def apply(self, entries: Sequence[Entry]) -> None:
@@ -60,204 +67,139 @@ class _Overrides:
         for entry in entries:
             first = folded(entry.path[0])
             if first in _REFUSED_FAMILIES:
-                block = CORE.block(_REFUSED_FAMILIES[first])
-                self._beans.error(entry, f"{entry.path[0]} cannot be used: {block.reason}")
+                self._beans.error(entry, f"{entry.path[0]} cannot be used: {CORE.block(_REFUSED_FAMILIES[first]).reason}")
             elif first in families:
                 families[first](entry)
             elif len(entry.path) == 1:
-                self._core(entry)
+                self._set(self._core, entry, entry.path[0], CORE, tuple(self._families))
             else:
                 self._beans.unknown(entry, entry.path[0], [*self._families])
-        self._finish_transports()
-        for entry in entries:
-            if folded(entry.path[0]) == "addressconfigurations":
-                self._check_routing_types(entry)
 
-    def _check_routing_types(self, entry: Entry) -> None:
-        for address in self._configuration.addresses:
-            if address.name in entry.path[1:2] and not address.routing_types:
-                text = f"expected addressConfigurations.{address.name}.routingTypes"
-                self._beans.error(entry, f"AMQ229247: the address {address.name} has no routing type: {text}")
-
-    def _core(self, entry: Entry) -> None:
-        found = self._beans.value(entry, entry.path[0], CORE.items(), (*self._families,))
+    def _set(self, content: Content, entry: Entry, name: str, block: Block, more: Sequence[str] = ()) -> None:
+        found = self._beans.value(entry, name, block.properties(), more)
         if found is not None:
-            setattr(self._configuration, *found)
+            content.put(*found, (entry.file, entry.line))
 
-    def _usable_match(self, entry: Entry, match: str) -> bool:
-        configuration = self._configuration
-        try:
-            HierarchicalRepository[object](configuration.wildcards, configuration.literal_match_markers).check_match(match)
-        except ValueError as error:
-            self._beans.error(entry, str(error))
-            return False
-        return True
+    def _child(self, outer: Content, block: Block, entry: Entry, position: int) -> Content | None:
+        """The block in ``outer`` that the key names at ``position``, a new one where there is none; None where it is taken away."""
+        name = entry.path[position]
+        if entry.removes and len(entry.path) == position + 1:
+            outer.inside = [each for each in outer.inside if each[0] != block.name or each[1].name != name]
+            return None
+        found = next((each for each in outer.all(block.name) if each.name == name), None)
+        if found is None:
+            found = Content((entry.file, entry.line), {block.key: name}, text="")
+            outer.inside.append((block.name, found))
+        return found
 
-    def _address_settings(self, entry: Entry) -> None:
-        if not self._beans.long_enough(entry, 2, "addressSettings.match.name"):
+    def _named(self, outer: str, inner: str, key: str, entry: Entry) -> None:
+        block = CORE.block(outer).block(inner)
+        expected = f"{entry.path[0]}.{key}"
+        if not self._beans.long_enough(entry, 2, expected):
             return
-        settings, match = self._configuration.address_settings, entry.path[1]
-        if len(entry.path) == 2 and entry.removes:
-            settings.pop(match, None)
-        elif self._beans.long_enough(entry, 3, "addressSettings.match.name") and self._usable_match(entry, match):
-            partial = settings.setdefault(match, {})
-            found = self._beans.value(entry, entry.path[2], ADDRESS_SETTING)
-            if found is not None:
-                partial[found[0]] = found[1]
+        content = self._child(self._outer(entry, outer), block, entry, 1)
+        if content is None or not self._beans.long_enough(entry, 3, expected):
+            return
+        more = entry.path[2:]
+        if folded(more[0]) in _ENDPOINTS and len(more) == 2:
+            more = more[1:]
+        transformed = block.child("transformer") is not None
+        if transformed and folded(more[0]) == folded(_TRANSFORMER):
+            self._transformer(content, entry)
+        elif len(more) > 1:
+            self._beans.unknown(entry, ".".join(more), [])
+        elif folded(more[0]) != block.key:
+            self._set(content, entry, more[0], block, (_TRANSFORMER,) if transformed else ())
+
+    def _outer(self, entry: Entry, *path: str) -> Content:
+        return self._core.one((entry.file, entry.line), *path)
+
+    def _transformer(self, content: Content, entry: Entry) -> None:
+        place, rest = (entry.file, entry.line), entry.path[3:]
+        transformer = content.one(place, "transformer")
+        if len(rest) == 1 and folded(rest[0]) == "classname":
+            transformer.put("class_name", entry.value or None, place)
+        elif len(rest) == 2 and folded(rest[0]) == "properties":
+            transformer.inside.append(("property", Content(place, {"key": rest[1], "value": entry.value})))
+        else:
+            self._beans.error(entry, f"{'.'.join(entry.path)}: expected {_TRANSFORMER}.className or {_TRANSFORMER}.properties.key")
 
     def _addresses(self, entry: Entry) -> None:
         expected = "addressConfigurations.address.routingTypes or addressConfigurations.address.queueConfigs.queue.name"
         if not self._beans.long_enough(entry, 2, expected):
             return
-        addresses, name = self._configuration.addresses, entry.path[1]
-        known = next((address for address in addresses if address.name == name), None)
-        if len(entry.path) == 2 and entry.removes:
-            if known is not None:
-                addresses.remove(known)
-            return
-        if known is None:
-            known = AddressConfiguration(name, frozenset())
-            addresses.append(known)
-        if not self._beans.long_enough(entry, 3, expected):
+        addresses = self._outer(entry, "addresses")
+        address = self._child(addresses, ADDRESSES.block("address"), entry, 1)
+        if address is None or not self._beans.long_enough(entry, 3, expected):
             return
         member = folded(entry.path[2])
         if member == "routingtypes" or member == "routingtype":
             for text in NAMES.convert(entry.value):
-                value = self._beans.convert(replace(entry, value=text), honoured("routingTypes", ROUTING_TYPE, ""))
+                value = self._beans.convert(replace(entry, value=text), _ROUTING_TYPES)
                 if value is not None:
-                    known.routing_types |= {value}
+                    address.values["routing_types"] = address.values.get("routing_types", frozenset()) | {value}
         elif member == "queueconfigs" and self._beans.long_enough(entry, 4, expected):
-            self._queue(entry, known)
+            same = [each for each in addresses.all("address") if each.name == address.name]
+            routed = [inner for each in same for inner in (each, *each.all("anycast"), *each.all("multicast"))]
+            known = (inner for inner in routed if any(queue.name == entry.path[3] for queue in inner.all("queue")))
+            self._queue(next(known, address), address.name, entry)
         elif member != "name":
             self._beans.unknown(entry, entry.path[2], ["routingTypes", "queueConfigs"])
 
-    def _queue(self, entry: Entry, address: AddressConfiguration) -> None:
-        name = entry.path[3]
-        queue = next((queue for queue in address.queues if queue.name == name), None)
-        if entry.removes and len(entry.path) == 4:
-            if queue is not None:
-                address.queues.remove(queue)
+    def _queue(self, outer: Content, address: str | None, entry: Entry) -> None:
+        queue = self._child(outer, QUEUE, entry, 3)
+        if queue is None or len(entry.path) < 5:
             return
-        if queue is None:
-            queue = QueueConfiguration(
-                name,
-                address.name,
-                min(address.routing_types, default=0),
-                purge_on_no_consumers=False,
-                ring_size=-1,
-                configuration_managed=True,
-            )
-            address.queues.append(queue)
-        if len(entry.path) < 5:
-            return
-        items = (
-            honoured("routing-type", ROUTING_TYPE, ""),
-            honoured("filter-string", TEXT, ""),
-            honoured("address", TEXT, ""),
-            *QUEUE.items(),
-        )
-        found = self._beans.value(entry, entry.path[4], items)
-        if found is None:
-            return
-        if found[0] == "address" and found[1] != address.name:
-            self._beans.error(entry, f"{'.'.join(entry.path)}: the queue is on the address {address.name}")
-            return
-        setattr(queue, *found)
-        if found[0] == "filter_string":
-            self._beans.filter(entry)
-        if found[0] == "routing_type":
-            address.routing_types |= {found[1]}
+        found = self._beans.value(entry, entry.path[4], QUEUE.properties())
+        if found is not None and found[0] != "address":
+            queue.put(*found, (entry.file, entry.line))
+        elif found is not None and found[1] != address:
+            self._beans.error(entry, f"{'.'.join(entry.path)}: the queue is on the address {address}")
 
     def _security(self, entry: Entry) -> None:
-        if not self._beans.long_enough(entry, 2, "securityRoles.match.role.permission"):
+        expected = "securityRoles.match.role.permission"
+        if not self._beans.long_enough(entry, 2, expected):
             return
-        settings, match = self._configuration.security_settings, entry.path[1]
-        if len(entry.path) == 2 and entry.removes:
-            settings.pop(match, None)
-            return
-        if not self._beans.long_enough(entry, 4, "securityRoles.match.role.permission") or not self._usable_match(entry, match):
+        setting = self._child(self._outer(entry, "security-settings"), SECURITY_SETTINGS.block("security-setting"), entry, 1)
+        if setting is None or not self._beans.long_enough(entry, 4, expected):
             return
         role, kind = entry.path[2], OLD_PERMISSIONS.get(entry.path[3], entry.path[3])
-        if kind not in PERMISSIONS:
+        if kind in PERMISSIONS:
+            values = {"type": kind, "roles": frozenset({role}), "denied": entry.value.lower() != "true"}
+            setting.inside.append(("permission", Content((entry.file, entry.line), values)))
+        else:
             self._beans.unknown(entry, kind, PERMISSIONS)
-            return
-        permissions = settings.setdefault(match, {})
-        roles = permissions.get(kind, frozenset())
-        permissions[kind] = roles | {role} if entry.value.lower() == "true" else roles - {role}
 
-    def _resource_limits(self, entry: Entry) -> None:
-        if not self._beans.long_enough(entry, 3, "resourceLimitSettings.user.maxConnections or maxQueues"):
-            return
-        limit = self._configuration.resource_limits.setdefault(entry.path[1], ResourceLimit())
-        block = RESOURCE_LIMITS.child("resource-limit-setting")
-        assert isinstance(block, Block)
-        found = self._beans.value(
-            entry, entry.path[2], (item for item in block.items() if item.support is Support.HONOURED and item.name != "match")
-        )
-        if found is not None:
-            setattr(limit, *found)
-
-    def _transport(self, entry: Entry, what: str) -> None:
+    def _transport(self, what: str, entry: Entry) -> None:
         if not self._beans.long_enough(entry, 2, f"{entry.path[0]}.name.params.key"):
             return
-        name = entry.path[1]
-        if len(entry.path) == 2 and entry.removes:
-            self._drop_transport(what, name)
+        content = self._child(self._outer(entry, f"{what}s"), CORE.block(f"{what}s").block(what), entry, 1)
+        if content is None:
             return
-        gathered = self._urls[what].get(name)
-        if gathered is None:
-            gathered = self._urls[what][name] = _Transport.of(self._known_transport(what, name), entry)
-        gathered.entry = entry
+        content.place = (entry.file, entry.line)
         if len(entry.path) == 2:
-            gathered.text = entry.value
+            content.text = entry.value
         elif folded(entry.path[2]) in ("params", "extraparams") and len(entry.path) == 4:
-            gathered.parameters[entry.path[3]] = entry.value
+            content.values.setdefault("parameters", {})[entry.path[3]] = entry.value
         elif folded(entry.path[2]) not in ("factoryclassname", "name"):
             self._beans.unknown(entry, entry.path[2], ["params", "extraParams"])
 
-    def _known_transport(self, what: str, name: str) -> TransportUri | None:
-        if what == "connector":
-            return self._configuration.connectors.get(name)
-        return next((uri for uri in self._configuration.acceptors if uri.name == name), None)
+    def _grouping(self, entry: Entry) -> None:
+        self._single(self._core, GROUPING_HANDLER, entry, f"{entry.path[0]}.property", 1)
 
-    def _drop_transport(self, what: str, name: str) -> None:
-        self._urls[what].pop(name, None)
-        self._configuration.connectors.pop(name, None) if what == "connector" else None
-        if what == "acceptor":
-            self._configuration.acceptors = [uri for uri in self._configuration.acceptors if uri.name != name]
+    def _ha(self, entry: Entry) -> None:
+        if len(entry.path) == 1:
+            if folded(entry.value) not in ("primaryonly", "liveonly"):
+                self._beans.error(entry, f"{entry.path[0]} ({entry.value}) cannot be used: {NO_HA}; expected PRIMARY_ONLY")
+        elif folded(entry.path[1]) != "scaledownconfiguration":
+            self._beans.unknown(entry, entry.path[1], ["scaleDownConfiguration"])
+        else:
+            policy = next(self._core.all("ha-policy", "live-only"), None) or self._outer(entry, "ha-policy", "primary-only")
+            self._single(policy, SCALE_DOWN, entry, f"{entry.path[0]}.scaleDownConfiguration.property", 2)
 
-    def _finish_transports(self) -> None:
-        for name, gathered in self._urls["acceptor"].items():
-            uri = self._transports.acceptor(gathered.written(name))
-            kept = [known for known in self._configuration.acceptors if known.name != name]
-            self._configuration.acceptors = [*kept, uri] if uri is not None else kept
-        for name, gathered in self._urls["connector"].items():
-            uri = self._transports.connector(gathered.written(name))
-            if uri is not None:
-                self._configuration.connectors[name] = uri
-
-
-@dataclass(slots=True)
-class _Transport:
-    """An acceptor or connector while its properties come in one by one."""
-
-    text: str
-    parameters: dict[str, str]
-    entry: Entry
-
-    @classmethod
-    def of(cls, known: TransportUri | None, entry: Entry) -> _Transport:
-        if known is None:
-            return cls("", {}, entry)
-        return cls(str(replace(known, parameters={})), dict(known.parameters), entry)
-
-    def written(self, name: str) -> Written:
-        plain = {key: value for key, value in self.parameters.items() if key.lower() not in ("host", "port")}
-        place = {key.lower(): value for key, value in self.parameters.items() if key.lower() in ("host", "port")}
-        text = self.text
-        if place or not text:
-            known = text.partition("://")[2].rpartition(":") if text else ("localhost", ":", "61616")
-            text = f"tcp://{place.get('host', known[0])}:{place.get('port', known[2])}"
-        if plain:
-            text += ("&" if "?" in text else "?") + format_parameters(plain)
-        return Written(text, name, self.entry.file, self.entry.line)
+    def _single(self, outer: Content, block: Block, entry: Entry, expected: str, position: int) -> None:
+        """A block that is there once: it has no name in the key."""
+        if entry.removes and len(entry.path) == position:
+            outer.inside = [each for each in outer.inside if each[0] != block.name]
+        elif self._beans.long_enough(entry, position + 1, expected):
+            self._set(outer.one((entry.file, entry.line), block.name), entry, entry.path[position], block)

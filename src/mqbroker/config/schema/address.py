@@ -27,11 +27,18 @@ ADDRESS_SETTING: tuple[Item, ...] = (
         "max-delivery-attempts", kinds.integer(0, kinds.INT_MAX, -1), "Deliveries before a message is a dead letter; -1 and 0 no limit."
     ),
     honoured("redelivery-delay", kinds.NOT_NEGATIVE, "Pause before a message is delivered again, ms."),
-    honoured("redelivery-delay-multiplier", kinds.decimal(0), "Factor by which the pause grows each time."),
+    honoured(
+        "redelivery-delay-multiplier", kinds.decimal(0), "Factor by which the pause grows each time.", beans=("redeliveryMultiplier",)
+    ),
     honoured("redelivery-collision-avoidance-factor", kinds.decimal(0, 1), "Part of the pause that varies at random."),
     honoured("max-redelivery-delay", kinds.NOT_NEGATIVE, "Longest pause, ms; ten times redelivery-delay unless set."),
-    flag("send-to-dla-on-no-route", "A message that no queue takes goes to the dead letter address."),
-    honoured("address-full-policy", kinds.choice("PAGE", "DROP", "BLOCK", "FAIL"), "What happens when the address is full."),
+    flag("send-to-dla-on-no-route", "A message that no queue takes goes to the dead letter address.", beans=("sendToDLAOnNoRoute",)),
+    honoured(
+        "address-full-policy",
+        kinds.choice("PAGE", "DROP", "BLOCK", "FAIL"),
+        "What happens when the address is full.",
+        beans=("addressFullMessagePolicy",),
+    ),
     honoured("max-size-bytes", kinds.BYTES_OR_NONE, "Bytes of messages at which the address is full; -1 no limit."),
     honoured("max-size-messages", kinds.integer(0, kinds.INT_MAX, -1), "Messages at which the address is full; -1 no limit."),
     quiet("max-size-bytes-reject-threshold", kinds.BYTES_OR_NONE, "AMQP only.", "only clients of the CORE protocol are served"),
@@ -46,8 +53,10 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     honoured("prefetch-page-messages", kinds.COUNT_OR_NONE, "The same in messages."),
     honoured("page-limit-bytes", kinds.UNSET_BYTES, "Bytes at which the pages are full; holds only with page-full-policy."),
     honoured("page-limit-messages", kinds.UNSET_LONG, "Messages at which the pages are full; holds only with page-full-policy."),
-    honoured("page-full-policy", kinds.choice("DROP", "FAIL"), "What happens then; holds only with a limit."),
-    quiet("page-max-cache-size", kinds.INT, "Pages held in memory.", "without effect in current Artemis too"),
+    honoured(
+        "page-full-policy", kinds.choice("DROP", "FAIL"), "What happens then; holds only with a limit.", beans=("pageFullMessagePolicy",)
+    ),
+    quiet("page-max-cache-size", kinds.INT, "Pages held in memory.", "without effect in current Artemis too", beans=("pageCacheMaxSize",)),
     honoured("default-address-routing-type", kinds.ROUTING_TYPE, "Routing type of an address whose creator names none."),
     honoured("default-queue-routing-type", kinds.ROUTING_TYPE, "Routing type of a queue whose creator names none."),
     flag("auto-create-addresses", "Make an address when it is first used."),

@@ -8,7 +8,7 @@ from mqbroker.config.schema.cluster import CLUSTER_BLOCKS
 from mqbroker.config.schema.missing import REFUSED
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, refused_block, warned
 from mqbroker.config.schema.server import BROKER, CONNECTIONS, MANAGEMENT, MESSAGES, NO_JAVA, NO_JMX, SECURITY, WATCHDOGS
-from mqbroker.config.schema.shared import NAME, PROPERTY
+from mqbroker.config.schema.shared import NAME, PROPERTY, filter_block
 from mqbroker.config.schema.storage import LIMITS, RETENTION, STORAGE
 
 PERMISSIONS = (
@@ -33,11 +33,7 @@ NO_JVM = "there is no Java virtual machine"
 MATCH = honoured("match", kinds.FILLED_TEXT, "Names that it applies to, with wildcards.", required=True)
 ANY_CLASS = honoured("class-name", kinds.FILLED_TEXT, "A Java class.", required=True)
 
-FILTER = Block(
-    "filter",
-    "Messages that do not match stay out of the queue.",
-    attributes=(honoured("string", kinds.TEXT, "The filter.", required=True),),
-)
+FILTER = filter_block("filter", "Messages that do not match stay out of the queue.")
 
 QUEUE_ATTRIBUTES: tuple[Item, ...] = (
     NAME,
@@ -67,6 +63,7 @@ QUEUE = Block(
         honoured("user", kinds.FILLED_TEXT, "Owner, for resource limits."),
     ),
     repeated=True,
+    only_beans=(honoured("routing-type", kinds.ROUTING_TYPE, "How messages come to it."), honoured("address", kinds.TEXT, "Its address.")),
 )
 
 ADDRESSES = Block(
@@ -298,7 +295,7 @@ JMS = Block(
             "An address with an anycast queue of that name.",
             attributes=(NAME,),
             children=(
-                Block("selector", "The filter.", attributes=(honoured("string", kinds.TEXT, "The filter.", required=True),)),
+                filter_block("selector", "The filter."),
                 flag("durable", "The queue and its messages survive a restart."),
             ),
             repeated=True,

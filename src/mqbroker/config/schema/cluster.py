@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mqbroker.config.schema import values as kinds
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet
-from mqbroker.config.schema.shared import NAME, PROPERTY
+from mqbroker.config.schema.shared import NAME, PROPERTY, filter_block
 
 NO_HA = "high availability is not there yet: nothing would take over, and a backup would start as a second active broker"
 NO_EFFECT = "without effect in current Artemis too"
@@ -20,18 +22,28 @@ _REF_ATTRIBUTES = (
     honoured("connector-name", kinds.FILLED_TEXT, "The connector, where it is not the text."),
     honoured("connector-ref", kinds.FILLED_TEXT, "The connector, where it is not the text."),
 )
-CONNECTOR_REF = Block("connector-ref", "A connector, by name.", attributes=_REF_ATTRIBUTES, text=kinds.OPTIONAL_TEXT)
-CONNECTOR_REFS = Block("connector-ref", "A connector, by name.", attributes=_REF_ATTRIBUTES, text=kinds.OPTIONAL_TEXT, repeated=True)
+CONNECTOR_REF = Block(
+    "connector-ref",
+    "A connector, by name.",
+    attributes=_REF_ATTRIBUTES,
+    text=kinds.OPTIONAL_TEXT,
+    gives=honoured(
+        "connector-name", kinds.FILLED_TEXT, "The connector that others are told.", field="connector_ref", beans=("connectorRef",)
+    ),
+)
+CONNECTOR_REFS = replace(
+    CONNECTOR_REF, repeated=True, gives=honoured("connector-infos", kinds.NAME_LIST, "Connectors, by name.", field="connectors")
+)
+DISCOVERY_GROUP_NAME = honoured("discovery-group-name", kinds.FILLED_TEXT, "Its name.", required=True)
 DISCOVERY_REF = Block(
     "discovery-group-ref",
     "A discovery group.",
-    attributes=(honoured("discovery-group-name", kinds.FILLED_TEXT, "Its name.", required=True),),
+    attributes=(DISCOVERY_GROUP_NAME,),
+    gives=replace(DISCOVERY_GROUP_NAME, field="discovery_group", beans=("discoveryGroup",)),
 )
-FILTER = Block(
-    "filter",
-    "Only messages that match.",
-    attributes=(honoured("string", kinds.TEXT, "The filter.", required=True),),
-)
+STATIC = honoured("static-connectors", kinds.NAME_LIST, "Connectors to begin with.")
+DIRECT_ONLY = flag("allow-direct-connections-only", "No links to brokers that are learned from them.")
+FILTER = filter_block("filter", "Only messages that match.")
 TRANSFORMER = Block(
     "transformer",
     "Changes messages on their way.",
@@ -46,8 +58,8 @@ ENDPOINT: tuple[Item, ...] = (
     honoured("group-port", PORT, "Its port. Needed for UDP."),
     honoured("local-bind-address", kinds.FILLED_TEXT, "Address of the network interface to use; the system chooses unless set."),
     honoured("local-bind-port", PORT_OR_ANY, "Port to send from, together with local-bind-address; -1 any."),
-    honoured("jgroups-file", kinds.FILLED_TEXT, "The file of a JGroups stack, in the folder etc; instead of UDP."),
-    honoured("jgroups-channel", kinds.FILLED_TEXT, "Name of the JGroups channel. Needed with jgroups-file."),
+    honoured("jgroups-file", kinds.FILLED_TEXT, "The file of a JGroups stack, in the folder etc; instead of UDP.", beans=("file",)),
+    honoured("jgroups-channel", kinds.FILLED_TEXT, "Name of the JGroups channel. Needed with jgroups-file.", beans=("channelName",)),
 )
 
 BROADCAST_ITEMS: tuple[Item, ...] = (
@@ -66,7 +78,9 @@ BROADCAST_GROUPS = Block("broadcast-groups", "Announces this broker to a cluster
 DISCOVERY_ITEMS: tuple[Item, ...] = (
     *ENDPOINT,
     honoured("refresh-timeout", kinds.POSITIVE, "Time after which a broker that was not heard of is forgotten, ms."),
-    honoured("initial-wait-timeout", kinds.POSITIVE, "Longest wait for the first announcement, ms."),
+    honoured(
+        "initial-wait-timeout", kinds.POSITIVE, "Longest wait for the first announcement, ms.", beans=("discoveryInitialWaitTimeout",)
+    ),
     honoured(
         "discovery-initial-wait-timeout",
         kinds.POSITIVE,
@@ -86,7 +100,7 @@ DISCOVERY_GROUPS = Block("discovery-groups", "Listens for the brokers of a clust
 
 CLUSTER_ITEMS: tuple[Item, ...] = (
     honoured("address", kinds.TEXT, "Beginnings of addresses, with commas between; `!` excludes; no wildcards; empty: every address."),
-    honoured("check-period", kinds.POSITIVE, "How often a link is pinged, ms."),
+    honoured("check-period", kinds.POSITIVE, "How often a link is pinged, ms.", beans=("clientFailureCheckPeriod",)),
     honoured("connection-ttl", kinds.POSITIVE, "Time after which a silent link is given up, ms."),
     honoured("min-large-message-size", kinds.POSITIVE_BYTES, "Bytes at which a message is sent in pieces."),
     honoured("call-timeout", kinds.POSITIVE, "Longest wait for an answer, ms."),
@@ -96,8 +110,8 @@ CLUSTER_ITEMS: tuple[Item, ...] = (
     honoured("max-retry-interval", kinds.POSITIVE, "Longest pause, ms."),
     honoured("initial-connect-attempts", ATTEMPTS, "Attempts to connect to a broker the first time; -1 no limit."),
     honoured("reconnect-attempts", ATTEMPTS, "Attempts to connect again; then the broker has left the cluster; -1 no limit."),
-    flag("use-duplicate-detection", "A message that is sent a second time after a break is taken once."),
-    honoured("message-load-balancing", BALANCING, "Which messages go to other brokers."),
+    flag("use-duplicate-detection", "A message that is sent a second time after a break is taken once.", beans=("duplicateDetection",)),
+    honoured("message-load-balancing", BALANCING, "Which messages go to other brokers.", beans=("messageLoadBalancingType",)),
     honoured(
         "forward-when-no-consumers",
         kinds.BOOLEAN,
@@ -108,16 +122,24 @@ CLUSTER_ITEMS: tuple[Item, ...] = (
     honoured("max-hops", kinds.integer(0, kinds.INT_MAX), "How many brokers away a queue may be; 0: nothing is forwarded."),
     honoured("confirmation-window-size", kinds.POSITIVE_BYTES, "Bytes sent before a confirmation is waited for."),
     honoured("producer-window-size", WINDOW_OR_NONE, "Bytes of credit asked for at a time; -1 no limit."),
-    honoured("notification-interval", kinds.POSITIVE, "Pause between two announcements of this broker when it joins, ms."),
-    honoured("notification-attempts", kinds.integer(1, kinds.INT_MAX), "How often it announces itself."),
+    honoured(
+        "notification-interval",
+        kinds.POSITIVE,
+        "Pause between two announcements of this broker when it joins, ms.",
+        beans=("clusterNotificationInterval",),
+    ),
+    honoured(
+        "notification-attempts", kinds.integer(1, kinds.INT_MAX), "How often it announces itself.", beans=("clusterNotificationAttempts",)
+    ),
     honoured("topology-scanner-attempts", ATTEMPTS, "Attempts to find static connectors that are missing in the topology; -1 no limit."),
     honoured("client-id", kinds.OPTIONAL_TEXT, "Client id of the links."),
 )
 STATIC_CONNECTORS = Block(
     "static-connectors",
     "Brokers to begin with.",
-    attributes=(flag("allow-direct-connections-only", "No links to brokers that are learned from them."),),
+    attributes=(DIRECT_ONLY,),
     children=(CONNECTOR_REFS,),
+    gives=STATIC,
 )
 CLUSTER_CONNECTION = Block(
     "cluster-connection",
@@ -131,6 +153,7 @@ CLUSTER_CONNECTION = Block(
         quiet("scale-down-connector", kinds.TEXT, "Old.", NO_EFFECT),
     ),
     repeated=True,
+    only_beans=(DIRECT_ONLY,),
 )
 CLUSTER_URI = Block(
     "cluster-connection-uri",
@@ -166,14 +189,19 @@ BRIDGE_ITEMS: tuple[Item, ...] = (
     honoured("forwarding-address", kinds.OPTIONAL_TEXT, "Where to; empty: the address of each message."),
     flag("ha", "Follow the other broker to its backup."),
     honoured("min-large-message-size", kinds.POSITIVE_BYTES, "Bytes at which a message is sent in pieces."),
-    honoured("check-period", kinds.POSITIVE, "How often the link is pinged, ms."),
+    honoured("check-period", kinds.POSITIVE, "How often the link is pinged, ms.", beans=("clientFailureCheckPeriod",)),
     honoured("connection-ttl", kinds.POSITIVE, "Time after which a silent link is given up, ms."),
     honoured("retry-interval", kinds.POSITIVE, "Pause between two attempts to connect, ms."),
     honoured("retry-interval-multiplier", kinds.POSITIVE_DECIMAL, "Factor by which the pause grows each time."),
     honoured("max-retry-interval", kinds.POSITIVE, "Longest pause, ms."),
     honoured("initial-connect-attempts", ATTEMPTS, "Attempts to connect the first time; -1 no limit."),
     honoured("reconnect-attempts", ATTEMPTS, "Attempts to connect again; then the bridge stops; -1 no limit."),
-    honoured("reconnect-attempts-same-node", ATTEMPTS, "How many of them go to the same broker before others are tried."),
+    honoured(
+        "reconnect-attempts-same-node",
+        ATTEMPTS,
+        "How many of them go to the same broker before others are tried.",
+        beans=("reconnectAttemptsOnSameNode",),
+    ),
     flag("use-duplicate-detection", "A message that is sent a second time after a break is taken once."),
     honoured("confirmation-window-size", WINDOW_OR_NONE, "Bytes sent before a confirmation is waited for; -1 no limit."),
     honoured("producer-window-size", WINDOW_OR_NONE, "Bytes of credit asked for at a time; -1 no limit."),
@@ -184,8 +212,6 @@ BRIDGE_ITEMS: tuple[Item, ...] = (
     honoured("password", kinds.TEXT, "Its password; may be ENC(…)."),
     honoured("client-id", kinds.OPTIONAL_TEXT, "Client id of the link."),
 )
-CALL_TIMEOUT = honoured("call-timeout", kinds.POSITIVE, "Longest wait for an answer, ms.")
-"""Of a bridge, which has it only among the overriding properties."""
 BRIDGE = Block(
     "bridge",
     "One bridge. It needs static-connectors or discovery-group-ref.",
@@ -201,10 +227,12 @@ BRIDGE = Block(
             "Brokers to connect to.",
             attributes=(quiet("allow-direct-connections-only", kinds.BOOLEAN, "Of cluster connections.", "a bridge has one link"),),
             children=(CONNECTOR_REFS,),
+            gives=STATIC,
         ),
         DISCOVERY_REF,
     ),
     repeated=True,
+    only_beans=(honoured("call-timeout", kinds.POSITIVE, "Longest wait for an answer, ms."),),
 )
 BRIDGES = Block("bridges", "Forwards a queue to another broker.", children=(BRIDGE,))
 
@@ -231,7 +259,7 @@ SCALE_DOWN = Block(
     children=(
         *SCALE_DOWN_ITEMS,
         DISCOVERY_REF,
-        Block("connectors", "Brokers that may take the messages.", children=(CONNECTOR_REFS,)),
+        Block("connectors", "Brokers that may take the messages.", children=(CONNECTOR_REFS,), gives=replace(STATIC, name="connectors")),
     ),
     text=kinds.OPTIONAL_TEXT,
 )

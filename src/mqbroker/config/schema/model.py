@@ -26,7 +26,8 @@ class Item:
 
     ``unless`` are values that ask for nothing that is missing: with them an ignored item causes no warning and a refused one is fine.
     ``None`` for an ignored item: it never causes a warning.  ``instead`` names the present spelling of an old one, ``field`` the
-    dataclass field where it is not simply the name with underscores.
+    dataclass field where it is not simply the name with underscores, ``beans`` the properties of Java beans that stand for it where they
+    are not simply the name in that spelling.
     """
 
     name: str
@@ -38,11 +39,23 @@ class Item:
     required: bool = False
     instead: str = ""
     field: str = ""
+    beans: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
         """The name of the dataclass field."""
         return self.field or self.name.lower().replace("-", "_")
+
+    @property
+    def bean(self) -> str:
+        """The property of a Java bean by which management shows it."""
+        return self.beans[0] if self.beans else camel(self.name)
+
+
+def camel(name: str) -> str:
+    """An element's name in the spelling of Java beans."""
+    first, *rest = name.split("-")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,9 @@ class Block:
 
     ``text`` is the kind of its own text, if it may have one.  ``inside`` of a refused block lists the elements and attributes (``@name``)
     below it: nothing reads them, but the documentation names them.  ``harmless`` are elements that ask for nothing while they are empty.
+
+    ``gives``: the element is a way to write one value of the element around it, and that is how overriding properties write the same.
+    ``only_beans`` are items that only overriding properties have.
     """
 
     name: str
@@ -64,6 +80,13 @@ class Block:
     instead: str = ""
     inside: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
+    gives: Item | None = None
+    only_beans: tuple[Item, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The attribute that tells one of several such elements from the others."""
+        return "match" if self.attribute("match") else "name"
 
     def child(self, name: str) -> Item | Block | None:
         return next((child for child in self.children if child.name == name), None)
@@ -85,27 +108,33 @@ class Block:
             if isinstance(child, Item):
                 yield child
 
-
-def honoured(name: str, kind: Kind, description: str, *, required: bool = False, instead: str = "", field: str = "") -> Item:
-    """The broker does what the item says."""
-    return Item(name, kind, description, required=required, instead=instead, field=field)
-
-
-def quiet(name: str, kind: Kind, description: str, reason: str, *, instead: str = "", field: str = "") -> Item:
-    """Accepted without effect and without a warning: nothing that anybody could miss."""
-    return Item(name, kind, description, Support.IGNORED, reason, None, instead=instead, field=field)
+    def properties(self) -> Iterator[Item]:
+        """All that overriding properties can say about it."""
+        yield from self.items()
+        yield from (child.gives for child in self.children if isinstance(child, Block) and child.gives is not None)
+        yield from self.only_beans
 
 
-def warned(name: str, kind: Kind, description: str, reason: str, unless: tuple[object, ...] = (False,), *, field: str = "") -> Item:
-    """Accepted without effect, with a warning when it asks for something."""
-    return Item(name, kind, description, Support.IGNORED, reason, unless, field=field)
-
-
-def refused(
-    name: str, kind: Kind, description: str, reason: str, unless: tuple[object, ...] = (False,), *, instead: str = "", field: str = ""
+def honoured(
+    name: str, kind: Kind, description: str, *, required: bool = False, instead: str = "", field: str = "", beans: tuple[str, ...] = ()
 ) -> Item:
+    """The broker does what the item says."""
+    return Item(name, kind, description, required=required, instead=instead, field=field, beans=beans)
+
+
+def quiet(name: str, kind: Kind, description: str, reason: str, *, instead: str = "", beans: tuple[str, ...] = ()) -> Item:
+    """Accepted without effect and without a warning: nothing that anybody could miss."""
+    return Item(name, kind, description, Support.IGNORED, reason, None, instead=instead, beans=beans)
+
+
+def warned(name: str, kind: Kind, description: str, reason: str, unless: tuple[object, ...] = (False,)) -> Item:
+    """Accepted without effect, with a warning when it asks for something."""
+    return Item(name, kind, description, Support.IGNORED, reason, unless)
+
+
+def refused(name: str, kind: Kind, description: str, reason: str, unless: tuple[object, ...] = (False,)) -> Item:
     """The start is refused when it asks for something: who gets which message, or what survives, would be different."""
-    return Item(name, kind, description, Support.REFUSED, reason, unless, instead=instead, field=field)
+    return Item(name, kind, description, Support.REFUSED, reason, unless)
 
 
 def refused_block(name: str, description: str, reason: str, inside: str, harmless: tuple[str, ...] = ()) -> Block:
@@ -113,6 +142,6 @@ def refused_block(name: str, description: str, reason: str, inside: str, harmles
     return Block(name, description, support=Support.REFUSED, reason=reason, inside=tuple(inside.split()), harmless=harmless)
 
 
-def flag(name: str, description: str) -> Item:
+def flag(name: str, description: str, *, beans: tuple[str, ...] = ()) -> Item:
     """An honoured boolean."""
-    return honoured(name, BOOLEAN, description)
+    return honoured(name, BOOLEAN, description, beans=beans)

@@ -63,7 +63,13 @@ MANAGEMENT: tuple[Item, ...] = (
 CONNECTIONS: tuple[Item, ...] = (
     honoured("connection-ttl-override", kinds.LONG_OR_NONE, "Connection time to live that replaces every client's own, ms; -1 off."),
     honoured("connection-ttl-check-interval", kinds.POSITIVE, "How often dead connections are looked for, ms."),
-    quiet("async-connection-execution-enabled", kinds.BOOLEAN, "Handle packets off the network thread.", ONE_LOOP),
+    quiet(
+        "async-connection-execution-enabled",
+        kinds.BOOLEAN,
+        "Handle packets off the network thread.",
+        ONE_LOOP,
+        beans=("enabledAsyncConnectionExecution",),
+    ),
     quiet("thread-pool-max-size", kinds.POSITIVE_INT_OR_NONE, "Threads of the general pool.", ONE_LOOP),
     quiet("scheduled-thread-pool-max-size", kinds.integer(0, kinds.INT_MAX), "Threads of the timer pool.", ONE_LOOP),
     quiet("resolve-protocols", kinds.BOOLEAN, "Load the protocols found on the class path.", NO_AMQP),
@@ -128,7 +134,7 @@ WATCHDOGS: tuple[Item, ...] = (
     ),
     quiet("network-check-period", kinds.LONG, "How often to check, ms.", "see network-check-list"),
     quiet("network-check-timeout", kinds.LONG, "How long to wait for an answer, ms.", "see network-check-list"),
-    quiet("network-check-NIC", kinds.TEXT, "The network card to check from.", "see network-check-list"),
+    quiet("network-check-NIC", kinds.TEXT, "The network card to check from.", "see network-check-list", beans=("networCheckNIC",)),
     quiet("network-check-ping-command", kinds.TEXT, "How to ping.", "see network-check-list"),
     quiet("network-check-ping6-command", kinds.TEXT, "How to ping an IPv6 address.", "see network-check-list"),
     quiet("memory-warning-threshold", kinds.PERCENT, "Free memory below which to warn.", "see memory-measure-interval"),

@@ -12,3 +12,10 @@ PROPERTY = Block(
     repeated=True,
 )
 NAME = honoured("name", kinds.FILLED_TEXT, "Name.", required=True)
+FILTER_STRING = honoured("filter-string", kinds.OPTIONAL_TEXT, "Only messages that match.")
+
+
+def filter_block(name: str, description: str) -> Block:
+    """An element whose attribute ``string`` is a filter of the element around it."""
+    string = honoured("string", kinds.TEXT, "The filter.", required=True)
+    return Block(name, description, attributes=(string,), gives=FILTER_STRING)

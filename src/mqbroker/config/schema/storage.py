@@ -28,9 +28,23 @@ STORAGE: tuple[Item, ...] = (
     quiet("journal-pool-files", kinds.integer(0, kinds.INT_MAX, -1), "Journal files kept for reuse.", NO_POOL),
     honoured("journal-compact-min-files", kinds.integer(0, kinds.INT_MAX), "Journal files from which on it is compacted; 0 never."),
     honoured("journal-compact-percentage", kinds.PERCENT, "Percent of live records below which it is compacted; 0 never."),
-    quiet("journal-buffer-size", kinds.POSITIVE_BYTES, "Size of the write buffer, bytes.", OWN_JOURNAL),
-    quiet("journal-buffer-timeout", kinds.NOT_NEGATIVE, "When the buffer is written, ns.", OWN_JOURNAL),
-    quiet("journal-max-io", kinds.integer(1, kinds.INT_MAX), "Writes under way.", OWN_JOURNAL),
+    quiet(
+        "journal-buffer-size",
+        kinds.POSITIVE_BYTES,
+        "Size of the write buffer, bytes.",
+        OWN_JOURNAL,
+        beans=("journalBufferSizeAIO", "journalBufferSizeNIO"),
+    ),
+    quiet(
+        "journal-buffer-timeout",
+        kinds.NOT_NEGATIVE,
+        "When the buffer is written, ns.",
+        OWN_JOURNAL,
+        beans=("journalBufferTimeoutAIO", "journalBufferTimeoutNIO"),
+    ),
+    quiet(
+        "journal-max-io", kinds.integer(1, kinds.INT_MAX), "Writes under way.", OWN_JOURNAL, beans=("journalMaxIoAIO", "journalMaxIoNIO")
+    ),
     quiet("journal-device-block-size", kinds.LONG, "Alignment, bytes.", OWN_JOURNAL),
     quiet("journal-file-open-timeout", kinds.INT, "How long opening a file may take, s.", OWN_JOURNAL),
     warned(

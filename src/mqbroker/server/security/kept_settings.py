@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mqbroker.config.broker_xml.bean_names import BeanReader, bean_name
+from mqbroker.config.broker_xml.bean_names import BeanReader
 from mqbroker.config.model.address_settings import MULTICAST, AddressSettings
 from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository
 from mqbroker.config.problems import Findings
@@ -60,7 +60,7 @@ def address_setting_as_json(values: Mapping[str, Any]) -> str:
             continue
         if item.target in _ROUTING_TYPE_FIELDS:
             value = "MULTICAST" if value == MULTICAST else "ANYCAST"
-        written[bean_name(item.name)] = value
+        written[item.bean] = value
     return json.dumps(written)
 
 
