@@ -1,0 +1,50 @@
+"""The order of what a session causes: each after its work is durable, and after all that it asked for before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.messaging.turns.context import OperationContext
+from tests.unit.messaging.support import HeldStore
+
+
+class ContextTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.store: Any = HeldStore()
+        self.store.held = True
+        self.context = OperationContext(self.store)
+        self.done: list[str] = []
+
+    def run_after(self, ticket: int, name: str) -> None:
+        self.context.run(ticket, self.done.append, name)
+
+    def work(self) -> int:
+        ticket: int = self.store.commit(self.store.begin())
+        return ticket
+
+    def test_work_that_needs_no_durability_runs_at_once(self) -> None:
+        self.run_after(0, "reply")
+        self.assertEqual((self.done, self.context.idle), (["reply"], True))
+
+    def test_durable_work_runs_when_it_is_durable(self) -> None:
+        self.run_after(self.work(), "reply")
+        self.assertEqual((self.done, self.context.idle), ([], False))
+        self.store.sync()
+        self.assertEqual((self.done, self.context.idle), (["reply"], True))
+
+    def test_what_needs_no_durability_waits_behind_durable_work_of_its_session_alone(self) -> None:
+        self.run_after(self.work(), "durable")
+        self.run_after(0, "behind")
+        OperationContext(self.store).run(0, self.done.append, "other session")
+        self.assertEqual(self.done, ["other session"])
+        self.store.sync()
+        self.assertEqual(self.done, ["other session", "durable", "behind"])
+
+    def test_a_smaller_ticket_waits_for_the_greater_one_before_it(self) -> None:
+        first, second = self.work(), self.work()
+        self.run_after(second, "second")
+        self.run_after(first, "first")
+        self.store.sync()
+        self.assertEqual(self.done, ["second", "first"])
