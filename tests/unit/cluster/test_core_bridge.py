@@ -20,26 +20,11 @@ from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTING_TYPE, Cor
 from mqclient.wire.properties import BYTE, BYTES, INT, STRING, TypedValue
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import NODE_ID, MemoryRuntime, connector
+from tests.unit.messaging.message.test_transformers import Shout
 from tests.unit.server.support import World
 
 NODE = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 CONFIGURATION = BridgeConfiguration("bridge", "q", static_connectors=("target",), retry_interval=1000)
-
-
-class Shout:
-    """A transformer for these tests."""
-
-    def init(self, properties: dict[str, str]) -> None:
-        self.mark = properties.get("mark", "!")
-
-    def transform(self, message: CoreMessage) -> CoreMessage:
-        message.body = message.body.upper() + self.mark.encode()
-        return message
-
-
-def tag(message: CoreMessage, properties: dict[str, str]) -> None:
-    """Changes the message and returns nothing."""
-    message.properties["tag"] = (INT, 1)
 
 
 class Bridged:
@@ -112,7 +97,7 @@ class OptionTests(SynchronousTestCase):
 
     def test_a_transformer_changes_messages(self) -> None:
         bridged = Bridged()
-        bridged.create(transformer=TransformerConfiguration(f"{__name__}:Shout", {"mark": "?"}))
+        bridged.create(transformer=TransformerConfiguration(f"{Shout.__module__}:Shout", {"mark": "?"}))
         bridged.publish(b"hey")
         self.assertEqual(bridged.bodies(), [b"HEY?"])
 
@@ -288,6 +273,6 @@ class MessageTests(SynchronousTestCase):
 
     def test_the_duplicate_id_is_that_of_the_message_also_behind_a_transformer(self) -> None:
         message = Message.of(CoreMessage(5, "a"))
-        transform = load_transformer(TransformerConfiguration(f"{__name__}:Shout"), "bridge b")
+        transform = load_transformer(TransformerConfiguration(f"{Shout.__module__}:Shout"), "bridge b")
         found = self.sent(message, transform=transform)
         self.assertEqual(found.properties[KEY_BRIDGE_DUPLICATE_ID], (BYTES, NODE_ID + (5).to_bytes(8, "big")))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queues.definitions import ANYCAST, QueueDefinition
 from mqclient.wire import packets as wire
-from mqclient.wire.properties import STRING
 from tests.unit.server.support import World
 
 VECTORS = Path(__file__).parents[4] / "protocol-spec" / "vectors" / "cluster-2.44.0"
@@ -72,7 +70,3 @@ class RecordedTests(SynchronousTestCase):
         for frame in sent("cluster-redistribution", "to-B#1"):
             self.session.peer.feed(frame)
         self.assertEqual(world.queue("work").message_count, 3)
-
-
-def mark(message: Any, properties: Any) -> None:
-    message.properties["marked"] = (STRING, properties.get("as", ""))

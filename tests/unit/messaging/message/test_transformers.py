@@ -9,6 +9,24 @@ from mqbroker.messaging.message.transformers import ADD_HEADERS, load_transforme
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.properties import INT, STRING
 
+NUMBER = 5
+
+
+class Shout:
+    """A transformer for these tests."""
+
+    def init(self, properties: dict[str, str]) -> None:
+        self.mark = properties.get("mark", "!")
+
+    def transform(self, message: CoreMessage) -> CoreMessage:
+        message.body = message.body.upper() + self.mark.encode()
+        return message
+
+
+def tag(message: CoreMessage, properties: dict[str, str]) -> None:
+    """Changes the message and returns nothing."""
+    message.properties["tag"] = (INT, 1)
+
 
 class TransformerTests(SynchronousTestCase):
     def test_by_import_path(self) -> None:
@@ -29,7 +47,7 @@ class TransformerTests(SynchronousTestCase):
             ("no.such.module:Thing", "cannot be imported"),
             ("org.acme.Transformer", "write it in Python"),
             (f"{__name__}:Missing", "has no Missing"),
-            (f"{__name__}:NODE", "neither a class"),
+            (f"{__name__}:NUMBER", "neither a class"),
             (f"{__name__}:TransformerTests", "cannot be made"),
         ):
             error = self.assertRaises(ValueError, load_transformer, TransformerConfiguration(name), "bridge b")

@@ -94,10 +94,3 @@ class ProducerCreditTests(SynchronousTestCase):
         self.assertEqual(credits.after_recreation(), 1000)
         credits.request(5000)
         self.assertEqual(credits.after_recreation(), 5000)
-
-
-class LastElement:
-    """A policy of an application."""
-
-    def select(self, count: int) -> int:
-        return count - 1

@@ -45,6 +45,13 @@ class RetryTests(SynchronousTestCase):
         self.assertRaises(ValueError, RateLimiter, 0)
 
 
+class LastElement:
+    """A policy of an application."""
+
+    def select(self, count: int) -> int:
+        return count - 1
+
+
 class PolicyTests(SynchronousTestCase):
     def policy(self, name: str, draws: list[int]) -> ConnectionPolicy:
         return load_balancing_policy(name, lambda count: draws.pop(0) % count)

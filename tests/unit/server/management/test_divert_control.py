@@ -10,6 +10,10 @@ from mqclient.wire.properties import STRING
 from tests.unit.server.management.test_service import ManagementCase
 
 
+def mark(message: Any, properties: Any) -> None:
+    message.properties["marked"] = (STRING, properties.get("as", ""))
+
+
 class DivertTests(ManagementCase):
     def setUp(self) -> None:
         super().setUp()
