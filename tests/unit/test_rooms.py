@@ -32,6 +32,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "tls",
         "core",
         "invm",
+        "management",
         "shells",
         "asyncio",
         "sockets",

@@ -1,8 +1,4 @@
-"""Questions to the broker's management address (``docs/``, "Management"; the Artemis manual, chapter "Management").
-
-A request is a message with the resource and the operation in properties and the parameters as a JSON array in its text; the reply's text
-is a JSON array with the one result.
-"""
+"""Questions of the commands to the broker's management address (see :mod:`mqclient.management`)."""
 
 from __future__ import annotations
 
@@ -13,13 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mqbroker.cli.status import CommandError
+from mqclient import management as questions
 
 if TYPE_CHECKING:
     from mqbroker.cli.options import ConnectionOptions
     from mqclient.jms import Connection
-
-MANAGEMENT_ADDRESS: Final = "activemq.management"
-REPLY_TIMEOUT_MS: Final = 30_000
 
 
 class ManagementError(CommandError):
@@ -60,7 +54,7 @@ class JmsManagement:
     def __init__(self, connection: Connection) -> None:
         self._session = connection.create_session()
         self._replies = self._session.create_temporary_queue()
-        self._producer = self._session.create_producer(f"queue://{MANAGEMENT_ADDRESS}")
+        self._producer = self._session.create_producer(f"queue://{questions.MANAGEMENT_ADDRESS}")
         self._consumer = self._session.create_consumer(self._replies)
         self._number = 0
 
@@ -69,11 +63,11 @@ class JmsManagement:
         return self._replies.queue_name
 
     def invoke(self, resource: str, operation: str, *parameters: object) -> Any:
-        return self._ask({"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}, json.dumps(parameters))
+        return self._ask(questions.operation(resource, operation, parameters))
 
     def attribute(self, resource: str, name: str) -> Any:
         try:
-            return self._ask({"_AMQ_ResourceName": resource, "_AMQ_Attribute": name}, None)
+            return self._ask(questions.attribute(resource, name))
         except UnknownAttribute as error:
             # A broker does not say why it has no value of an attribute, but why it cannot carry out an operation.
             try:
@@ -84,26 +78,25 @@ class JmsManagement:
                 pass
             raise error
 
-    def _ask(self, properties: dict[str, str], body: str | None) -> Any:
+    def _ask(self, question: questions.Request) -> Any:
         self._number += 1
         correlation = f"mqbroker-cli-{self._number}"
-        request = self._session.create_text_message(body)
-        for name, value in properties.items():
+        request = self._session.create_text_message(question.text)
+        for name, value in question.properties.items():
             request.set_string_property(name, value)
         request.reply_to = self._replies
         request.correlation_id = correlation
         self._producer.send(request)
         while True:
-            reply = self._consumer.receive(REPLY_TIMEOUT_MS)
+            reply = self._consumer.receive(questions.REPLY_TIMEOUT_MS)
             if reply is None:
-                raise ManagementError(f"no answer from the management address within {REPLY_TIMEOUT_MS // 1000} s")
+                raise ManagementError(f"no answer from the management address within {questions.REPLY_TIMEOUT_MS // 1000} s")
             if reply.correlation_id == correlation:
                 break
-        text = reply.body
-        result = json.loads(text)[0] if isinstance(text, str) and text else None
-        if not reply.get_boolean_property("_AMQ_OperationSucceeded"):
-            raise _refusal("the broker gave no reason" if result is None else str(result))
-        return result
+        try:
+            return questions.result(reply.body if isinstance(reply.body, str) else None, reply.get_boolean_property(questions.SUCCEEDED))
+        except questions.ManagementError as error:
+            raise _refusal(str(error)) from None
 
 
 def _refusal(text: str) -> ManagementError:

@@ -14,9 +14,10 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from mqbroker.config.model.matching import Wildcards, matches_binding
-from mqbroker.ha.target import RefusedError, Target
+from mqbroker.ha.target import Target
 from mqbroker.messaging.core import BRIDGE_CACHE
 from mqclient.errors import MQError
+from mqclient.management import ManagementError
 from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_DUPLICATE_ID, KEY_ROUTE_TO, CoreMessage, encode_message
 from mqclient.wire.properties import BYTES
 
@@ -55,7 +56,7 @@ class DuplicateIdMove:
             some = ids[start : start + IDS_PER_REQUEST]
             try:
                 await self._target.remember(cache, [as_parameter(each) for each in some])
-            except RefusedError:
+            except ManagementError:
                 self._takes_requests = False
                 return start
             self.moved += len(some)

@@ -5,9 +5,8 @@ Source: the Artemis manual, chapter "High Availability and Failover"; ``protocol
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mqbroker.cluster.membership.channel import ClusterCredentials
 from mqbroker.messaging.queues.definitions import QueueDefinition
@@ -15,23 +14,14 @@ from mqclient.core.api import LocatorSettings, QueueConfiguration
 from mqclient.core.connection.connection import Connection, describe
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime, new_uuid
-from mqclient.errors import ClusterSecurityError, ConnectionTimedOutError, IllegalStateError, MQError, NotConnectedError, QueueExistsError
-from mqclient.wire.bodies import decode_text, encode_text
+from mqclient.errors import ClusterSecurityError, IllegalStateError, MQError, NotConnectedError, QueueExistsError
+from mqclient.management import Management
 from mqclient.wire.packets import ClusterConnect, ClusterConnectReply, ScaleDownAnnouncement
 from mqclient.wire.primitives import TransportConfiguration
-from mqclient.wire.properties import STRING
 
 if TYPE_CHECKING:
-    from mqclient.core.consuming.consumers import Consumer
     from mqclient.core.factories.factory import SessionFactory
-    from mqclient.core.sending.producers import Producer
     from mqclient.core.session.session import Session
-
-ROUTING_MULTICAST = 0
-
-
-class RefusedError(IllegalStateError):
-    """The target has answered a management request with a refusal."""
 
 
 class Target:
@@ -44,7 +34,7 @@ class Target:
         """For the messages; it ends with its connection."""
         self._locator = locator
         self._factory = factory
-        self._management: _Management | None = None
+        self._management: Management | None = None
 
     @classmethod
     async def connect(
@@ -118,26 +108,21 @@ class Target:
     async def queue_id(self, definition: QueueDefinition) -> int:
         """The number of the queue of this name there; it is made if there is none.  Raises IllegalStateError when that is another one."""
         await self.make_queue(definition)
-        number = await (await self._managed()).ask({"_AMQ_ResourceName": f"queue.{definition.name}", "_AMQ_Attribute": "ID"})
+        number = await (await self._managed()).attribute(f"queue.{definition.name}", "ID")
         if isinstance(number, bool) or not isinstance(number, int):
             raise IllegalStateError(f"it gives {number!r} as the number of its queue {definition.name}")
         return number
 
     async def remember(self, cache: str, duplicate_ids: Sequence[str | list[int]]) -> None:
-        """Have the target know these duplicate ids.  Raises RefusedError when it does not take them."""
-        properties = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": "updateDuplicateIdCache"}
-        await (await self._managed()).ask(properties, [cache, list(duplicate_ids)])
+        """Have the target know these duplicate ids.  Raises ManagementError when it does not take them."""
+        await (await self._managed()).invoke("broker", "updateDuplicateIdCache", cache, list(duplicate_ids))
 
     async def exclusively_diverted(self) -> list[str]:
         """The addresses of its exclusive diverts; they may have wildcards."""
         management = await self._managed()
-        names: list[str] = await management.ask({"_AMQ_ResourceName": "broker", "_AMQ_Attribute": "DivertNames"})
-        found = []
-        for name in names:
-            resource = {"_AMQ_ResourceName": f"divert.{name}"}
-            if await management.ask({**resource, "_AMQ_Attribute": "Exclusive"}):
-                found.append(str(await management.ask({**resource, "_AMQ_Attribute": "Address"})))
-        return found
+        names: list[str] = await management.attribute("broker", "DivertNames")
+        exclusive = [f"divert.{name}" for name in names if await management.attribute(f"divert.{name}", "Exclusive")]
+        return [str(await management.attribute(divert, "Address")) for divert in exclusive]
 
     def announce(self, node_id: str) -> None:
         """The target has everything: clients of ``node_id`` may fail over to it."""
@@ -153,52 +138,11 @@ class Target:
         """Close at once."""
         self._locator.leave()
 
-    async def _managed(self) -> _Management:
+    async def _managed(self) -> Management:
         if self._management is None:
-            self._management = await _Management.open(self.session, self.session.runtime)
+            replies = f"activemq.management.{new_uuid(self.session.runtime)}"
+            self._management = await Management.open(self.session, replies, self.session.settings.call_timeout)
         return self._management
-
-
-class _Management:
-    """Requests to the management address, one after the other."""
-
-    def __init__(self, session: Session, producer: Producer, replies: Consumer, reply_to: str) -> None:
-        self._session = session
-        self._producer = producer
-        self._replies = replies
-        self._reply_to = reply_to
-        self._number = 0
-
-    @classmethod
-    async def open(cls, session: Session, runtime: Runtime) -> _Management:
-        name = f"activemq.management.{new_uuid(runtime)}"
-        await session.create_queue(
-            QueueConfiguration(name=name, address=name, routing_type=ROUTING_MULTICAST, durable=False, temporary=True)
-        )
-        replies = await session.create_consumer(name)
-        await session.start()
-        return cls(session, await session.create_producer("activemq.management"), replies, name)
-
-    async def ask(self, properties: dict[str, str], parameters: list[Any] | None = None) -> Any:
-        """The result.  Raises RefusedError with what the target says."""
-        self._number += 1
-        correlation = str(self._number)
-        message = self._session.create_message(durable=False)
-        texts = {**properties, "JMSReplyTo": self._reply_to, "JMSCorrelationID": correlation}
-        message.properties = {key: (STRING, value) for key, value in texts.items()}
-        message.body = encode_text(None if parameters is None else json.dumps(parameters, separators=(",", ":")))
-        await self._producer.send(message)
-        while True:
-            reply = await self._replies.receive(self._session.settings.call_timeout)
-            if reply is None:
-                raise ConnectionTimedOutError("the target does not answer a management request")
-            if reply.properties.get("JMSCorrelationID") == (STRING, correlation):
-                break
-        text = decode_text(reply.body)
-        result = json.loads(text)[0] if text else None
-        if reply.properties.get("_AMQ_OperationSucceeded", (0, False))[1] is not True:
-            raise RefusedError(str(result) if result is not None else "the target gives no reason")
-        return result
 
 
 class _Loss:

@@ -14,6 +14,7 @@ otherwise); the next call then opens another.  A ``Broker`` belongs to one threa
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
@@ -29,9 +30,9 @@ from mqclient.core.readers import MessageBlock
 from mqclient.core.runtime import new_uuid
 from mqclient.core.session.session import Session
 from mqclient.errors import QueueExistsError
+from mqclient.management import Management, ManagementError
 from mqclient.wire.packets import READ_BYTES_MAX, START_OLDEST, ReaderRange, ReaderState
 from mqspark.broker.connection import Connection
-from mqspark.broker.management import Management, ManagementError, id_cache_size
 from mqspark.broker.nodes import IdCache, Node
 from mqspark.errors import BadOptionError, MqsparkError
 from mqspark.options import Options
@@ -276,7 +277,17 @@ class Broker(Connection):
 
     def _managed_id_cache_size(self, address: str) -> int | None:
         text = self.manage("broker", "getAddressSettingsAsJSON", address, repeat=True)
-        return id_cache_size(text) or id_cache_size({"idCacheSize": self.attribute("broker", "IDCacheSize")})
+        return cache_size_of(text) or cache_size_of({"idCacheSize": self.attribute("broker", "IDCacheSize")})
 
 
 __all__ = ["Broker", "IdCache", "Node", "connect", "nodes"]
+
+
+def cache_size_of(settings: object) -> int | None:
+    """The cache size in the answer of ``getAddressSettingsAsJSON``; None when there is none in it."""
+    try:
+        found = json.loads(settings) if isinstance(settings, str) else settings
+    except ValueError:
+        return None
+    size = found.get("idCacheSize", found.get("id-cache-size")) if isinstance(found, dict) else None
+    return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqspark.broker.management import id_cache_size
+from mqspark.broker.broker import cache_size_of
 
 
 class IdCacheTests(SynchronousTestCase):
@@ -21,4 +21,4 @@ class IdCacheTests(SynchronousTestCase):
             ("[1]", None),
             (None, None),
         ):
-            self.assertEqual(id_cache_size(settings), size, settings)
+            self.assertEqual(cache_size_of(settings), size, settings)
