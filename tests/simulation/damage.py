@@ -14,12 +14,13 @@ from pathlib import Path
 from unittest import mock
 
 from mqbroker.cli.data.journal_folder import DataFolders
-from mqbroker.cli.data.recover import Loss, Salvage, salvage, write_journal
+from mqbroker.cli.data.recover import salvage, write_journal
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.disk.filesystem import join
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.files.recover import read_folder
+from mqbroker.storage.files.recover import SalvagedState
 from mqbroker.storage.settings import StoreSettings
+from mqclient.storageformat.errors import Loss, read_folder
 from mqclient.storageformat.files import folder_name, page_name, page_number
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
 from mqclient.storageformat.images import Images, find_images, record_ids
@@ -116,7 +117,7 @@ class Damage:
         }
         named = told | {message_id for loss in salvaged.losses for message_id in self._ids_in(loss)}
         self.world.note(f"recovered; lost: {[str(loss) for loss in salvaged.losses]}, in all {sorted(named)}")
-        if not any(loss.file == self.path and loss.start <= self.offset for loss in salvaged.losses):
+        if not any(loss.file == self.path and loss.offset <= self.offset for loss in salvaged.losses):
             self.world.violation(f"{self}, but the recovery names {[str(loss) for loss in salvaged.losses]}")
         after = read_folder(self.disk, self.settings)
         old, new = _state(self.before), _state(after)
@@ -143,7 +144,7 @@ class Damage:
         if len(data) < HEADER_SIZE:
             return set()
         frames = read_frames(memoryview(data), decode_segment_header(data).seed)
-        lost = [frame.content for frame in frames if frame.offset < loss.end and frame.end > loss.start]
+        lost = [frame.content for frame in frames if frame.offset < loss.offset + loss.size and frame.end > loss.offset]
         if loss.file.endswith(".page"):
             return {record.message_id for content in lost for _, record in page_records(content)}
         return {number for content in lost for number in (*record_ids(content), *self._ids_in_pages(content))}
@@ -158,7 +159,7 @@ class Damage:
             if page_number(path.rpartition("/")[2]) in pages:
                 yield from _ids_in_page(data)
 
-    def _salvage(self) -> Salvage:
+    def _salvage(self) -> SalvagedState:
         """What ``mqbroker data recover`` does, on copies of the files."""
         with tempfile.TemporaryDirectory() as name:
             root = Path(name)

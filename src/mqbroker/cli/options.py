@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -39,85 +39,68 @@ def instance_from_environment() -> Path | None:
     return Path(folder) if folder else None
 
 
-_INSTANCE = click.option(
+instance_option = click.option(
     "--instance",
     type=click.Path(path_type=Path, file_okay=False),
     default=instance_from_environment,
     help="The instance folder. Default: the instance whose start script runs this command.",
 )
-_VERBOSE = click.option("--verbose", is_flag=True, help="Print more details.")
+verbose_option = click.option("--verbose", is_flag=True, help="Print more details.")
 
 
-def instance_option(command: Callable[..., R]) -> Callable[..., R]:
-    """``--instance DIR``."""
-    return _INSTANCE(command)
+def together(*options: Callable[..., Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Several options as one decorator; the help shows the last one first."""
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        for option in options:
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def verbose_option(command: Callable[..., R]) -> Callable[..., R]:
-    """``--verbose``."""
-    return _VERBOSE(command)
+_CONNECTION = together(
+    instance_option,
+    verbose_option,
+    click.option("--silent", is_flag=True, help="Ask nothing: use a sensible default for a missing value, or fail."),
+    click.option(
+        "--protocol",
+        type=click.Choice(["CORE"], case_sensitive=False),
+        default="CORE",
+        expose_value=False,
+        help="Always CORE: AMQP is not spoken.",
+    ),
+    click.option("--clientID", "client_id", help="Client id of the connection."),
+    click.option("--password", help="Password to log in with."),
+    click.option("--user", help="User to log in as."),
+    click.option(
+        "--acceptor",
+        default="artemis",
+        help="Acceptor (or else connector) in the broker.xml of the instance that is used without --url. Default: artemis.",
+    ),
+    click.option(
+        "--url",
+        help=f"URL of the broker. Default: that of the acceptor 'artemis' of the instance; without an instance, {DEFAULT_URL}.",
+    ),
+)
 
 
 def connection_options(command: Callable[Concatenate[ConnectionOptions, P], R]) -> Callable[..., R]:
     """``--url``, ``--user`` and the others; the command gets them as its first argument."""
+    names = {field.name for field in fields(ConnectionOptions)} - {"quiet"}
 
     @functools.wraps(command)
-    def wrapper(
-        *args: Any,
-        url: str | None,
-        acceptor: str,
-        user: str | None,
-        password: str | None,
-        client_id: str | None,
-        protocol: str,
-        silent: bool,
-        verbose: bool,
-        instance: Path | None,
-        **kwargs: Any,
-    ) -> R:
-        options = ConnectionOptions(url, acceptor, user, password, client_id, silent, verbose, instance)
-        return command(options, *args, **kwargs)
+    def wrapper(*args: Any, **values: Any) -> R:
+        options = ConnectionOptions(**{name: values.pop(name) for name in names})
+        return command(options, *args, **values)
 
-    decorated: Callable[..., R] = wrapper
-    for option in (
-        _INSTANCE,
-        _VERBOSE,
-        click.option("--silent", is_flag=True, help="Ask nothing: use a sensible default for a missing value, or fail."),
-        click.option(
-            "--protocol",
-            type=click.Choice(["CORE"], case_sensitive=False),
-            default="CORE",
-            help="Always CORE: AMQP is not spoken.",
-        ),
-        click.option("--clientID", "client_id", help="Client id of the connection."),
-        click.option("--password", help="Password to log in with."),
-        click.option("--user", help="User to log in as."),
-        click.option(
-            "--acceptor",
-            default="artemis",
-            help="Acceptor (or else connector) in the broker.xml of the instance that is used without --url. Default: artemis.",
-        ),
-        click.option(
-            "--url",
-            help=f"URL of the broker. Default: that of the acceptor 'artemis' of the instance; without an instance, {DEFAULT_URL}.",
-        ),
-    ):
-        decorated = option(decorated)
-    return decorated
+    return _CONNECTION(wrapper)
 
 
 def without_effect(*names: str, values: tuple[str, ...] = ()) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Options of the ``artemis`` command that change nothing here: accepted, so that scripts carry over.  ``values`` take a value."""
-
-    def decorate(command: Callable[..., R]) -> Callable[..., R]:
-        decorated = command
-        for name in names:
-            decorated = click.option(name, is_flag=True, hidden=True, expose_value=False)(decorated)
-        for name in values:
-            decorated = click.option(name, hidden=True, expose_value=False)(decorated)
-        return decorated
-
-    return decorate
+    flags = [click.option(name, is_flag=True, hidden=True, expose_value=False) for name in names]
+    return together(*flags, *(click.option(name, hidden=True, expose_value=False) for name in values))
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, useful for scripts.")

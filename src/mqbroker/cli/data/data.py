@@ -8,46 +8,41 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from mqbroker.cli.options import JSON, connection_options, instance_option, verbose_option, without_effect
+from mqbroker.cli.options import JSON, connection_options, instance_option, together, verbose_option, without_effect
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import CommandError, NoConnection
 
 if TYPE_CHECKING:
     from mqbroker.cli.data.journal_folder import DataFolders
-    from mqbroker.cli.data.recover import Salvage
     from mqbroker.cli.management import Management
     from mqbroker.cli.options import ConnectionOptions
+    from mqbroker.storage.files.recover import SalvagedState
 
-R = TypeVar("R")
 
-
-def _folder(name: str, help: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+def _folder(name: str, help: str) -> Callable[..., Any]:
     return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=help)
 
 
-def _data_options(command: Callable[..., R]) -> Callable[..., R]:
-    decorated = command
-    for option in (
-        click.argument("configuration", required=False),
-        instance_option,
-        verbose_option,
-        without_effect("--reclaimed"),
-        click.option("--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml that names the folders."),
-        _folder("--data", "Folder with journal, bindings, large-messages and paging in it."),
-        _folder("--journal", "Folder of the messages. Default: as in broker.xml."),
-        _folder("--bindings", "Folder of the bindings. Default: as in broker.xml."),
-        _folder("--large-messages", "Folder of the large messages. Default: as in broker.xml."),
-        _folder("--paging", "Folder of the pages. Default: as in broker.xml."),
-        click.option(
-            "--f", "ignore_lock", is_flag=True, help="Read the folder even while a broker uses it. The result may be inconsistent."
-        ),
-    ):
-        decorated = option(decorated)
-    return decorated
+_data_options = together(
+    click.argument("configuration", required=False),
+    instance_option,
+    verbose_option,
+    without_effect("--reclaimed"),
+    click.option("--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml that names the folders."),
+    _folder("--data", "Folder with journal, bindings, large-messages and paging in it."),
+    _folder("--journal", "Folder of the messages. Default: as in broker.xml."),
+    _folder("--bindings", "Folder of the bindings. Default: as in broker.xml."),
+    _folder("--large-messages", "Folder of the large messages. Default: as in broker.xml."),
+    _folder("--paging", "Folder of the pages. Default: as in broker.xml."),
+    click.option("--f", "ignore_lock", is_flag=True, help="Read the folder even while a broker uses it. The result may be inconsistent."),
+)
+_output_option = click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal."
+)
 
 
 def _folders(options: dict[str, Any]) -> DataFolders:
@@ -72,7 +67,7 @@ def _output(stack: ExitStack, file: Path | None) -> TextIO:
 
 @click.command(name="print", epilog="Example: mqbroker data print --instance /var/lib/mybroker --safe")
 @_data_options
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal.")
+@_output_option
 @click.option("--safe", is_flag=True, help="Leave out the contents of messages.")
 @click.option("--skip-bindings", is_flag=True, help="Leave out the bindings journal.")
 @click.option("--skip-journal", is_flag=True, help="Leave out the messages journal.")
@@ -91,7 +86,7 @@ def print_data(output: Path | None, safe: bool, skip_bindings: bool, skip_journa
 
 @click.command(epilog="Example: mqbroker data exp --instance /var/lib/mybroker --output exp.xml")
 @_data_options
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal.")
+@_output_option
 def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
     """Export queues and messages of a stopped broker as XML, which `artemis data imp` can also read."""
     from mqbroker.cli.data.export import export
@@ -197,31 +192,34 @@ def recover(target: Path, output: Path | None, as_json: bool, ignore_lock: bool,
         _report(found, saved, target, _output(stack, output), as_json)
 
 
-def _report(found: Salvage, saved: int, target: Path, out: TextIO, as_json: bool) -> None:
+def _report(found: SalvagedState, saved: int, target: Path, out: TextIO, as_json: bool) -> None:
     if as_json:
         print_json(
             {
                 "messages": saved,
                 "losses": [
-                    {"file": loss.file, "start": loss.start, "end": loss.end, "messageIDs": list(loss.message_ids)} for loss in found.losses
+                    {"file": loss.file, "start": loss.offset, "end": loss.offset + loss.size, "messageIDs": list(loss.message_ids)}
+                    for loss in found.losses
                 ],
                 "withoutQueue": found.without_queue,
                 "withoutBranch": found.without_branch,
                 "withoutPage": found.without_page,
-                "missingBodies": found.missing_bodies,
+                "missingBodies": list(found.missing_bodies),
                 "target": str(target),
             },
             out,
         )
         return
     for loss in found.losses:
-        click.echo(f"LOST {loss}", out)
-    for message_id in found.without_queue:
-        click.echo(f"LOST message {message_id}: a queue that it was on is no longer known", out)
-    for message_id in found.without_branch:
-        click.echo(f"LOST message {message_id}: it was sent in an XA branch that is no longer known", out)
-    for message_id in found.without_page:
-        click.echo(f"LOST message {message_id}: it is in a page, and nothing that can be read says that it counts", out)
-    for message_id in found.missing_bodies:
-        click.echo(f"LOST message {message_id}: the file of its large body is missing", out)
+        ids = ", ".join(map(str, loss.message_ids)) or "none could be identified"
+        end = loss.offset + loss.size
+        click.echo(f"LOST {loss.file}: bytes {loss.offset} to {end} cannot be read; message ids: {ids}", out)
+    for message_ids, reason in (
+        (found.without_queue, "a queue that it was on is no longer known"),
+        (found.without_branch, "it was sent in an XA branch that is no longer known"),
+        (found.without_page, "it is in a page, and nothing that can be read says that it counts"),
+        (found.missing_bodies, "the file of its large body is missing"),
+    ):
+        for message_id in message_ids:
+            click.echo(f"LOST message {message_id}: {reason}", out)
     click.echo(f"recovered {saved} messages into {target}", out)

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
 import click
 
 from mqbroker.cli.management import ManagementError, management
-from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, without_effect
+from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, together, without_effect
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import BadUsage, CommandError
-
-R = TypeVar("R")
 
 _ROUTING_FLAGS: Final = ("--anycast", "--no-anycast", "--multicast", "--no-multicast")
 
 
-def _address_options(command: Callable[..., R]) -> Callable[..., R]:
-    decorated = command
-    for option in (
-        click.option("--name", help="Name of the address."),
-        click.option("--anycast/--no-anycast", default=None, help="Whether the address may have anycast queues."),
-        click.option("--multicast/--no-multicast", default=None, help="Whether the address may have multicast queues."),
-    ):
-        decorated = option(decorated)
-    return decorated
+_address_options = together(
+    click.option("--name", help="Name of the address."),
+    click.option("--anycast/--no-anycast", default=None, help="Whether the address may have anycast queues."),
+    click.option("--multicast/--no-multicast", default=None, help="Whether the address may have multicast queues."),
+)
 
 
 def _routing_types(anycast: bool | None, multicast: bool | None) -> str:

@@ -5,35 +5,26 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from mqbroker.cli.management import ManagementError, management
-from mqbroker.cli.options import ConnectionOptions, ask, connection_options
+from mqbroker.cli.options import ConnectionOptions, ask, connection_options, together
 from mqbroker.cli.status import BadUsage, CommandError
 
-R = TypeVar("R")
-
-
-def _queue_options(command: Callable[..., R]) -> Callable[..., R]:
-    decorated = command
-    for option in (
-        click.option("--name", help="Name of the queue; address::queue is allowed."),
-        click.option("--address", help="Address of the queue. Default: the name of the queue."),
-        click.option("--filter", help="Only messages that match this filter enter the queue. Default: all."),
-        click.option("--anycast", is_flag=True, help="Every message goes to one consumer among all queues of the address."),
-        click.option("--multicast", is_flag=True, help="Every queue of the address gets its own copy of each message."),
-        click.option("--durable/--no-durable", default=None, help="Whether the queue survives a restart of the broker."),
-        click.option("--max-consumers", type=int, help="Maximum number of consumers at a time; -1: no limit."),
-        click.option(
-            "--purge-on-no-consumers", "purge", flag_value=True, default=None, help="Empty the queue when its last consumer leaves."
-        ),
-        click.option("--preserve-on-no-consumers", "purge", flag_value=False, help="Keep the messages when the last consumer leaves."),
-        click.option("--auto-create-address", is_flag=True, default=None, help="Create the address when it does not exist."),
-    ):
-        decorated = option(decorated)
-    return decorated
+_queue_options = together(
+    click.option("--name", help="Name of the queue; address::queue is allowed."),
+    click.option("--address", help="Address of the queue. Default: the name of the queue."),
+    click.option("--filter", help="Only messages that match this filter enter the queue. Default: all."),
+    click.option("--anycast", is_flag=True, help="Every message goes to one consumer among all queues of the address."),
+    click.option("--multicast", is_flag=True, help="Every queue of the address gets its own copy of each message."),
+    click.option("--durable/--no-durable", default=None, help="Whether the queue survives a restart of the broker."),
+    click.option("--max-consumers", type=int, help="Maximum number of consumers at a time; -1: no limit."),
+    click.option("--purge-on-no-consumers", "purge", flag_value=True, default=None, help="Empty the queue when its last consumer leaves."),
+    click.option("--preserve-on-no-consumers", "purge", flag_value=False, help="Keep the messages when the last consumer leaves."),
+    click.option("--auto-create-address", is_flag=True, default=None, help="Create the address when it does not exist."),
+)
 
 
 def _routing_type(anycast: bool, multicast: bool) -> str | None:
@@ -51,73 +42,53 @@ def _yes(value: bool | None, question: str, connection: ConnectionOptions) -> bo
     return bool(click.confirm(question, default=False))
 
 
-def _settings(values: dict[str, Any]) -> str:
-    return json.dumps({key: value for key, value in values.items() if value is not None})
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    """The options under the names that the broker has for them."""
+    return {
+        "name": options["name"],
+        "address": options["address"],
+        "filter-string": options["filter"],
+        "routing-type": _routing_type(options["anycast"], options["multicast"]),
+        "durable": options["durable"],
+        "max-consumers": options["max_consumers"],
+        "purge-on-no-consumers": options["purge"],
+        "auto-create-address": options["auto_create_address"],
+    }
+
+
+def _send(connection: ConnectionOptions, operation: str, verb: str, settings: dict[str, Any]) -> None:
+    text = json.dumps({key: value for key, value in settings.items() if value is not None})
+    with management(connection) as broker:
+        _report(lambda: broker.invoke("broker", operation, text), verb, settings["name"])
 
 
 @click.command(epilog="Example: mqbroker queue create --name orders --address orders --anycast --durable --auto-create-address --silent")
 @_queue_options
 @connection_options
-def create(
-    connection: ConnectionOptions,
-    name: str | None,
-    address: str | None,
-    filter: str | None,
-    anycast: bool,
-    multicast: bool,
-    durable: bool | None,
-    max_consumers: int | None,
-    purge: bool | None,
-    auto_create_address: bool | None,
-) -> None:
+def create(connection: ConnectionOptions, /, **options: Any) -> None:
     """Create a queue.
 
     Missing options are asked for at a terminal; elsewhere they count as no, and the routing type is the broker's default for the address.
     """
-    name = name or ask("name of the queue", "--name", connection)
-    settings = {
-        "name": name,
-        "address": address or (name if "::" not in name else None),
-        "filter-string": filter,
-        "routing-type": _routing_type(anycast, multicast),
-        "durable": _yes(durable, "Is the queue durable?", connection),
-        "max-consumers": max_consumers,
-        "purge-on-no-consumers": _yes(purge, "Purge it when it has no consumers?", connection),
-        "auto-create-address": _yes(auto_create_address, "Create the address when it does not exist?", connection),
-    }
-    with management(connection) as broker:
-        _report(lambda: broker.invoke("broker", "createQueue", _settings(settings)), "create", name)
+    name = options["name"] = options["name"] or ask("name of the queue", "--name", connection)
+    settings = _settings(options)
+    settings["address"] = options["address"] or (name if "::" not in name else None)
+    for key, question in (
+        ("durable", "Is the queue durable?"),
+        ("purge-on-no-consumers", "Purge it when it has no consumers?"),
+        ("auto-create-address", "Create the address when it does not exist?"),
+    ):
+        settings[key] = _yes(settings[key], question, connection)
+    _send(connection, "createQueue", "create", settings)
 
 
 @click.command(epilog="Example: mqbroker queue update --name orders --max-consumers 3")
 @_queue_options
 @connection_options
-def update(
-    connection: ConnectionOptions,
-    name: str | None,
-    address: str | None,
-    filter: str | None,
-    anycast: bool,
-    multicast: bool,
-    durable: bool | None,
-    max_consumers: int | None,
-    purge: bool | None,
-    auto_create_address: bool | None,
-) -> None:
+def update(connection: ConnectionOptions, /, **options: Any) -> None:
     """Change the given settings of a queue; the others stay as they are."""
-    name = name or ask("name of the queue", "--name", connection)
-    settings = {
-        "name": name,
-        "address": address,
-        "filter-string": filter,
-        "routing-type": _routing_type(anycast, multicast),
-        "durable": durable,
-        "max-consumers": max_consumers,
-        "purge-on-no-consumers": purge,
-        "auto-create-address": auto_create_address,
-    }
-    with management(connection) as broker:
-        _report(lambda: broker.invoke("broker", "updateQueue", _settings(settings)), "update", name)
+    options["name"] = options["name"] or ask("name of the queue", "--name", connection)
+    _send(connection, "updateQueue", "update", _settings(options))
 
 
 @click.command(epilog="Example: mqbroker queue delete --name orders --removeConsumers --autoDeleteAddress")

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
 from mqbroker.cli.management import Management, ManagementError, json_object, management
-from mqbroker.cli.options import ConnectionOptions, ask, connection_options
+from mqbroker.cli.options import ConnectionOptions, ask, connection_options, together
 from mqbroker.cli.status import BadUsage, CommandError
-
-R = TypeVar("R")
 
 _ORIGIN: Final = "_AMQ_ORIG_ADDRESS"
 _NO_ORIGIN: Final = "null"
 """What a broker counts messages under that do not have a property."""
 
 
-def _message_options(command: Callable[..., R]) -> Callable[..., R]:
-    decorated = command
-    for option in (
-        click.option("--dry-run", is_flag=True, help="Only count the messages; change nothing."),
-        click.option("--filter", help="Only messages that match this filter, such as \"_AMQ_ORIG_ADDRESS = 'orders'\". Default: all."),
-        click.option("--name", help="Name of the queue that holds the messages."),
-    ):
-        decorated = option(decorated)
-    return decorated
+_message_options = together(
+    click.option("--dry-run", is_flag=True, help="Only count the messages; change nothing."),
+    click.option("--filter", help="Only messages that match this filter, such as \"_AMQ_ORIG_ADDRESS = 'orders'\". Default: all."),
+    click.option("--name", help="Name of the queue that holds the messages."),
+)
 
 
 @click.command("retry-messages", epilog="Example: mqbroker queue retry-messages --name DLQ --filter \"_AMQ_ORIG_ADDRESS = 'orders'\"")

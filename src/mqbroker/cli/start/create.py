@@ -6,17 +6,17 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
+from mqbroker.cli.options import together
 from mqbroker.cli.start.instance_files import InstanceSettings, instance_files, parse_destinations
 from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.messaging.routing.remote import LoadBalancing
-
-R = TypeVar("R")
 
 _NOT_YET: Final = {
     "shared_store": "high availability is",
@@ -59,29 +59,15 @@ _JAVA_VALUES: Final = (
 )
 
 
-def _java_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Options of ``artemis create`` about Java and about protocols that are not spoken: accepted, so that scripts carry over."""
-    decorated = command
-    for name in _JAVA_FLAGS:
-        decorated = click.option(name, is_flag=True, hidden=True)(decorated)
-    for name in _JAVA_VALUES:
-        decorated = click.option(name, hidden=True, multiple=True)(decorated)
-    return decorated
+_java_options = together(
+    *(click.option(name, is_flag=True, hidden=True) for name in _JAVA_FLAGS),
+    *(click.option(name, hidden=True, multiple=True) for name in _JAVA_VALUES),
+)
+"""Options of ``artemis create`` about Java and about protocols that are not spoken: accepted, so that scripts carry over."""
 
-
-def _options_not_yet(command: Callable[..., R]) -> Callable[..., R]:
-    decorated = command
-    for option in (
-        click.option("--shared-store", is_flag=True, hidden=True),
-        click.option("--replicated", is_flag=True, hidden=True),
-        click.option("--backup", is_flag=True, hidden=True),
-        click.option("--failover-on-shutdown", is_flag=True, hidden=True),
-        click.option("--jdbc", is_flag=True, hidden=True),
-        click.option("--journal-retention", hidden=True),
-        click.option("--ping", hidden=True),
-    ):
-        decorated = option(decorated)
-    return decorated
+_options_not_yet = together(
+    *(click.option(f"--{name.replace('_', '-')}", is_flag=name not in ("journal_retention", "ping"), hidden=True) for name in _NOT_YET),
+)
 
 
 @click.command(epilog="Example: mqbroker create /var/lib/mybroker --user admin --password secret --require-login --host 127.0.0.1")
@@ -197,38 +183,30 @@ def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
     anonymous = options["anonymous"]
     if anonymous is None:
         anonymous = bool(click.confirm("Allow anonymous access?", default=False)) if asking else False
-    return InstanceSettings(
-        folder=directory.expanduser().absolute(),
-        name=options["name"] or (options["host"] if options["host"] != "0.0.0.0" else socket.gethostname()),
-        host=host,
-        port=port,
-        user=user,
-        password=password,
-        role=options["role"],
-        anonymous=anonymous,
-        queues=parse_destinations(options["queues"], "--queues", "anycast"),
-        addresses=parse_destinations(options["addresses"], "--addresses", "multicast"),
-        data=options["data"],
-        persistence=not options["disable_persistence"],
-        datasync=not options["no_fsync"],
-        journal_type=options["journal_type"] or "NIO",
-        full_policy="PAGE" if options["paging"] else "BLOCK",
-        purge_page_folders=options["purge_page_folders"],
-        auto_create=options["auto_create"],
-        auto_delete=options["auto_delete"],
-        global_max_size=options["global_max_size"],
-        global_max_messages=options["global_max_messages"],
-        security_manager=options["security_manager"],
-        cluster_user=cluster_user,
-        cluster_password=cluster_password,
-        clustered=clustered,
-        static_cluster=static,
-        max_hops=options["max_hops"],
-        message_load_balancing=options["message_load_balancing"],
-        salt=os.urandom(32),
-        python=sys.executable,
-        java_properties=[word for word in _java_words(options) if word.startswith("-D")],
-    )
+    names = {field.name for field in fields(InstanceSettings)} & options.keys()
+    computed = {
+        "folder": directory.expanduser().absolute(),
+        "name": options["name"] or (options["host"] if options["host"] != "0.0.0.0" else socket.gethostname()),
+        "host": host,
+        "port": port,
+        "user": user,
+        "password": password,
+        "anonymous": anonymous,
+        "queues": parse_destinations(options["queues"], "--queues", "anycast"),
+        "addresses": parse_destinations(options["addresses"], "--addresses", "multicast"),
+        "persistence": not options["disable_persistence"],
+        "datasync": not options["no_fsync"],
+        "journal_type": options["journal_type"] or "NIO",
+        "full_policy": "PAGE" if options["paging"] else "BLOCK",
+        "cluster_user": cluster_user,
+        "cluster_password": cluster_password,
+        "clustered": clustered,
+        "static_cluster": static,
+        "salt": os.urandom(32),
+        "python": sys.executable,
+        "java_properties": [word for word in _java_words(options) if word.startswith("-D")],
+    }
+    return InstanceSettings(**{name: options[name] for name in names} | computed)
 
 
 def _java_words(options: Mapping[str, Any]) -> list[str]:

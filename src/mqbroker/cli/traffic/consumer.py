@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from mqbroker.cli.connection import connected
-from mqbroker.cli.options import JSON, ConnectionOptions, connection_options
 from mqbroker.cli.progress import Advance
 from mqbroker.cli.status import BadUsage
-from mqbroker.cli.traffic.load import Pause, destination_of, label_of, load_options, report, run_threads, session_for
+from mqbroker.cli.traffic.load import Load, Pause, load, load_options
 from mqbroker.cli.traffic.stats import Tally
 
 if TYPE_CHECKING:
@@ -41,125 +40,83 @@ _FILTER = click.option("--filter", "selector", help="Only messages that match th
 @click.option(
     "--data", "data_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the messages to this file, for `producer --data`."
 )
-@JSON
-@connection_options
-def consumer(
-    connection: ConnectionOptions,
-    destination: str,
-    message_count: int,
-    threads: int,
-    sleep: int,
-    batch: int,
-    selector: str | None,
-    durable: bool,
-    break_on_null: bool,
-    receive_timeout: int,
-    data_file: Path | None,
-    as_json: bool,
-) -> None:
+@load
+def consumer(run: Load, selector: str | None, durable: bool, break_on_null: bool, receive_timeout: int, data_file: Path | None) -> None:
     """Receive messages.
 
     At the end the rate, and percentiles of the age of the messages (from the time set by the sender to the time of receipt), are printed.
     """
-    target = destination_of(destination)
-    if durable and not connection.client_id:
+    if durable and not run.connection.client_id:
         raise BadUsage("--durable needs --clientID: a durable subscription belongs to a client id")
-    connection.quiet = as_json
-    pause = Pause(sleep)
-    talk = connection.verbose and not as_json
     with ExitStack() as stack:
         writer = _writer(stack, data_file)
-        opened = stack.enter_context(connected(connection))
-        if not as_json:
-            click.echo(f"Consumer:: filter = {selector or 'null'}")
+        opened = stack.enter_context(connected(run.connection))
+        run.say(f"Consumer:: filter = {selector or 'null'}")
 
         def work(thread: int, tally: Tally, advance: Advance) -> None:
-            tally.label = label_of("Consumer", target, thread)
-            if not as_json:
-                wait = "for ever" if receive_timeout < 0 else f"{receive_timeout}ms"
-                click.echo(f"{tally.label} wait {wait} until {message_count} messages are consumed")
-            with session_for(opened, batch) as session, _subscribe(session, target, selector, tally.label if durable else None) as receiver:
-                while tally.count < message_count and not pause.stopped.is_set():
-                    message = _receive(receiver, receive_timeout, pause)
+            tally.label = run.label("Consumer", thread)
+            wait = "for ever" if receive_timeout < 0 else f"{receive_timeout}ms"
+            run.say(f"{tally.label} wait {wait} until {run.count} messages are consumed")
+            with run.session(opened) as session, _subscribe(session, run.target, selector, tally.label if durable else None) as receiver:
+                while tally.count < run.count and not run.pause.stopped.is_set():
+                    message = _receive(receiver, receive_timeout, run.pause)
                     if message is None:
                         if break_on_null:
                             break
                         continue
-                    _take(message, tally, writer, talk)
+                    _take(message, tally, writer, run.talk)
                     advance()
-                    if batch and tally.count % batch == 0:
+                    if run.batch and tally.count % run.batch == 0:
                         session.commit()
-                    if not pause():
+                    if not run.pause():
                         break
-                if batch and tally.count % batch:
+                if run.batch and tally.count % run.batch:
                     session.commit()
 
-        tallies, seconds = run_threads(threads, message_count, "Consuming", pause, as_json, work)
-        report(tallies, seconds, "Consumed", "age at receipt", as_json)
-        if not as_json:
-            for tally in tallies:
-                click.echo(f"{tally.label} Consumer thread finished")
+        tallies, seconds = run.run(run.count, "Consuming", work)
+        run.report(tallies, seconds, "Consumed", "age at receipt")
+        for tally in tallies:
+            run.say(f"{tally.label} Consumer thread finished")
 
 
 @click.command(epilog="Example: mqbroker browser --destination queue://orders --filter \"colour = 'red'\"")
 @load_options
 @_FILTER
-@JSON
-@connection_options
-def browser(
-    connection: ConnectionOptions,
-    destination: str,
-    message_count: int,
-    threads: int,
-    sleep: int,
-    batch: int,
-    selector: str | None,
-    as_json: bool,
-) -> None:
+@load
+def browser(run: Load, selector: str | None) -> None:
     """Look at the messages of a queue, at most --message-count, without consuming them.
 
     With --json each message is printed as one line with its headers and properties. --commit-interval has no effect.
     """
-    target = destination_of(destination)
-    connection.quiet = as_json
-    pause = Pause(sleep)
-    with connected(connection) as opened:
-        if not as_json:
-            click.echo(f"Consumer:: filter = {selector or 'null'}")
+    with connected(run.connection) as opened:
+        run.say(f"Consumer:: filter = {selector or 'null'}")
 
         def work(thread: int, tally: Tally, advance: Advance) -> None:
-            tally.label = label_of("Consumer", target, thread)
-            if not as_json:
-                click.echo(f"{tally.label} trying to browse {message_count} messages")
-            _browse(opened, target, selector, message_count, tally, pause, as_json)
+            tally.label = run.label("Consumer", thread)
+            run.say(f"{tally.label} trying to browse {run.count} messages")
+            _browse(opened, run, selector, tally)
 
-        tallies, _ = run_threads(threads, 0, "Browsing", pause, True, work)
-        if not as_json:
-            for tally in tallies:
-                click.echo(f"{tally.label} browsed: {tally.count} messages")
-                click.echo(f"{tally.label} Browser thread finished")
+        tallies, _ = run.run(0, "", work)
+        for tally in tallies:
+            run.say(f"{tally.label} browsed: {tally.count} messages")
+            run.say(f"{tally.label} Browser thread finished")
         for tally in tallies:
             if tally.error is not None:
                 raise tally.error
 
 
-def _browse(
-    connection: Connection, queue: Destination, selector: str | None, count: int, tally: Tally, pause: Pause, as_json: bool
-) -> None:
+def _browse(connection: Connection, run: Load, selector: str | None, tally: Tally) -> None:
     from mqclient.jms import Queue
 
-    if not isinstance(queue, Queue):
+    if not isinstance(run.target, Queue):
         raise BadUsage("a topic cannot be browsed: browse the queue of a subscription, as fqqn://ADDRESS::QUEUE")
-    with connection.create_session() as session, session.create_browser(queue, selector) as messages:
-        if count == 0:
+    with connection.create_session() as session, session.create_browser(run.target, selector) as messages:
+        if run.count == 0:
             return
         for message in messages:
-            if as_json:
-                click.echo(_json_line(message))
-            else:
-                click.echo(f"{tally.label} browsing {describe(message)}")
+            click.echo(_json_line(message) if run.as_json else f"{tally.label} browsing {describe(message)}")
             tally.count += 1
-            if tally.count >= count or not pause():
+            if tally.count >= run.count or not run.pause():
                 break
 
 

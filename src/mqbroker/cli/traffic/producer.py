@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mqbroker.cli.connection import connected
-from mqbroker.cli.options import JSON, ConnectionOptions, connection_options
 from mqbroker.cli.progress import Advance
 from mqbroker.cli.status import BadUsage
-from mqbroker.cli.traffic.load import Pause, destination_of, label_of, load_options, report, run_threads, session_for
+from mqbroker.cli.traffic.load import Load, load, load_options
 from mqbroker.cli.traffic.stats import Tally
 
 if TYPE_CHECKING:
-    from mqclient.jms import Connection, Destination, Message, Session
+    from mqclient.jms import Connection, Message, Session
 
 _FILLER: Final = "The quick brown fox jumps over the lazy dog. "
 _PROPERTY_SETTERS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
@@ -107,101 +107,63 @@ def parse_properties(text: str | None) -> list[tuple[str, str, Any]]:
     "Types: boolean, byte, short, int, long, float, double, string.",
 )
 @click.option("--non-persistent", is_flag=True, help="Messages need not survive a restart of the broker.")
-@JSON
-@connection_options
-def producer(
-    connection: ConnectionOptions,
-    destination: str,
-    message_count: int,
-    threads: int,
-    sleep: int,
-    batch: int,
-    text: str | None,
-    text_size: int | None,
-    message_size: int | None,
-    object_size: int | None,
-    data_file: Path | None,
-    msgttl: int,
-    group: str | None,
-    properties: str | None,
-    non_persistent: bool,
-    as_json: bool,
-) -> None:
+@load
+def producer(run: Load, /, data_file: Path | None, msgttl: int, non_persistent: bool, properties: str | None, **body: Any) -> None:
     """Send messages.
 
     Without a body option the messages are the texts "test message: 0", "test message: 1" and so on. At the end the rate, and percentiles of
     the time that a send took, are printed.
     """
-    template = Template(text, text_size, message_size, object_size, group, parse_properties(properties))
-    target = destination_of(destination)
-    connection.quiet = as_json
-    pause = Pause(sleep)
-    talk = connection.verbose and not as_json
-    with connected(connection) as opened:
+    template = Template(**body, properties=parse_properties(properties))
+    with connected(run.connection) as opened:
 
         def work(thread: int, tally: Tally, advance: Advance) -> None:
-            tally.label = label_of("Producer", target, thread)
-            if not as_json:
-                click.echo(f"{tally.label} Started to calculate elapsed time ...\n")
-            messages = _from_file(data_file) if data_file is not None else _from_template(template, message_count)
-            _send(opened, target, messages, tally, advance, pause, batch, msgttl, non_persistent, talk)
+            tally.label = run.label("Producer", thread)
+            run.say(f"{tally.label} Started to calculate elapsed time ...\n")
+            messages = _from_file(data_file) if data_file is not None else _from_template(template, run.count)
+            _send(opened, run, messages, tally, advance, msgttl, non_persistent)
 
-        total = message_count if data_file is None else 0
-        tallies, seconds = run_threads(threads, total, "Producing", pause, as_json, work)
-        report(tallies, seconds, "Produced", "time of a send", as_json)
+        tallies, seconds = run.run(run.count if data_file is None else 0, "Producing", work)
+        run.report(tallies, seconds, "Produced", "time of a send")
 
 
 Maker = Callable[["Session"], "Message"]
 
 
 def _from_template(template: Template, count: int) -> Iterator[Maker]:
-    for number in range(count):
-
-        def make(session: Session, number: int = number) -> Message:
-            return template.make(session, number)
-
-        yield make
+    return (partial(template.make, number=number) for number in range(count))
 
 
 def _from_file(file: Path) -> Iterator[Maker]:
     from mqbroker.cli.traffic.message_file import read_messages
 
-    yield from read_messages(file)
+    return read_messages(file)
 
 
 def _send(
-    connection: Connection,
-    destination: Destination,
-    messages: Iterator[Maker],
-    tally: Tally,
-    advance: Advance,
-    pause: Pause,
-    batch: int,
-    time_to_live: int,
-    non_persistent: bool,
-    talk: bool,
+    connection: Connection, run: Load, messages: Iterator[Maker], tally: Tally, advance: Advance, time_to_live: int, non_persistent: bool
 ) -> None:
     from mqclient.jms import DeliveryMode
 
     mode = DeliveryMode.NON_PERSISTENT if non_persistent else DeliveryMode.PERSISTENT
     with (
-        session_for(connection, batch) as session,
-        session.create_producer(destination, delivery_mode=mode, time_to_live=time_to_live) as sender,
+        run.session(connection) as session,
+        session.create_producer(run.target, delivery_mode=mode, time_to_live=time_to_live) as sender,
     ):
         for make in messages:
             message = make(session)
             started = time.perf_counter()
             sender.send(message)
-            if batch and (tally.count + 1) % batch == 0:
-                if talk:
-                    click.echo(f"{tally.label} Committing transaction: {tally.count // batch}")
+            if run.batch and (tally.count + 1) % run.batch == 0:
+                if run.talk:
+                    click.echo(f"{tally.label} Committing transaction: {tally.count // run.batch}")
                 session.commit()
             tally.latencies.add((time.perf_counter() - started) * 1000)
             tally.count += 1
             advance()
-            if talk:
+            if run.talk:
                 click.echo(f"{tally.label} Sent: {message.body if not isinstance(message.body, bytes) else f'{len(message.body)} bytes'}")
-            if not pause():
+            if not run.pause():
                 break
-        if batch and tally.count % batch:
+        if run.batch and tally.count % run.batch:
             session.commit()

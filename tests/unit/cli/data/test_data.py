@@ -8,12 +8,14 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cli.data.journal_folder import DataFolders
-from mqbroker.cli.data.recover import Salvage, salvage, write_journal
+from mqbroker.cli.data.recover import salvage, write_journal
 from mqbroker.cli.data.xml_messages import read_body, read_message
 from mqbroker.cli.data.xml_reader import read_nodes
 from mqbroker.messaging.ports import AddressRecord, QueueRecord
 from mqbroker.storage.files.bindings import address_value, queue_value
+from mqbroker.storage.files.recover import SalvagedState
 from mqclient.storageformat.records import ADDRESS_BINDING, BRANCH_PREPARED, QUEUE_BINDING, BindingRecord, BranchRecord, MessageRecord
+from mqclient.storageformat.replay import State
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message
 from tests.unit.cli.runner import Result, mqbroker
 
@@ -22,7 +24,7 @@ class JournalTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.data = Path(self.mktemp())
         self.folders = DataFolders(self.data / "journal", self.data / "bindings", self.data / "large-messages")
-        found = Salvage(node_id=bytes(range(16)))
+        found = SalvagedState(State(), [], node_id=bytes(range(16)))
         found.state.apply(1, BindingRecord(ADDRESS_BINDING, address_value(AddressRecord(1, "orders", frozenset({0, 1}), False))))
         found.state.apply(1, BindingRecord(QUEUE_BINDING, queue_value(QueueRecord(2, "orders", "orders", 1, "a > 1", {}))))
         for number in (10, 11, 12):
