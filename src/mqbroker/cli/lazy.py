@@ -15,8 +15,8 @@ class LazyGroup(click.Group):
     Listing the commands (``--help``, shell completion) imports none of them.
     """
 
-    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, name: str, text: str, epilog: str, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(name, help=text, epilog=epilog, **kwargs)
         self._lazy = dict(lazy)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

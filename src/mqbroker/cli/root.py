@@ -10,15 +10,11 @@ import click
 from mqbroker.cli import status
 from mqbroker.cli.lazy import LazyGroup
 
-_EPILOG = "Example: mqbroker create /var/lib/mybroker --user admin --password secret --require-login"
-
-
-@click.group(
-    name="mqbroker",
-    cls=LazyGroup,
-    epilog=_EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    lazy={
+root = LazyGroup(
+    "mqbroker",
+    "mqbroker: command line of the broker.",
+    "Example: mqbroker create /var/lib/mybroker --user admin --password secret --require-login",
+    {
         "help": ("mqbroker.cli.root:help_command", "Show the help of a command."),
         "create": ("mqbroker.cli.start.create:create", "Create an instance folder for a broker."),
         "run": ("mqbroker.cli.start.lifecycle:run", "Run the broker of an instance folder."),
@@ -39,16 +35,15 @@ _EPILOG = "Example: mqbroker create /var/lib/mybroker --user admin --password se
         "completion": ("mqbroker.cli.completion:completion", "Print the completion script for a shell."),
         "version": ("mqbroker.cli.root:version", "Print the version."),
     },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-def root() -> None:
-    """mqbroker: command line of the broker."""
 
 
-@click.group(
-    name="queue",
-    cls=LazyGroup,
-    epilog="Example: mqbroker queue stat --queueName orders",
-    lazy={
+queue = LazyGroup(
+    "queue",
+    "Manage the queues of a running broker.",
+    "Example: mqbroker queue stat --queueName orders",
+    {
         "create": ("mqbroker.cli.queues.queue:create", "Create a queue."),
         "delete": ("mqbroker.cli.queues.queue:delete", "Delete a queue."),
         "update": ("mqbroker.cli.queues.queue:update", "Change a queue."),
@@ -59,90 +54,76 @@ def root() -> None:
         "remove-messages": ("mqbroker.cli.queues.queue_messages:remove", "Delete the messages that match a filter."),
     },
 )
-def queue() -> None:
-    """Manage the queues of a running broker."""
 
 
-@click.group(
-    name="reader",
-    cls=LazyGroup,
-    epilog="Example: mqbroker reader list --queue orders",
-    lazy={
+reader = LazyGroup(
+    "reader",
+    "Manage the readers of queues: named positions, such as those of Spark jobs.",
+    "Example: mqbroker reader list --queue orders",
+    {
         "list": ("mqbroker.cli.queues.reader:list_readers", "Print readers and how far they are."),
         "remove": ("mqbroker.cli.queues.reader:remove", "Forget a reader."),
     },
 )
-def reader() -> None:
-    """Manage the readers of queues: named positions, such as those of Spark jobs."""
 
 
-@click.group(
-    name="address",
-    cls=LazyGroup,
-    epilog="Example: mqbroker address show --name orders",
-    lazy={
+address = LazyGroup(
+    "address",
+    "Manage the addresses of a running broker.",
+    "Example: mqbroker address show --name orders",
+    {
         "create": ("mqbroker.cli.queues.address:create", "Create an address."),
         "delete": ("mqbroker.cli.queues.address:delete", "Delete an address."),
         "update": ("mqbroker.cli.queues.address:update", "Change the routing types of an address."),
         "show": ("mqbroker.cli.queues.address:show", "Show the addresses, or one of them."),
     },
 )
-def address() -> None:
-    """Manage the addresses of a running broker."""
 
 
-@click.group(
-    name="check",
-    cls=LazyGroup,
-    epilog="Example: mqbroker check node --up --diskUsage -1",
-    lazy={
+check = LazyGroup(
+    "check",
+    "Run checks for scripts and health probes.",
+    "Example: mqbroker check node --up --diskUsage -1",
+    {
         "node": ("mqbroker.cli.check.check:node", "Check a node."),
         "queue": ("mqbroker.cli.check.check:queue", "Check a queue."),
         "config": ("mqbroker.cli.check.check_config:config", "Check a broker.xml without starting a broker."),
     },
 )
-def check() -> None:
-    """Run checks for scripts and health probes."""
 
 
-@click.group(
-    name="demo",
-    cls=LazyGroup,
-    epilog="Example: mqbroker demo cluster",
-    lazy={"cluster": ("mqbroker.cli.demo.demo:cluster", "Three brokers with producers and consumers, one of which you may kill.")},
+demo = LazyGroup(
+    "demo",
+    "Run demonstrations, which start everything that they need and remove it again.",
+    "Example: mqbroker demo cluster",
+    {"cluster": ("mqbroker.cli.demo.demo:cluster", "Three brokers with producers and consumers, one of which you may kill.")},
 )
-def demo() -> None:
-    """Run demonstrations, which start everything that they need and remove it again."""
 
 
-@click.group(
-    name="user",
-    cls=LazyGroup,
-    epilog="Example: mqbroker user add --user-command-user bob --user-command-password pw --role amq",
-    lazy={
+user = LazyGroup(
+    "user",
+    "Manage the users of a running broker that keeps them in properties files.",
+    "Example: mqbroker user add --user-command-user bob --user-command-password pw --role amq",
+    {
         "list": ("mqbroker.cli.queues.user:list_users", "List users."),
         "add": ("mqbroker.cli.queues.user:add", "Add a user."),
         "rm": ("mqbroker.cli.queues.user:remove", "Remove a user."),
         "reset": ("mqbroker.cli.queues.user:reset", "Change password and roles of a user."),
     },
 )
-def user() -> None:
-    """Manage the users of a running broker that keeps them in properties files."""
 
 
-@click.group(
-    name="data",
-    cls=LazyGroup,
-    epilog="Example: mqbroker data exp --instance /var/lib/mybroker --output exp.xml",
-    lazy={
+data = LazyGroup(
+    "data",
+    "Look at the journal and messages, and move them from and to a real Artemis.",
+    "Example: mqbroker data exp --instance /var/lib/mybroker --output exp.xml",
+    {
         "print": ("mqbroker.cli.data.data:print_data", "Print the records of the journals of a stopped broker."),
         "exp": ("mqbroker.cli.data.data:exp", "Export queues and messages of a stopped broker as XML."),
         "imp": ("mqbroker.cli.data.data:imp", "Import such an XML file into a running broker."),
         "recover": ("mqbroker.cli.data.data:recover", "Save everything readable in a damaged journal to a new one."),
     },
 )
-def data() -> None:
-    """Look at the journal and messages, and move them from and to a real Artemis."""
 
 
 @click.command(name="version", epilog="Example: mqbroker version")
