@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twisted.internet.defer import Deferred, DeferredList
 
 from mqbroker.cluster.connection import ClusterConnection
+from mqbroker.cluster.membership.announcements import Announcements
 from mqbroker.cluster.membership.channel import ClusterChannel
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqbroker.cluster.remote_queues.ways import Ways
@@ -28,7 +29,9 @@ class ClusterManager:
         self.connections: Mapping[str, ClusterConnection] = {connection.name: connection for connection in connections}
         self.default = connections[0]
         self.ways = ways
-        self.channel = ClusterChannel(server, self.topology_of, lambda: self.default.topology, self.default.credentials)
+        credentials = self.default.credentials if server.security.enabled else None
+        self.channel = ClusterChannel(credentials, server.reasons, server.notifications.authentication_failed)
+        Announcements(self.topology_of, self.default.topology, server.clock).register(self.channel)
         self._server = server
 
     def topology_of(self, connection: ServerConnection) -> ClusterTopology:
@@ -37,14 +40,11 @@ class ClusterManager:
 
     # --- the port
 
-    def subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
+    def subscribe(self, connection: ServerConnection) -> None:
         self.topology_of(connection).subscribe(connection)
 
     def handle(self, connection: ServerConnection, packet: Packet) -> None:
         self.channel.handle(connection, packet)
-
-    def may_fail_over(self, node_id: str | None) -> bool:
-        return self.channel.may_fail_over(node_id)
 
     # --- life
 
@@ -66,4 +66,4 @@ class ClusterManager:
     def _problem(self) -> str | None:
         """For the health check."""
         places = [place for connection in self.connections.values() for place in connection.contested_by]
-        return f"another broker has the node id of this one: {', '.join(places)}" if places else None
+        return f"another broker has the node id of this one: {', '.join(places)}" if places else self.default.topology.rival

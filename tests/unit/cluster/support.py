@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mqbroker.cluster.membership.announcements import Announcements
 from mqbroker.cluster.membership.channel import ClusterChannel, ClusterCredentials
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
@@ -31,22 +32,21 @@ def member(node_id: str, event_id: int, port: int | None = 1, backup: int | None
 class Clustered:
     """Implements the port with one topology for all acceptors."""
 
-    def __init__(self, world: World, **options: Any) -> None:
+    def __init__(self, world: World) -> None:
         configuration = world.configuration
         self.topology = ClusterTopology(world.server.node_id, world.clock)
         credentials = ClusterCredentials(configuration.cluster_user, configuration.cluster_password)
-        self.channel = ClusterChannel(world.server, lambda connection: self.topology, lambda: self.topology, credentials, **options)
+        asked = credentials if configuration.security_enabled else None
+        self.channel = ClusterChannel(asked, world.server.reasons, world.server.notifications.authentication_failed)
+        Announcements(lambda connection: self.topology, self.topology, world.clock).register(self.channel)
         world.server.cluster = self
         world.server.members = lambda: self.topology
 
-    def subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
+    def subscribe(self, connection: ServerConnection) -> None:
         self.topology.subscribe(connection)
 
     def handle(self, connection: ServerConnection, packet: wire.Packet) -> None:
         self.channel.handle(connection, packet)
-
-    def may_fail_over(self, node_id: str | None) -> bool:
-        return self.channel.may_fail_over(node_id)
 
 
 def cluster_world(**settings: Any) -> tuple[World, Clustered]:

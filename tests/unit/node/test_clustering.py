@@ -12,9 +12,12 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.node.clustering import STOP_SECONDS, Clustering
 from mqclient.protocol.discovery import Endpoint, UdpEndpoint, encode_announcement
 from mqclient.urls import parse_transport_uri
-from tests.support.clock import FakeClock
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import CLUSTER_CHANNEL
+from tests.support.clock import START_MS, FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime, connector
 from tests.unit.cluster.flow_support import OWN
+from tests.unit.cluster.support import cluster_world, joined
 from tests.unit.server.support import World
 
 
@@ -84,6 +87,17 @@ class Hearing(MemoryRuntime):
 
 
 class HealthTests(SynchronousTestCase):
+    def test_another_broker_with_the_own_node_id_is_noticed_where_it_is_announced(self) -> None:
+        world, _ = cluster_world()
+        world.configuration.connectors = {"self": parse_transport_uri("tcp://127.0.0.1:1", "self")}
+        clustering = Clustering(world.server, Hearing(world.clock), Path("etc"), {})
+        clustering.start()
+        self.assertIsNone(world.server.problem())
+        joined(world).send(wire.NodeAnnounce(world.server.node_id, None, False, START_MS + 1, connector(2)), CLUSTER_CHANNEL)
+        self.assertIn("is announced with the node id of this one", str(world.server.problem()))
+        clustering.stop()
+        self.assertIsNone(world.server.problem())
+
     def test_another_broker_with_the_own_node_id_is_noticed_also_where_only_bridges_listen(self) -> None:
         """Their targets would take messages of one for repetitions of the other's."""
         configuration = Configuration(security_enabled=False)

@@ -1,4 +1,4 @@
-"""The cluster channel of a connection: who is taken as a member, and what members announce and ask.
+"""The cluster channel of all connections: which peers are taken as members, and the answers to their packets, now or later.
 
 Source: ``protocol-spec/``, chapter "Cluster packets".
 """
@@ -9,46 +9,32 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE, failover_vote
 from mqbroker.server.transport.limits import REFUSALS_MAX
-from mqclient.protocol.topology import Topology, TopologyMember
+from mqclient.errors import ProtocolError
 from mqclient.wire.frames import CLUSTER_CHANNEL
-from mqclient.wire.packets import (
-    BackupRegistration,
-    BackupRegistrationFailed,
-    ClusterConnect,
-    ClusterConnectReply,
-    NodeAnnounce,
-    Packet,
-    QuorumVote,
-    QuorumVoteReply,
-    ScaleDownAnnouncement,
-)
+from mqclient.wire.packets import ClusterConnect, ClusterConnectReply, Packet, QuorumVote, QuorumVoteReply
 
 if TYPE_CHECKING:
-    from mqbroker.cluster.membership.topology import ClusterTopology
-    from mqbroker.server.server import Server
+    from twisted.python.failure import Failure
+
     from mqbroker.server.transport.connection import ServerConnection
+    from mqbroker.server.transport.reasons import ReasonLog
 
 WRONG_PASSWORDS_MAX = 10
 """Wrong cluster passwords of one connection; then it is closed."""
-
-ALREADY_REPLICATING = 2
-"""The answer to a replica that sends it to another primary; any other one stops it."""
-
-SCALED_DOWN_MAX = 1_000
-"""Brokers that have scaled down to this one and are remembered; the oldest are forgotten."""
 
 log = Logger(namespace="mqbroker.cluster")
 
 P = TypeVar("P", bound=Packet)
 
-Handler = Callable[["ServerConnection", Any], object]
-Vote = Callable[["ServerConnection", bytes], bytes]
+Answer: TypeAlias = Packet | Deferred[Packet] | None
+"""The answer to a packet, at once or once something is stored; None: there is none."""
+Vote: TypeAlias = Callable[["ServerConnection", bytes], bytes | Deferred[bytes]]
 """The answer to a vote's bytes.  Raises MalformedPacketError."""
 
 
@@ -66,47 +52,36 @@ class ClusterCredentials:
 
 
 class ClusterChannel:
-    """Handles the packets of channel 3, and tells health checks of another broker that is announced as this one.
+    """Hands each packet of channel 3 to the handler of its type, and each vote to the one of its name.
 
-    ``topology_of`` tells which topology holds for a connection (None: none), ``default_topology`` which one votes are answered from.
-    ``scales_down`` says whether other brokers may scale down to this one: then only clients of those who have done so may fail over to it.
+    ``credentials`` are what a peer has to show first; None: nobody is asked.  ``refused`` is told the user and the place of a peer with
+    wrong ones.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        topology_of: Callable[[ServerConnection], ClusterTopology | None],
-        default_topology: Callable[[], ClusterTopology | None],
-        credentials: ClusterCredentials,
-        *,
-        scales_down: bool = False,
-    ) -> None:
-        self._server = server
-        self._topology_of = topology_of
-        self._default_topology = default_topology
+    def __init__(self, credentials: ClusterCredentials | None, reasons: ReasonLog, refused: Callable[[str, str], object]) -> None:
         self._credentials = credentials
-        self._scales_down = scales_down
-        self._handlers: dict[type[Packet], Handler] = {}
+        self._reasons = reasons
+        self._refused = refused
+        self._handlers: dict[type[Packet], Callable[[ServerConnection, Any], Answer]] = {QuorumVote: self._asked_to_vote}
         self._votes: dict[str, Vote] = {}
-        self._scaled_down: dict[str, None] = {}
-        self.register(NodeAnnounce, self._announced)
-        self.register(QuorumVote, self._asked_to_vote)
-        self.register(ScaleDownAnnouncement, self._scaled_down_to)
-        self.register(BackupRegistration, self._replica_asks)
-        self.register_vote(FAILOVER_VOTE, self._vote_on_failover)
-        self.register_vote(OLD_FAILOVER_VOTE, self._vote_on_failover)
-        server.health_checks.append(self._rival)
 
-    def register(self, packet_class: type[P], handler: Callable[[ServerConnection, P], object]) -> None:
-        """``handler`` gets the packets of this class that members send."""
+    def register(self, packet_class: type[P], handler: Callable[[ServerConnection, P], Answer]) -> None:
+        """``handler`` gets the packets of this class that members send.
+
+        Until an answer that comes later is there, nothing else of that connection is handled: answers keep their order, and each connection
+        waits for one at most.  A connection that has ended meanwhile is not answered; when there is no answer but a failure, it ends.
+        """
         self._handlers[packet_class] = handler
 
     def register_vote(self, name: str, vote: Vote) -> None:
-        """``vote`` answers votes of this name."""
+        """``vote`` answers votes of this name, at once or later, as :meth:`register` says."""
         self._votes[name] = vote
 
     def handle(self, connection: ServerConnection, packet: Packet) -> None:
-        """A packet; until the peer has shown the cluster's password only that request is heeded."""
+        """A packet; until the peer has shown the cluster's password only that request is heeded.
+
+        Raises ProtocolError for a packet that cannot be read.
+        """
         if isinstance(packet, ClusterConnect):
             self._connect(connection, packet)
             return
@@ -115,80 +90,50 @@ class ClusterChannel:
             reason = "has no meaning here" if connection.cluster_authorized else "is ignored before the cluster's password"
             log.debug("connection {id}: {name} {reason}", id=connection.connection_id, name=packet.NAME, reason=reason)
             return
-        handler(connection, packet)
+        answer = handler(connection, packet)
+        if isinstance(answer, Deferred):
+            self._answer_later(connection, packet.NAME, answer)
+        elif answer is not None:
+            connection.send(answer, CLUSTER_CHANNEL)
 
-    def may_fail_over(self, node_id: str | None) -> bool:
-        """See :meth:`~mqbroker.server.cluster_port.ClusterPort.may_fail_over`."""
-        return node_id is None or node_id == self._server.node_id or not self._scales_down or node_id in self._scaled_down
+    def _answer_later(self, connection: ServerConnection, name: str, answer: Deferred[Packet]) -> None:
+        def answered(packet: Packet) -> None:
+            if not connection.closed:
+                connection.server.turn.run(connection.send, packet, CLUSTER_CHANNEL)
 
-    @property
-    def scaled_down(self) -> frozenset[str]:
-        """Node ids of the brokers whose messages are here."""
-        return frozenset(self._scaled_down)
+        def failed(failure: Failure) -> None:
+            if not isinstance(failure.value, ProtocolError):
+                log.failure("{name} of {remote} has no answer", failure, name=name, remote=connection.remote)
+            connection.server.turn.run(connection.fail, f"AMQ222067: {name}: {failure.getErrorMessage()}")
+
+        connection.hold_back()
+        answer.addCallbacks(answered, failed)
+        answer.addBoth(lambda _: connection.hear_again())
 
     def _connect(self, connection: ServerConnection, packet: ClusterConnect) -> None:
         if connection.cluster_authorized:
             return
-        server = self._server
-        if server.security.enabled and not self._credentials.match(packet.cluster_user, packet.cluster_password):
-            server.notifications.authentication_failed(packet.cluster_user, connection.remote)
+        if self._credentials is not None and not self._credentials.match(packet.cluster_user, packet.cluster_password):
+            self._refused(packet.cluster_user, connection.remote)
             connection.refusals += REFUSALS_MAX // WRONG_PASSWORDS_MAX
             if connection.refusals >= REFUSALS_MAX:
                 connection.fail_soon("AMQ229099: the cluster password is wrong again and again")
-            server.reasons.warn(connection.remote, f"AMQ229099: a peer at {connection.remote} gives a wrong cluster user or password")
+            self._reasons.warn(connection.remote, f"AMQ229099: a peer at {connection.remote} gives a wrong cluster user or password")
         else:
             connection.cluster_authorized = True
         connection.send(ClusterConnectReply(connection.cluster_authorized), CLUSTER_CHANNEL)
 
-    def _announced(self, connection: ServerConnection, packet: NodeAnnounce) -> None:
-        topology = self._topology_of(connection)
-        if topology is None:
-            return
-        member = partial(
-            TopologyMember,
-            packet.node_id,
-            packet.event_id,
-            backup_group_name=packet.backup_group_name,
-            scale_down_group_name=packet.scale_down_group_name,
-        )
-        if packet.backup:
-            topology.backup_announced(member(backup=packet.connector), self._server.clock.wall_ms())
-        else:
-            topology.announced(member(primary=packet.connector, backup=packet.backup_connector))
-
-    def _rival(self) -> str | None:
-        topology = self._default_topology()
-        return None if topology is None else topology.rival
-
-    def _replica_asks(self, connection: ServerConnection, packet: BackupRegistration) -> None:
-        """A replica without a group name tries every primary without a backup, and would wait here for ever."""
-        connection.send(BackupRegistrationFailed(ALREADY_REPLICATING), CLUSTER_CHANNEL)
-
-    # --- votes
-
-    def _asked_to_vote(self, connection: ServerConnection, packet: QuorumVote) -> None:
+    def _asked_to_vote(self, connection: ServerConnection, packet: QuorumVote) -> Answer:
         vote = self._votes.get(packet.handler)
         if vote is None:
             # An answer that the peer does not expect would be worse than none.
-            self._server.reasons.warn(
+            self._reasons.warn(
                 connection.remote, f"a peer at {connection.remote} asks for the vote {packet.handler[:100]!r}, which has no answer here"
             )
-            return
-        connection.send(QuorumVoteReply(packet.handler, vote(connection, packet.vote)), CLUSTER_CHANNEL)
-
-    def _vote_on_failover(self, connection: ServerConnection, vote: bytes) -> bytes:
-        topology = self._default_topology()
-        return failover_vote(Topology() if topology is None else topology, vote)
-
-    # --- scale-down
-
-    def _scaled_down_to(self, connection: ServerConnection, packet: ScaleDownAnnouncement) -> None:
-        if packet.target_node_id != self._server.node_id:
-            return
-        self._scaled_down[packet.scaled_down_node_id[:1024]] = None
-        if len(self._scaled_down) > SCALED_DOWN_MAX:
-            del self._scaled_down[next(iter(self._scaled_down))]
-        log.info("the broker {node!r} has scaled down to this one", node=packet.scaled_down_node_id[:100])
+            return None
+        found = vote(connection, packet.vote)
+        reply = partial(QuorumVoteReply, packet.handler)
+        return found.addCallback(reply) if isinstance(found, Deferred) else reply(found)
 
 
 def _bytes(text: str) -> bytes:

@@ -38,14 +38,8 @@ class SessionRequests(Protocol):
 class Cluster(Protocol):
     """The cluster connections of the broker, as far as channels 0 and 1 ask for them."""
 
-    def subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
-        """Send the whole topology now, and each change from now on, until the connection ends.
-
-        ``cluster_connection`` tells whether the peer says that it is one.
-        """
-
-    def may_fail_over(self, node_id: str | None) -> bool:
-        """May a client that was connected to the broker ``node_id`` (None = it does not say) go on here?"""
+    def subscribe(self, connection: ServerConnection) -> None:
+        """Send the whole topology now, and each change from now on, until the connection ends."""
 
 
 class ControlServer(Protocol):
@@ -58,6 +52,10 @@ class ControlServer(Protocol):
     @property
     def ttl_override_ms(self) -> int:
         """The connection TTL of all peers; below 0 each says its own."""
+
+    @property
+    def started(self) -> bool:
+        """Are clients taken?"""
 
     @property
     def sessions(self) -> SessionRequests: ...
@@ -93,16 +91,16 @@ class ControlChannels:
             connection.send(packet, PING_CHANNEL)
         elif isinstance(packet, SubscribeTopologyV2):
             connection.declare_version(packet.client_version)
-            self._subscribe(connection, packet.cluster_connection)
+            self._subscribe(connection)
         elif isinstance(packet, SubscribeTopology):
-            self._subscribe(connection, packet.cluster_connection)
+            self._subscribe(connection)
         else:
             log.debug("connection {id}: {name} has no meaning on channel 0", id=connection.connection_id, name=packet.NAME)
 
-    def _subscribe(self, connection: ServerConnection, cluster_connection: bool) -> None:
+    def _subscribe(self, connection: ServerConnection) -> None:
         cluster = self._server.cluster
         if cluster is not None:
-            cluster.subscribe(connection, cluster_connection)
+            cluster.subscribe(connection)
         else:
             topology.answer_alone(connection)
 
@@ -112,8 +110,6 @@ class ControlChannels:
         elif isinstance(packet, ReattachSession):
             self._server.sessions.reattach(connection, packet)
         elif isinstance(packet, CheckForFailover):
-            # A broker that is in no cluster, and so takes over nobody's state, can always be used.
-            cluster = self._server.cluster
-            connection.send(CheckForFailoverReply(cluster is None or cluster.may_fail_over(packet.node_id)), SESSION_CHANNEL)
+            connection.send(CheckForFailoverReply(self._server.started), SESSION_CHANNEL)
         else:
             log.debug("connection {id}: {name} has no meaning on channel 1", id=connection.connection_id, name=packet.NAME)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.membership.channel import ALREADY_REPLICATING, SCALED_DOWN_MAX, WRONG_PASSWORDS_MAX, ClusterCredentials
+from mqbroker.cluster.membership.announcements import ALREADY_REPLICATING
+from mqbroker.cluster.membership.channel import WRONG_PASSWORDS_MAX, ClusterCredentials
 from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
 from mqclient.wire.primitives import Writer
 from tests.support.clock import START_MS
-from tests.unit.cluster.support import Clustered, cluster_world, connector, joined, member, subscribed
-from tests.unit.server.support import World
+from tests.unit.cluster.support import cluster_world, connector, joined, member, subscribed
 
 
 def vote(asked: bool, node_id: str, text: str | None = None) -> bytes:
@@ -54,7 +55,6 @@ class JoiningTests(SynchronousTestCase):
         peer.send(wire.ScaleDownAnnouncement(world.server.node_id, "b"), CLUSTER_CHANNEL)
         self.assertEqual(peer.read(), [])
         self.assertEqual(len(cluster.topology), 0)
-        self.assertEqual(cluster.channel.scaled_down, frozenset())
 
     def test_who_guesses_on_is_given_up(self) -> None:
         world, _ = cluster_world()
@@ -102,12 +102,6 @@ class AnnouncementTests(SynchronousTestCase):
         assert found is not None
         self.assertEqual((found.unique_event_id, found.primary, found.backup), (START_MS, connector(1), connector(2)))
 
-    def test_another_broker_with_the_own_node_id_shows_in_health(self) -> None:
-        self.cluster.topology.own(connector(1))
-        self.assertIsNone(self.world.server.problem())
-        self.announce(wire.NodeAnnounce(self.world.server.node_id, None, False, START_MS + 1, connector(2)))
-        self.assertIn("is announced with the node id of this one", str(self.world.server.problem()))
-
     def test_a_replica_is_sent_to_another_primary(self) -> None:
         peer = joined(self.world)
         peer.send(wire.BackupRegistration("cu", "cp", False, connector(2)), CLUSTER_CHANNEL)
@@ -128,28 +122,79 @@ class AnnouncementTests(SynchronousTestCase):
             self.assertEqual({packet.node_id for packet in told}, {f"n{other.connection.connection_id}" for other in (first, second)})
 
 
-class ScaleDownTests(SynchronousTestCase):
-    def test_clients_of_a_broker_that_has_scaled_down_may_go_on_here(self) -> None:
-        world, cluster = cluster_world()
-        cluster = Clustered(world, scales_down=True)
-        peer = joined(world)
-        self.assertEqual([self.may(world, node) for node in (None, world.server.node_id, "b")], [True, True, False])
-        peer.send(wire.ScaleDownAnnouncement("other", "b"), CLUSTER_CHANNEL)
-        self.assertFalse(self.may(world, "b"))
-        peer.send(wire.ScaleDownAnnouncement(world.server.node_id, "b"), CLUSTER_CHANNEL)
-        self.assertTrue(self.may(world, "b"))
-        for number in range(SCALED_DOWN_MAX):
-            peer.send(wire.ScaleDownAnnouncement(world.server.node_id, f"n{number}"), CLUSTER_CHANNEL)
-        self.assertEqual(len(cluster.channel.scaled_down), SCALED_DOWN_MAX)
-        self.assertFalse(self.may(world, "b"))
-
-    def test_without_scale_down_everybody_may(self) -> None:
+class FailoverTests(SynchronousTestCase):
+    def test_clients_of_other_brokers_may_go_on_here(self) -> None:
         world, _ = cluster_world()
-        self.assertTrue(self.may(world, "whoever"))
+        peer = joined(world)
+        peer.send(wire.ScaleDownAnnouncement(world.server.node_id, "b"), CLUSTER_CHANNEL)
+        for node in (None, world.server.node_id, "b"):
+            peer.send(wire.CheckForFailover(node), SESSION_CHANNEL)
+            self.assertEqual(peer.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(True)])
 
-    def may(self, world: World, node_id: str | None) -> bool:
-        peer = world.peer()
-        peer.send(wire.CheckForFailover(node_id), SESSION_CHANNEL)
-        (answer,) = peer.take(SESSION_CHANNEL)
-        assert isinstance(answer, wire.CheckForFailoverReply)
-        return answer.ok_to_failover
+
+class LaterTests(SynchronousTestCase):
+    """Answers that have to wait, such as those to ballots, which are stored first."""
+
+    def setUp(self) -> None:
+        self.world, self.cluster = cluster_world()
+        self.asked: list[tuple[bytes, Deferred[bytes]]] = []
+        self.cluster.channel.register_vote("Ballot", self.store)
+        self.peer = joined(self.world)
+
+    def store(self, connection: object, ballot: bytes) -> Deferred[bytes]:
+        stored: Deferred[bytes] = Deferred()
+        self.asked.append((ballot, stored))
+        return stored
+
+    def ask(self, *ballots: bytes) -> None:
+        for ballot in ballots:
+            self.peer.send(wire.QuorumVote("Ballot", ballot), CLUSTER_CHANNEL)
+
+    def test_answers_keep_the_order_of_the_questions(self) -> None:
+        self.ask(b"1", b"2")
+        self.peer.send(wire.QuorumVote(FAILOVER_VOTE, vote(False, "b")), CLUSTER_CHANNEL)
+        self.peer.ping()
+        self.assertEqual([ballot for ballot, _ in self.asked], [b"1"])
+        self.assertEqual(self.peer.read(), [])
+        self.asked[0][1].callback(b"yes")
+        self.assertEqual(self.peer.read(), [(CLUSTER_CHANNEL, wire.QuorumVoteReply("Ballot", b"yes"))])
+        self.asked[1][1].callback(b"no")
+        names = [packet.handler if isinstance(packet, wire.QuorumVoteReply) else packet.NAME for _, packet in self.peer.read()]
+        self.assertEqual(names, ["Ballot", FAILOVER_VOTE, "PING"])
+
+    def test_no_more_is_read_meanwhile_and_the_peer_lives(self) -> None:
+        self.peer.ping(1000)
+        self.peer.read()
+        self.ask(b"1")
+        self.assertFalse(self.peer.transport.reading)
+        self.world.clock.advance(60)
+        self.assertFalse(self.peer.transport.closed)
+        self.asked[0][1].callback(b"yes")
+        self.assertTrue(self.peer.transport.reading)
+
+    def test_others_are_answered_meanwhile(self) -> None:
+        self.ask(b"1")
+        other = joined(self.world)
+        other.send(wire.QuorumVote(FAILOVER_VOTE, vote(False, "b")), CLUSTER_CHANNEL)
+        self.assertEqual(len(other.take(CLUSTER_CHANNEL)), 1)
+
+    def test_who_has_gone_gets_no_answer(self) -> None:
+        self.ask(b"1", b"2")
+        self.peer.lose()
+        self.asked[0][1].callback(b"yes")
+        self.assertEqual((self.peer.read(), len(self.asked)), ([], 1))
+        self.assertEqual(self.flushLoggedErrors(), [])
+
+    def test_without_an_answer_the_connection_ends(self) -> None:
+        self.ask(b"1")
+        self.asked[0][1].errback(OSError("the disk is gone"))
+        self.assertTrue(self.peer.transport.aborted)
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+
+    def test_a_packet_may_be_answered_later_too(self) -> None:
+        told: Deferred[wire.Packet] = Deferred()
+        self.cluster.channel.register(wire.BackupRegistration, lambda connection, packet: told)
+        self.peer.send(wire.BackupRegistration("cu", "cp", False, connector(2)), CLUSTER_CHANNEL)
+        self.assertEqual(self.peer.read(), [])
+        told.callback(wire.BackupRegistrationFailed(ALREADY_REPLICATING))
+        self.assertEqual(self.peer.take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(ALREADY_REPLICATING)])
