@@ -12,7 +12,6 @@ from twisted.logger import Logger
 
 from mqbroker.cluster.grouping.grouping import GroupingHandler, GroupingLink
 from mqbroker.cluster.links.contact import Contact
-from mqbroker.cluster.membership.channel import ClusterCredentials
 from mqbroker.cluster.membership.link_metrics import show
 from mqbroker.cluster.membership.member import Link, Member
 from mqbroker.cluster.membership.scanner import Scanner
@@ -27,6 +26,7 @@ from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
+from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.reconnect import place, same_place
 from mqclient.core.factories.locator import Locator

@@ -9,9 +9,9 @@ from twisted.internet.defer import Deferred, DeferredList
 
 from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.membership.announcements import Announcements
-from mqbroker.cluster.membership.channel import ClusterChannel
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqbroker.cluster.remote_queues.ways import Ways
+from mqbroker.server.transport.cluster_channel import ClusterChannel
 from mqclient.wire.packets import Packet
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from mqbroker.cluster.links.outgoing import StoreAndForward, link_id, node_id_bytes
-from mqbroker.cluster.membership.channel import ClusterCredentials
 from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.ha.branches import move_branch
 from mqbroker.ha.duplicate_ids import DuplicateIdMove
@@ -25,6 +24,7 @@ from mqbroker.messaging.delivery.branches import xid_text
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.remote import NODE_ID_LENGTH
+from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
 from mqclient.core.runtime import Runtime, sleep

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from mqbroker.cluster.membership.channel import ClusterCredentials
 from mqbroker.messaging.queues.definitions import QueueDefinition
+from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.api import LocatorSettings, QueueConfiguration
 from mqclient.core.connection.connection import Connection, describe
 from mqclient.core.factories.locator import Locator

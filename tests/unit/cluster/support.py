@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mqbroker.cluster.membership.announcements import Announcements
-from mqbroker.cluster.membership.channel import ClusterChannel, ClusterCredentials
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.server.transport.cluster_channel import ClusterChannel, ClusterCredentials
 from mqbroker.server.transport.connection import ServerConnection
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire

@@ -13,9 +13,9 @@ from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.packets import BackupRegistration, BackupRegistrationFailed, NodeAnnounce, ScaleDownAnnouncement
 
 if TYPE_CHECKING:
-    from mqbroker.cluster.membership.channel import ClusterChannel
     from mqbroker.cluster.membership.topology import ClusterTopology
     from mqbroker.messaging.ports import Clock
+    from mqbroker.server.transport.cluster_channel import ClusterChannel
     from mqbroker.server.transport.connection import ServerConnection
 
 ALREADY_REPLICATING = 2

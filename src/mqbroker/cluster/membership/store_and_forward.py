@@ -10,10 +10,10 @@ from mqbroker.cluster.links.outgoing import StoreAndForward, link_id
 from mqbroker.config.model.cluster import BridgeConfiguration, ClusterConnectionConfiguration
 
 if TYPE_CHECKING:
-    from mqbroker.cluster.membership.channel import ClusterCredentials
     from mqbroker.cluster.membership.member import Member
     from mqbroker.cluster.membership.topology import ClusterTopology
     from mqbroker.server.server import Server
+    from mqbroker.server.transport.cluster_channel import ClusterCredentials
     from mqclient.core.connection.connection import Connection
     from mqclient.core.runtime import Runtime
 

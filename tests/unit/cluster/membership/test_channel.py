@@ -8,8 +8,8 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership.announcements import ALREADY_REPLICATING
-from mqbroker.cluster.membership.channel import WRONG_PASSWORDS_MAX, ClusterCredentials
 from mqbroker.cluster.membership.votes import FAILOVER_VOTE
+from mqbroker.server.transport.cluster_channel import WRONG_PASSWORDS_MAX, ClusterCredentials
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
 from mqclient.wire.primitives import Writer
