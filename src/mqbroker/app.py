@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mqbroker.server.management.registry import Registry
     from mqbroker.server.observation.metrics import MetricsSource
     from mqbroker.server.server import Server
-    from mqbroker.server.transport.acceptor import Acceptor
+    from mqbroker.server.transport.acceptor import Acceptor, ConnectingServer
     from mqclient.core.runtime import Runtime
 
 log = Logger(namespace="mqbroker")
@@ -121,7 +121,7 @@ class Broker:
 
         return TwistedRuntime(self._reactor)
 
-    def _make_listeners(self, server: Server) -> Listeners:
+    def _make_listeners(self, server: ConnectingServer) -> Listeners:
         self.listeners = Listeners(server, self.settings, self._reactor, self._read_file)
         return self.listeners
 

@@ -13,14 +13,13 @@ from twisted.logger import Logger
 from mqbroker.node.parts import StartError
 from mqbroker.process.descriptors import sockets_max
 from mqbroker.server.management.acceptor_control import AcceptorControl
-from mqbroker.server.transport.acceptor import Acceptor, Sockets, speaks_core
+from mqbroker.server.transport.acceptor import Acceptor, ConnectingServer, Sockets, speaks_core
 from mqbroker.server.transport.tls import TlsConfigurationError
 from mqclient.invm import SERVERS, InVMAcceptor
 from mqclient.text import nearest_name
 
 if TYPE_CHECKING:
     from mqbroker.config.instance.broker_settings import BrokerSettings
-    from mqbroker.server.server import Server
     from mqclient.urls import TransportUri
 
 log = Logger(namespace="mqbroker")
@@ -29,7 +28,7 @@ log = Logger(namespace="mqbroker")
 class Listeners:
     """The acceptors of a broker's configuration, and its in-process ways in."""
 
-    def __init__(self, server: Server, settings: BrokerSettings, reactor: Any, read_file: Callable[[str], bytes]) -> None:
+    def __init__(self, server: ConnectingServer, settings: BrokerSettings, reactor: Any, read_file: Callable[[str], bytes]) -> None:
         self.acceptors: list[Acceptor] = []
         self._server = server
         self._settings = settings

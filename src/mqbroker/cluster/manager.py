@@ -11,8 +11,6 @@ from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.membership.announcements import Announcements
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqbroker.cluster.remote_queues.ways import Ways
-from mqbroker.server.transport.cluster_channel import ClusterChannel
-from mqclient.wire.packets import Packet
 
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
@@ -29,9 +27,7 @@ class ClusterManager:
         self.connections: Mapping[str, ClusterConnection] = {connection.name: connection for connection in connections}
         self.default = connections[0]
         self.ways = ways
-        credentials = self.default.credentials if server.security.enabled else None
-        self.channel = ClusterChannel(credentials, server.reasons, server.notifications.authentication_failed)
-        Announcements(self.topology_of, self.default.topology, server.clock).register(self.channel)
+        Announcements(self.topology_of, self.default.topology, server.clock).register(server.cluster_channel)
         self._server = server
 
     def topology_of(self, connection: ServerConnection) -> ClusterTopology:
@@ -42,9 +38,6 @@ class ClusterManager:
 
     def subscribe(self, connection: ServerConnection) -> None:
         self.topology_of(connection).subscribe(connection)
-
-    def handle(self, connection: ServerConnection, packet: Packet) -> None:
-        self.channel.handle(connection, packet)
 
     # --- life
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from mqbroker.config.instance.broker_settings import BrokerSettings
     from mqbroker.server.observation.metrics import MetricsSource
-    from mqbroker.server.server import Server
-    from mqbroker.server.transport.acceptor import Acceptor
+    from mqbroker.server.transport.acceptor import Acceptor, ConnectingServer
     from mqclient.core.runtime import Runtime
 
 
@@ -103,7 +102,7 @@ class Parts:
     disk_usage: Callable[[str], float]
     make_runtime: Callable[[], Runtime]
     make_store: StoreFactory
-    make_listeners: Callable[[Server], Listeners]
+    make_listeners: Callable[[ConnectingServer], Listeners]
     make_pages: Callable[[Observed], Pages]
     activation: Activation
     loop_lag_ms: Callable[[], float | None]

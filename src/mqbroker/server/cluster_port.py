@@ -9,9 +9,7 @@ from mqbroker.server.transport.control_channels import Cluster
 
 if TYPE_CHECKING:
     from mqbroker.config.model.cluster import BroadcastGroupConfiguration, ClusterConnectionConfiguration
-    from mqbroker.server.transport.connection import ServerConnection
     from mqclient.protocol.topology import TopologyMember
-    from mqclient.wire.packets import Packet
 
 
 class ManagedClusterConnection(Protocol):
@@ -79,6 +77,3 @@ class ClusterPort(Cluster, Protocol):
     @property
     def connections(self) -> Mapping[str, ManagedClusterConnection]:
         """By name, the default one first."""
-
-    def handle(self, connection: ServerConnection, packet: Packet) -> None:
-        """A packet on the cluster channel.  Raises ProtocolError for one that cannot be read, which ends the connection."""

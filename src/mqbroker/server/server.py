@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
-from mqbroker.messaging.ports import Cancellable, Clock, Store
+from mqbroker.messaging.ports import Clock, Store
 from mqbroker.server.bridge_port import BridgePort
 from mqbroker.server.cluster_port import ClusterPort, ManagedBroadcastGroup
 from mqbroker.server.security.security import SecurityManager
@@ -19,14 +19,12 @@ from mqbroker.server.session.session import ServerSession
 from mqbroker.server.session.sessions import Sessions
 from mqbroker.server.session.slow_consumers import SlowConsumers
 from mqbroker.server.session_state import SessionState
-from mqbroker.server.transport.connection import ConnectionTransport, ServerConnection
+from mqbroker.server.transport.cluster_channel import ClusterChannel, ClusterCredentials
 from mqbroker.server.transport.connection_owner import EndedConnection
+from mqbroker.server.transport.connections import Connections
 from mqbroker.server.transport.control_channels import ControlChannels
-from mqbroker.server.transport.handshake import HANDSHAKE_TIMEOUT_SECONDS
-from mqbroker.server.transport.naming import Naming
 from mqclient.protocol.topology import TopologyMember
-from mqclient.wire.frames import CLUSTER_CHANNEL
-from mqclient.wire.packets import REASON_SCALE_DOWN, ClusterConnect, ClusterConnectReply, DisconnectV3, Packet
+from mqclient.wire.packets import REASON_SCALE_DOWN, DisconnectV3
 
 log = Logger(namespace="mqbroker.server")
 
@@ -36,7 +34,8 @@ ManagementHandler = Callable[[SessionState, Message], None]
 class Server(ServerState):
     """Everything that connections share.
 
-    ``new_id`` gives unique texts for connections.
+    ``new_id`` gives unique texts for connections.  ``connect(transport, remote, …)`` takes a transport that was opened, as
+    :meth:`Connections.connect` says.
     """
 
     def __init__(
@@ -50,10 +49,14 @@ class Server(ServerState):
     ) -> None:
         super().__init__(configuration, store, clock, messaging, security)
         self.turn.on_failure = self._turn_failed
-        self.connections: dict[str, ServerConnection] = {}
-        self.total_connections = 0
         self.sessions = Sessions(self, self.management_message)
-        self._control = ControlChannels(self)
+        credentials = ClusterCredentials(configuration.cluster_user, configuration.cluster_password)
+        self.cluster_channel = ClusterChannel(
+            credentials if security.enabled else None, self.reasons, self.notifications.authentication_failed
+        )
+        self._connections = Connections(self, ControlChannels(self).handle, new_id, configuration.connection_ttl_check_interval)
+        self.connect = self._connections.connect
+        self.connections = self._connections.by_id
         self.slow_consumers = SlowConsumers(self)
         self.health_checks: list[Callable[[], str | None]] = []
         """Each tells in one line what is not well, or None; any line makes the broker not ready."""
@@ -76,8 +79,6 @@ class Server(ServerState):
         """The members of the cluster, this broker among them, for management; None: this broker is alone."""
         self.on_empty: Callable[[], object] | None = None
         """Called when the last client has gone."""
-        self._new_id = new_id
-        self._checker: Cancellable | None = None
 
     # --- life
 
@@ -86,7 +87,7 @@ class Server(ServerState):
         self.started = True
         self.started_ms = self.clock.wall_ms()
         self.messaging.core.observers.append(self.notifications)
-        self._schedule_check()
+        self._connections.start()
         self.slow_consumers.start()
 
     def freeze(self, frozen: Callable[[], object]) -> None:
@@ -98,31 +99,9 @@ class Server(ServerState):
     def stop(self, target_node_id: str | None = None) -> None:
         """Send every client away, and end all sessions.  ``target_node_id`` is the broker that gets the messages."""
         self.started = False
-        if self._checker is not None:
-            self._checker.cancel()
-            self._checker = None
         self.slow_consumers.stop()
-        notice = DisconnectV3(self.node_id, REASON_SCALE_DOWN, target_node_id)
-        for connection in list(self.connections.values()):
-            try:
-                self.turn.run(connection.disconnect, notice)
-            except Exception:
-                log.failure("connection {id} could not be disconnected in order", id=connection.connection_id)
+        self._connections.stop(DisconnectV3(self.node_id, REASON_SCALE_DOWN, target_node_id))
         self.reasons.stop()
-
-    def _schedule_check(self) -> None:
-        period = self.configuration.connection_ttl_check_interval
-        if period > 0:
-            self._checker = self.clock.call_later(period / 1000, self._check)
-
-    def _check(self) -> None:
-        now = self.clock.monotonic()
-        for connection in list(self.connections.values()):
-            try:
-                self.turn.run(connection.check_alive, now)
-            except Exception:
-                log.failure("the check of connection {id} failed", id=connection.connection_id)
-        self._schedule_check()
 
     @staticmethod
     def _turn_failed(error: Exception) -> None:
@@ -136,33 +115,9 @@ class Server(ServerState):
 
     # --- connections
 
-    def connect(
-        self,
-        transport: ConnectionTransport,
-        remote: str,
-        naming: Naming | None = None,
-        certificate: object = None,
-        *,
-        handshake_timeout_seconds: float = HANDSHAKE_TIMEOUT_SECONDS,
-        security_domain: str | None = None,
-        cluster_connection: str | None = None,
-    ) -> ServerConnection:
-        """A transport was opened.  0 seconds: the peer may take any time to begin."""
-        connection = ServerConnection(
-            self,
-            self._control.handle,
-            transport,
-            self._new_id(),
-            remote,
-            naming or Naming(),
-            certificate,
-            handshake_timeout_seconds,
-            security_domain,
-            cluster_connection,
-        )
-        self.connections[connection.connection_id] = connection
-        self.total_connections += 1
-        return connection
+    @property
+    def total_connections(self) -> int:
+        return self._connections.total
 
     def has_clients(self) -> bool:
         """Is anybody connected but other brokers, which stay as long as they can?"""
@@ -176,15 +131,6 @@ class Server(ServerState):
         self.departing.add(connection.temporary_queues)
         connection.temporary_queues.clear()
         self.messaging.branches.abandon(connection)
-
-    def cluster_channel(self, connection: ServerConnection, packet: Packet) -> None:
-        """Packets of other brokers.  A broker in no cluster answers only where nobody is asked who he is."""
-        if self.cluster is not None:
-            self.cluster.handle(connection, packet)
-        elif isinstance(packet, ClusterConnect) and not self.security.enabled:
-            connection.send(ClusterConnectReply(True), CLUSTER_CHANNEL)
-        else:
-            log.debug("connection {id}: {name} on the cluster channel is ignored", id=connection.connection_id, name=packet.NAME)
 
     def management_message(self, session: SessionState, message: Message) -> None:
         """A message to the management address."""

@@ -8,7 +8,6 @@ from mqbroker.cluster.membership.announcements import Announcements
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.server.transport.cluster_channel import ClusterChannel, ClusterCredentials
 from mqbroker.server.transport.connection import ServerConnection
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
@@ -33,20 +32,13 @@ class Clustered:
     """Implements the port with one topology for all acceptors."""
 
     def __init__(self, world: World) -> None:
-        configuration = world.configuration
         self.topology = ClusterTopology(world.server.node_id, world.clock)
-        credentials = ClusterCredentials(configuration.cluster_user, configuration.cluster_password)
-        asked = credentials if configuration.security_enabled else None
-        self.channel = ClusterChannel(asked, world.server.reasons, world.server.notifications.authentication_failed)
-        Announcements(lambda connection: self.topology, self.topology, world.clock).register(self.channel)
+        Announcements(lambda connection: self.topology, self.topology, world.clock).register(world.server.cluster_channel)
         world.server.cluster = self
         world.server.members = lambda: self.topology
 
     def subscribe(self, connection: ServerConnection) -> None:
         self.topology.subscribe(connection)
-
-    def handle(self, connection: ServerConnection, packet: wire.Packet) -> None:
-        self.channel.handle(connection, packet)
 
 
 def cluster_world(**settings: Any) -> tuple[World, Clustered]:

@@ -40,7 +40,9 @@ class ObservedServer(Protocol):
     security: SecurityManager
     gauges: Gauges
     started: bool
-    total_connections: int
+
+    @property
+    def total_connections(self) -> int: ...
 
     @property
     def connections(self) -> Sized: ...

@@ -194,6 +194,7 @@ class ServerSession(SessionState):
         connection.sessions[self.channel] = self
         self.sends.runs.forget()
         connection.adopt_resources(old)
+        self.server.messaging.branches.adopt(old, connection)
         connection.allow_large_frames()
         self.window.confirmed(last_confirmed)
         for data in self.window.unconfirmed():

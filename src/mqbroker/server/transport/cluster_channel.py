@@ -55,34 +55,35 @@ class ClusterChannel:
     """Hands each packet of channel 3 to the handler of its type, and each vote to the one of its name.
 
     ``credentials`` are what a peer has to show first; None: nobody is asked.  ``refused`` is told the user and the place of a peer with
-    wrong ones.
+    wrong ones.  As long as nothing is registered, nobody is let in by a password.
     """
 
     def __init__(self, credentials: ClusterCredentials | None, reasons: ReasonLog, refused: Callable[[str, str], object]) -> None:
         self._credentials = credentials
         self._reasons = reasons
         self._refused = refused
-        self._handlers: dict[type[Packet], Callable[[ServerConnection, Any], Answer]] = {QuorumVote: self._asked_to_vote}
+        self._handlers: dict[type[Packet], Callable[[ServerConnection, Any], Answer]] = {}
         self._votes: dict[str, Vote] = {}
 
     def register(self, packet_class: type[P], handler: Callable[[ServerConnection, P], Answer]) -> None:
         """``handler`` gets the packets of this class that members send.
 
-        Until an answer that comes later is there, nothing else of that connection is handled: answers keep their order, and each connection
-        waits for one at most.  A connection that has ended meanwhile is not answered; when there is no answer but a failure, it ends.
+        Until an answer that comes later is there, nothing else of that connection is handled (decision 31): answers keep their order, and
+        each connection waits for one at most.  A connection that has ended meanwhile is not answered; after a failure it ends.
         """
         self._handlers[packet_class] = handler
 
     def register_vote(self, name: str, vote: Vote) -> None:
         """``vote`` answers votes of this name, at once or later, as :meth:`register` says."""
         self._votes[name] = vote
+        self.register(QuorumVote, self._asked_to_vote)
 
     def handle(self, connection: ServerConnection, packet: Packet) -> None:
         """A packet; until the peer has shown the cluster's password only that request is heeded.
 
         Raises ProtocolError for a packet that cannot be read.
         """
-        if isinstance(packet, ClusterConnect):
+        if isinstance(packet, ClusterConnect) and (self._handlers or self._credentials is None):
             self._connect(connection, packet)
             return
         handler = self._handlers.get(type(packet))

@@ -492,7 +492,6 @@ class ServerConnection:
         other.temporary_queues = {}
         if self.client_id is None:
             self.client_id = other.client_id
-        self.server.messaging.branches.adopt(other, self)
 
     def _end(self, reason: str) -> None:
         self.closed = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.messaging.turns.turn import Turn
@@ -32,7 +31,6 @@ class ConnectionOwner(Protocol):
 
     clock: Clock
     turn: Turn
-    messaging: Messaging
     reasons: ReasonLog
     partial_frames: PartialFrames
     version: int

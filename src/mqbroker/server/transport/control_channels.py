@@ -22,6 +22,7 @@ from mqclient.wire.packets import (
 )
 
 if TYPE_CHECKING:
+    from mqbroker.server.transport.cluster_channel import ClusterChannel
     from mqbroker.server.transport.connection import ServerConnection
 
 log = Logger(namespace="mqbroker.server")
@@ -63,8 +64,8 @@ class ControlServer(Protocol):
     @property
     def cluster(self) -> Cluster | None: ...
 
-    def cluster_channel(self, connection: ServerConnection, packet: Packet) -> None:
-        """A packet of another broker."""
+    @property
+    def cluster_channel(self) -> ClusterChannel: ...
 
 
 class ControlChannels:
@@ -82,7 +83,7 @@ class ControlChannels:
         elif channel == SESSION_CHANNEL:
             self._session_channel(connection, packet)
         else:
-            self._server.cluster_channel(connection, packet)
+            self._server.cluster_channel.handle(connection, packet)
 
     def _ping_channel(self, connection: ServerConnection, packet: Packet) -> None:
         if isinstance(packet, Ping):
@@ -101,7 +102,7 @@ class ControlChannels:
         cluster = self._server.cluster
         if cluster is not None:
             cluster.subscribe(connection)
-        else:
+        elif self._server.started:
             topology.answer_alone(connection)
 
     def _session_channel(self, connection: ServerConnection, packet: Packet) -> None:

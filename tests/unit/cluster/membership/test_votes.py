@@ -8,11 +8,18 @@ from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE, 
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
-from mqclient.wire.primitives import Reader, TransportConfiguration
-from tests.unit.cluster.membership.test_channel import vote
+from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
 from tests.unit.cluster.support import Clustered, cluster_world, connector, joined, member
 from tests.unit.mqclient.wire.vectors import VECTORS, load
 from tests.unit.server.support import World
+
+
+def vote(asked: bool, node_id: str, text: str | None = None) -> bytes:
+    writer = Writer()
+    writer.boolean(asked)
+    writer.string(node_id)
+    writer.nullable_string(text)
+    return bytes(writer.data)
 
 
 def read_vote(data: bytes) -> tuple[bool, str, str | None]:
@@ -46,7 +53,7 @@ class VoteTests(SynchronousTestCase):
     def test_a_vote_without_a_handler_has_no_answer(self) -> None:
         world, cluster = cluster_world()
         self.assertEqual(self.ask(cluster, world, "RequestBackupQuorumVote", True, "b"), [])
-        cluster.channel.register_vote("RequestBackupQuorumVote", lambda connection, data: b"yes")
+        world.server.cluster_channel.register_vote("RequestBackupQuorumVote", lambda connection, data: b"yes")
         answers = self.ask(cluster, world, "RequestBackupQuorumVote", True, "b")
         self.assertEqual(answers, [wire.QuorumVoteReply("RequestBackupQuorumVote", b"yes")])
 

@@ -1,0 +1,96 @@
+"""All connections of one server: made when a transport is opened, looked after while they live, ended together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
+
+from mqbroker.server.transport.connection import ConnectionTransport, ServerConnection
+from mqbroker.server.transport.handshake import HANDSHAKE_TIMEOUT_SECONDS
+from mqbroker.server.transport.naming import Naming
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mqbroker.messaging.ports import Cancellable
+    from mqbroker.server.transport.connection_owner import ConnectionOwner
+    from mqclient.wire.packets import DisconnectV3
+
+log = Logger(namespace="mqbroker.server")
+
+
+class Connections:
+    """The connections that are open, ``by_id``; ``total`` counts all that there ever were.
+
+    ``control`` handles the frames of control channels, ``new_id`` gives unique texts, and every ``check_interval_ms`` it is looked whether
+    each peer still lives (0 = never).
+    """
+
+    def __init__(
+        self,
+        owner: ConnectionOwner,
+        control: Callable[[ServerConnection, int, int, bytes], None],
+        new_id: Callable[[], str],
+        check_interval_ms: int,
+    ) -> None:
+        self.by_id: dict[str, ServerConnection] = {}
+        self.total = 0
+        self._owner = owner
+        self._control = control
+        self._new_id = new_id
+        self._check_interval_ms = check_interval_ms
+        self._checker: Cancellable | None = None
+
+    def connect(
+        self,
+        transport: ConnectionTransport,
+        remote: str,
+        naming: Naming | None = None,
+        certificate: object = None,
+        *,
+        handshake_timeout_seconds: float = HANDSHAKE_TIMEOUT_SECONDS,
+        security_domain: str | None = None,
+        cluster_connection: str | None = None,
+    ) -> ServerConnection:
+        """A transport was opened.  0 seconds: the peer may take any time to begin."""
+        connection = ServerConnection(
+            self._owner,
+            self._control,
+            transport,
+            self._new_id(),
+            remote,
+            naming or Naming(),
+            certificate,
+            handshake_timeout_seconds,
+            security_domain,
+            cluster_connection,
+        )
+        self.by_id[connection.connection_id] = connection
+        self.total += 1
+        return connection
+
+    def start(self) -> None:
+        """Look after peers from now on."""
+        if self._check_interval_ms > 0:
+            self._checker = self._owner.clock.call_later(self._check_interval_ms / 1000, self._check)
+
+    def _check(self) -> None:
+        now = self._owner.clock.monotonic()
+        for connection in list(self.by_id.values()):
+            try:
+                self._owner.turn.run(connection.check_alive, now)
+            except Exception:
+                log.failure("the check of connection {id} failed", id=connection.connection_id)
+        self.start()
+
+    def stop(self, notice: DisconnectV3) -> None:
+        """Send every peer away with ``notice``."""
+        if self._checker is not None:
+            self._checker.cancel()
+            self._checker = None
+        for connection in list(self.by_id.values()):
+            try:
+                self._owner.turn.run(connection.disconnect, notice)
+            except Exception:
+                log.failure("connection {id} could not be disconnected in order", id=connection.connection_id)

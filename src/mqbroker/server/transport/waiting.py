@@ -1,0 +1,71 @@
+"""The server of a broker that is not active: other brokers are answered on the cluster channel, and clients are sent away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.turns.turn import Turn
+from mqbroker.server.transport.cluster_channel import ClusterChannel, ClusterCredentials
+from mqbroker.server.transport.connections import Connections
+from mqbroker.server.transport.control_channels import ControlChannels
+from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
+from mqbroker.server.transport.partial_frames import PartialFrames
+from mqbroker.server.transport.reasons import ReasonLog
+from mqclient.errors import SessionCreationRejectedError
+from mqclient.wire.frames import FRAME_SIZE_MAX, SESSION_CHANNEL
+from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, CreateSession, DisconnectV3, ReattachSession, ReattachSessionResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mqbroker.config.model.configuration import Configuration
+    from mqbroker.messaging.ports import Clock, Store
+    from mqbroker.server.transport.connection import ServerConnection
+    from mqbroker.server.transport.connection_owner import EndedConnection
+
+
+class WaitingServer:
+    """Takes connections before the activation, for whoever registers on its ``cluster_channel``.
+
+    ``store`` is opened, and need not be loaded; ``new_id`` gives unique texts for connections.
+    """
+
+    started = False
+    cluster = None
+    version = VERSION_MAX
+    frame_size_max = FRAME_SIZE_MAX
+    default_ttl_ms = CONNECTION_TTL_MS
+
+    def __init__(self, configuration: Configuration, store: Store, clock: Clock, new_id: Callable[[], str]) -> None:
+        self.clock = clock
+        self.turn = Turn(clock)
+        self.reasons = ReasonLog(clock)
+        self.partial_frames = PartialFrames(store)
+        self.node_id = store.node_id
+        self.ttl_override_ms = configuration.connection_ttl_override
+        self.sessions = self
+        credentials = ClusterCredentials(configuration.cluster_user, configuration.cluster_password)
+        self.cluster_channel = ClusterChannel(credentials if configuration.security_enabled else None, self.reasons, _nobody_else)
+        self._connections = Connections(self, ControlChannels(self).handle, new_id, configuration.connection_ttl_check_interval)
+        self.connect = self._connections.connect
+        self._connections.start()
+
+    def create(self, connection: ServerConnection, request: CreateSession) -> None:
+        """As a server does that was stopped."""
+        connection.reject(SessionCreationRejectedError("AMQ229008: Server not started"), SESSION_CHANNEL)
+
+    def reattach(self, connection: ServerConnection, request: ReattachSession) -> None:
+        """There are no sessions of which a client could have missed something."""
+        connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+
+    def connection_ended(self, connection: EndedConnection) -> None:
+        del self._connections.by_id[connection.connection_id]
+
+    def stop(self) -> None:
+        """Send everybody away: the broker becomes active, or ends."""
+        self._connections.stop(DisconnectV3(self.node_id, REASON_SCALE_DOWN, None))
+        self.reasons.stop()
+
+
+def _nobody_else(user: str, remote: str) -> None:
+    """Nobody but the log hears of wrong passwords: there are no notifications yet."""

@@ -1,0 +1,67 @@
+"""What members announce, and clients of theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.cluster.membership.announcements import ALREADY_REPLICATING
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
+from tests.support.clock import START_MS
+from tests.unit.cluster.support import cluster_world, connector, joined, member, subscribed
+
+
+class AnnouncementTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world, self.cluster = cluster_world()
+
+    def announce(self, *announcements: wire.NodeAnnounce) -> None:
+        peer = joined(self.world)
+        for packet in announcements:
+            peer.send(packet, CLUSTER_CHANNEL)
+        self.assertEqual(peer.read(), [])
+
+    def test_a_primary(self) -> None:
+        self.announce(wire.NodeAnnounce("b", "g", False, 7, connector(1), connector(2), "s"))
+        found = self.cluster.topology.get("b")
+        assert found is not None
+        self.assertEqual((found.unique_event_id, found.primary, found.backup), (7, connector(1), connector(2)))
+        self.assertEqual((found.backup_group_name, found.scale_down_group_name), ("g", "s"))
+
+    def test_a_backup_is_entered_by_the_own_clock(self) -> None:
+        self.cluster.topology.up(member("b", START_MS - 5))
+        self.announce(wire.NodeAnnounce("b", None, True, 7, connector(2)))
+        found = self.cluster.topology.get("b")
+        assert found is not None
+        self.assertEqual((found.unique_event_id, found.primary, found.backup), (START_MS, connector(1), connector(2)))
+
+    def test_a_replica_is_sent_to_another_primary(self) -> None:
+        peer = joined(self.world)
+        peer.send(wire.BackupRegistration("cu", "cp", False, connector(2)), CLUSTER_CHANNEL)
+        self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(ALREADY_REPLICATING)])
+        self.assertFalse(peer.transport.aborted)
+
+    def test_both_orders_of_subscription_and_password(self) -> None:
+        first = subscribed(self.world, cluster_connection=True)
+        first.take(PING_CHANNEL)
+        second = self.world.peer()
+        for peer in (first, second):
+            peer.send(wire.ClusterConnect("cu", "cp"), CLUSTER_CHANNEL)
+            peer.send(wire.NodeAnnounce(f"n{peer.connection.connection_id}", None, False, 1, connector(1)), CLUSTER_CHANNEL)
+        second.send(wire.SubscribeTopologyV2(True, 136), PING_CHANNEL)
+        for peer in (first, second):
+            self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.ClusterConnectReply(True)])
+            told: list[Any] = peer.take(PING_CHANNEL)
+            self.assertEqual({packet.node_id for packet in told}, {f"n{other.connection.connection_id}" for other in (first, second)})
+
+
+class FailoverTests(SynchronousTestCase):
+    def test_clients_of_other_brokers_may_go_on_here(self) -> None:
+        world, _ = cluster_world()
+        peer = joined(world)
+        peer.send(wire.ScaleDownAnnouncement(world.server.node_id, "b"), CLUSTER_CHANNEL)
+        for node in (None, world.server.node_id, "b"):
+            peer.send(wire.CheckForFailover(node), SESSION_CHANNEL)
+            self.assertEqual(peer.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(True)])

@@ -1,0 +1,100 @@
+"""A broker before its activation: votes are stored and answered, and clients are sent away."""
+
+from __future__ import annotations
+
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.server.transport.waiting import WaitingServer
+from mqclient.errors import SessionCreationRejectedError
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
+from tests.support.clock import FakeClock
+from tests.unit.messaging.support import HeldStore
+from tests.unit.server.support import Peer
+
+
+class Voter:
+    """Stores each ballot before it answers."""
+
+    def __init__(self, store: HeldStore) -> None:
+        self.store = store
+
+    def vote(self, connection: object, ballot: bytes) -> Deferred[bytes]:
+        stored: Deferred[bytes] = Deferred()
+        batch = self.store.begin()
+        batch.put_setting("ballot", "last", ballot.decode())
+        self.store.when_synced(self.store.commit(batch), stored.callback, b"stored " + ballot)
+        return stored
+
+
+class WaitingServerTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = FakeClock()
+        self.store: Any = HeldStore()
+        configuration = Configuration(cluster_user="cu", cluster_password="cp")
+        numbers = count()
+        self.server = WaitingServer(configuration, self.store, self.clock, lambda: str(next(numbers)))
+        self.server.cluster_channel.register_vote("Ballot", Voter(self.store).vote)
+
+    def peer(self) -> Peer:
+        world: Any = SimpleNamespace(server=self.server)
+        return Peer(world)
+
+    def member(self) -> Peer:
+        peer = self.peer()
+        peer.send(wire.ClusterConnect("cu", "cp"), CLUSTER_CHANNEL)
+        self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.ClusterConnectReply(True)])
+        return peer
+
+    def test_a_ballot_is_answered_once_it_is_stored(self) -> None:
+        peer = self.member()
+        self.store.held = True
+        peer.send(wire.QuorumVote("Ballot", b"7"), CLUSTER_CHANNEL)
+        self.assertEqual(peer.read(), [])
+        self.assertEqual(self.store.log[-1], (("setting", "ballot", "last", "7"),))
+        self.store.sync()
+        self.clock.advance(0)
+        self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.QuorumVoteReply("Ballot", b"stored 7")])
+
+    def test_the_password_is_asked_for(self) -> None:
+        peer = self.peer()
+        peer.send(wire.ClusterConnect("cu", "wrong"), CLUSTER_CHANNEL)
+        peer.send(wire.QuorumVote("Ballot", b"7"), CLUSTER_CHANNEL)
+        self.assertEqual(peer.read(), [(CLUSTER_CHANNEL, wire.ClusterConnectReply(False))])
+        self.assertEqual(self.store.log, [])
+
+    def test_clients_are_sent_away(self) -> None:
+        peer = self.peer()
+        peer.session()
+        [refused] = peer.take(SESSION_CHANNEL)
+        assert isinstance(refused, wire.ExceptionResponse)
+        self.assertEqual(refused.error_code, SessionCreationRejectedError.code)
+        self.assertIn("AMQ229008", refused.message or "")
+        peer.send(wire.ReattachSession("old", 0), SESSION_CHANNEL)
+        peer.send(wire.CheckForFailover(None), SESSION_CHANNEL)
+        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False), wire.CheckForFailoverReply(False)])
+
+    def test_nobody_is_told_of_this_broker(self) -> None:
+        peer = self.peer()
+        peer.send(wire.SubscribeTopologyV2(False, 136), PING_CHANNEL)
+        peer.ping(5000)
+        self.assertEqual(peer.read(), [(PING_CHANNEL, wire.Ping(5000))])
+
+    def test_who_is_silent_for_too_long_is_given_up(self) -> None:
+        peer = self.peer()
+        peer.ping(1000)
+        self.clock.advance(60)
+        self.assertTrue(peer.transport.aborted)
+
+    def test_the_end_leaves_nothing_behind(self) -> None:
+        peer = self.member()
+        self.server.stop()
+        self.assertEqual(peer.take(PING_CHANNEL), [wire.DisconnectV3("node", wire.REASON_SCALE_DOWN, None)])
+        self.assertTrue(peer.transport.closed)
+        self.assertEqual(self.clock.pending, 0)
