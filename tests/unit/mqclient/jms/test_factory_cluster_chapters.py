@@ -99,6 +99,6 @@ class ObjectTests(SynchronousTestCase):
 
     def test_a_policy_of_the_application(self) -> None:
         factory = ConnectionFactory.with_ha(SERVER_1, SERVER_2)
-        factory.settings.connection_load_balancing_policy_class_name = "tests.unit.mqclient.protocol.test_credits.LastElement"
+        factory.settings.connection_load_balancing_policy_class_name = "tests.unit.mqclient.protocol.test_retry.LastElement"
         policy = load_balancing_policy(factory.settings.connection_load_balancing_policy_class_name, lambda count: 0)
         self.assertEqual(policy.select(2), 1)

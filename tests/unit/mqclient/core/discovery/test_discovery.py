@@ -274,7 +274,7 @@ class ChangingTopologyTests(SynchronousTestCase):
         self.assertEqual(set(self.world.network.tried), {"61616", "61617"})
 
     def test_a_policy_of_the_application(self) -> None:
-        self.start(connection_load_balancing_policy_class_name="tests.unit.mqclient.protocol.test_credits.LastElement")
+        self.start(connection_load_balancing_policy_class_name="tests.unit.mqclient.protocol.test_retry.LastElement")
         for _ in range(3):
             self.world.factory()
         self.assertEqual(self.world.network.tried, ["61618"] * 3)
