@@ -36,7 +36,7 @@ from mqclient.core.message import ClientMessage, LargeBody
 from mqclient.errors import MQError
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.protocol.topology import Topology, TopologyListener
-from mqclient.wire.packets import ROUTING_ANYCAST, ROUTING_MULTICAST
+from mqclient.wire.packets import ROUTING_ANYCAST, ROUTING_MULTICAST, AddressQueryResult, QueueQueryResult
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import TMENDRSCAN, TMNOFLAGS, TMSTARTRSCAN, TMSUCCESS, Xid
 
@@ -70,7 +70,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 DEFAULT_LOAD_BALANCING_POLICY = "org.apache.activemq.artemis.api.core.client.loadbalance.RoundRobinConnectionLoadBalancingPolicy"
 
@@ -239,41 +238,6 @@ class QueueConfiguration:
     auto_delete_message_count: int | None = None
     ring_size: int | None = None
     enabled: bool | None = None
-
-
-class QueueQueryResult(Protocol):
-    """Answer to ``queue_query``: the fields of SESS_QUEUEQUERY_RESP (see :class:`mqclient.wire.packets.QueueQueryResponseV3`)."""
-
-    exists: bool
-    durable: bool
-    temporary: bool
-    consumer_count: int
-    message_count: int
-    filter_string: str | None
-    address: str | None
-    name: str | None
-    auto_create_queues: bool
-    auto_created: bool
-    purge_on_no_consumers: bool
-    routing_type: int
-    max_consumers: int
-    exclusive: bool | None
-    last_value: bool | None
-    default_consumer_window_size: int | None
-    configuration_managed: bool | None
-
-
-class AddressQueryResult(Protocol):
-    """Answer to ``address_query``: the fields of SESS_BINDINGQUERY_RESP (see :class:`mqclient.wire.packets.BindingQueryResponseV5`)."""
-
-    exists: bool
-    queue_names: tuple[str, ...]
-    auto_create_queues: bool
-    auto_create_addresses: bool
-    default_purge_on_no_consumers: bool
-    default_max_consumers: int
-    supports_multicast: bool
-    supports_anycast: bool
 
 
 class ServerLocator(Closing, Protocol):

@@ -124,9 +124,6 @@ class Writer:
     def i64(self, value: int) -> None:
         self.data += _I64.pack(value)
 
-    def f64(self, value: float) -> None:
-        self.data += _F64.pack(value)
-
     def boolean(self, value: bool) -> None:
         self.data.append(0xFF if value else 0)
 
@@ -247,10 +244,6 @@ class Reader:
 
     def i64(self) -> int:
         value: int = _I64.unpack_from(self.data, self.take(8))[0]
-        return value
-
-    def f64(self) -> float:
-        value: float = _F64.unpack_from(self.data, self.take(8))[0]
         return value
 
     def boolean(self) -> bool:

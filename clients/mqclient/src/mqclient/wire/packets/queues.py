@@ -125,7 +125,7 @@ class QueueQuery(Packet):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class _QueueQueryResponse(Packet):
+class QueueQueryResult(Packet):
     """What the broker knows of a queue; for a missing one the defaults that it would get."""
 
     exists: BOOL
@@ -162,17 +162,17 @@ class _QueueQueryResponse(Packet):
 
 
 @packet(46, "SESS_QUEUEQUERY_RESP", last="name", response=True)
-class QueueQueryResponse(_QueueQueryResponse):
+class QueueQueryResponse(QueueQueryResult):
     __slots__ = ()
 
 
 @packet(-7, "SESS_QUEUEQUERY_RESP_V2", since=126, last="auto_create_queues", response=True)
-class QueueQueryResponseV2(_QueueQueryResponse):
+class QueueQueryResponseV2(QueueQueryResult):
     __slots__ = ()
 
 
 @packet(-14, "SESS_QUEUEQUERY_RESP_V3", since=129, response=True)
-class QueueQueryResponseV3(_QueueQueryResponse):
+class QueueQueryResponseV3(QueueQueryResult):
     __slots__ = ()
 
 
@@ -182,7 +182,7 @@ class BindingQuery(Packet):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class _BindingQueryResponse(Packet):
+class AddressQueryResult(Packet):
     """What the broker knows of an address and of the queues bound to it."""
 
     exists: BOOL
@@ -203,27 +203,27 @@ class _BindingQueryResponse(Packet):
 
 
 @packet(50, "SESS_BINDINGQUERY_RESP", last="queue_names", response=True)
-class BindingQueryResponse(_BindingQueryResponse):
+class BindingQueryResponse(AddressQueryResult):
     __slots__ = ()
 
 
 @packet(-8, "SESS_BINDINGQUERY_RESP_V2", since=126, last="auto_create_queues", response=True)
-class BindingQueryResponseV2(_BindingQueryResponse):
+class BindingQueryResponseV2(AddressQueryResult):
     __slots__ = ()
 
 
 @packet(-10, "SESS_BINDINGQUERY_RESP_V3", since=127, last="auto_create_addresses", response=True)
-class BindingQueryResponseV3(_BindingQueryResponse):
+class BindingQueryResponseV3(AddressQueryResult):
     __slots__ = ()
 
 
 @packet(-15, "SESS_BINDINGQUERY_RESP_V4", since=129, last="default_delay_before_dispatch", response=True)
-class BindingQueryResponseV4(_BindingQueryResponse):
+class BindingQueryResponseV4(AddressQueryResult):
     __slots__ = ()
 
 
 @packet(-22, "SESS_BINDINGQUERY_RESP_V5", since=135, response=True)
-class BindingQueryResponseV5(_BindingQueryResponse):
+class BindingQueryResponseV5(AddressQueryResult):
     __slots__ = ()
 
 
