@@ -13,6 +13,7 @@ from typing import Any
 from mqclient.core.api import QueueQueryResult
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.packets import START_NEWEST, START_OLDEST, ReaderRange, ReaderState
+from mqspark.broker.broker import Broker
 from mqspark.broker.nodes import Node
 from mqspark.errors import (
     BadOptionError,
@@ -163,6 +164,9 @@ class FakeBroker:
         state.epoch += 1
         left = sum(each > state.settled for each in ids)
         return ReaderState(self.node_id, state.epoch, state.settled, state.reserved, newest, left, queue)
+
+    reader_state = Broker.reader_state
+    handed_out = Broker.handed_out
 
     def remove_reader(self, queue: str, reader: str) -> None:
         del self._queue(queue).readers[reader]

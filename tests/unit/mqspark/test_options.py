@@ -176,7 +176,7 @@ class TableTests(SynchronousTestCase):
     def test_defaults_in_the_table_are_values_that_are_read(self) -> None:
         for entry in OPTIONS:
             if entry.default and " " not in entry.default:
-                entry.read(entry.default)
+                entry.kind.read(entry.default)
 
     def test_errors_travel_between_processes(self) -> None:
         kinds = [kind for kind in vars(__import__("mqspark.errors").errors).values() if isinstance(kind, type)]

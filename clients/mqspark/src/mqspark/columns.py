@@ -6,6 +6,7 @@ Spark hands no list of wanted columns to a source in Python, so a query says wha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pyspark.sql.types import StructType
@@ -87,12 +88,7 @@ def schema_ddl(names: tuple[str, ...], body_format: str, body_schema: str | None
         raise BadOptionError(
             "bodyFormat=json needs the schema of the body: bodySchema='orderId bigint, amount double', or .schema(…) with body struct<…>"
         )
-    columns = []
-    for name in names:
-        column = _BY_NAME.get(name)
-        if column is None:
-            raise BadOptionError(f"the option columns: {_unknown(name)}")
-        columns.append(column)
+    columns = chosen(names, (*COLUMNS, CORRUPT), "there is")
     return ", ".join(column.ddl(_type(column, body_format, body_schema)) for column in columns or COLUMNS)
 
 
@@ -107,7 +103,7 @@ def check_schema(schema: StructType, body_format: str) -> None:
     for field in schema.fields:
         column = _BY_NAME.get(field.name)
         if column is None or (column is CORRUPT and body_format != "json"):
-            raise SchemaError(_unknown(field.name))
+            raise SchemaError(no_column(field.name, list(_BY_NAME), "there is"))
         found = field.dataType.simpleString()
         if column.name == "body" and body_format == "json":
             if not isinstance(field.dataType, StructType):
@@ -119,13 +115,22 @@ def check_schema(schema: StructType, body_format: str) -> None:
             raise SchemaError(f"the column {field.name} has the type {found}; expected {expected}{hint}")
 
 
-def _unknown(name: str) -> str:
-    nearest = nearest_name(name, list(_BY_NAME))
-    known = f"did you mean {nearest}?" if nearest else f"there are: {', '.join(_BY_NAME)}"
-    return f"there is no column {name}; {known}"
+def chosen(names: Sequence[str], columns: Sequence[Column], subject: str) -> list[Column]:
+    """The columns that the option ``columns`` names.  Raises BadOptionError; ``subject`` begins its sentence: "there is", no column …"""
+    known = {column.name: column for column in columns}
+    wrong = next((name for name in names if name not in known), None)
+    if wrong is not None:
+        raise BadOptionError(f"the option columns: {no_column(wrong, list(known), subject)}")
+    return [known[name] for name in names]
 
 
-def columns_table() -> str:
+def no_column(name: str, known: Sequence[str], subject: str) -> str:
+    """What is wrong with the name of a column, and which ones there are."""
+    nearest = nearest_name(name, known)
+    return f"{subject} no column {name}; " + (f"did you mean {nearest}?" if nearest else f"there are: {', '.join(known)}")
+
+
+def columns_table(columns: Sequence[Column] = (*COLUMNS, CORRUPT)) -> str:
     """The columns as a table in Markdown, for the manual."""
-    rows = [f"| `{column.name}` | `{column.type}` | {column.meaning} |" for column in (*COLUMNS, CORRUPT)]
+    rows = [f"| `{column.name}` | `{column.type}` | {column.meaning} |" for column in columns]
     return "\n".join(("| column | type | meaning |", "|---|---|---|", *rows)) + "\n"

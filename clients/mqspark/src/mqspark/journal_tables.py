@@ -6,9 +6,8 @@ from typing import Final
 
 from pyspark.sql.types import StructType
 
-from mqclient.text import nearest_name
-from mqspark.columns import COLUMNS, Column
-from mqspark.errors import BadOptionError, SchemaError
+from mqspark.columns import COLUMNS, Column, chosen, columns_table, no_column
+from mqspark.errors import SchemaError
 
 MESSAGES: Final = (
     *COLUMNS,
@@ -84,11 +83,8 @@ MESSAGE_COLUMNS: Final = frozenset(column.name for column in COLUMNS) - {"queue"
 
 def table_ddl(table: str, names: tuple[str, ...]) -> str:
     """The schema of a table, or of ``names`` of it.  Raises BadOptionError for a name that is none."""
-    known = {column.name: column for column in TABLES[table]}
-    wrong = next((name for name in names if name not in known), None)
-    if wrong is not None:
-        raise BadOptionError(f"the option columns: {_unknown(wrong, table)}")
-    return ", ".join(column.ddl() for column in ([known[name] for name in names] or TABLES[table]))
+    columns = chosen(names, TABLES[table], f"the table {table} has")
+    return ", ".join(column.ddl() for column in columns or TABLES[table])
 
 
 def check_table_schema(table: str, schema: StructType) -> None:
@@ -97,7 +93,7 @@ def check_table_schema(table: str, schema: StructType) -> None:
     for field in schema.fields:
         column = known.get(field.name)
         if column is None:
-            raise SchemaError(_unknown(field.name, table))
+            raise SchemaError(no_column(field.name, list(known), f"the table {table} has"))
         found = field.dataType.simpleString()
         if found != column.type:
             raise SchemaError(f"the column {field.name} has the type {found}; expected {column.type}")
@@ -105,11 +101,4 @@ def check_table_schema(table: str, schema: StructType) -> None:
 
 def journal_columns_table(table: str) -> str:
     """The columns of a table in Markdown, for the manual."""
-    rows = [f"| `{column.name}` | `{column.type}` | {column.meaning} |" for column in TABLES[table]]
-    return "\n".join(("| column | type | meaning |", "|---|---|---|", *rows)) + "\n"
-
-
-def _unknown(name: str, table: str) -> str:
-    names = [column.name for column in TABLES[table]]
-    nearest = nearest_name(name, names)
-    return f"the table {table} has no column {name}; " + (f"did you mean {nearest}?" if nearest else f"there are: {', '.join(names)}")
+    return columns_table(TABLES[table])

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,19 +57,25 @@ _SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """How a value is read (ValueError or KeyError: it is none), and what it looks like; ``expected`` completes "expected …"."""
+
+    read: Callable[[str], Any]
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
 class OptionEntry:
     """One row of the table."""
 
     name: str
-    attribute: str
     uses: Use
-    read: Callable[[str], Any]
-    expected: str
-    """What a value looks like; completes "expected …"."""
+    kind: Kind
     default: str
     """The default as the manual shows it; empty when there is none."""
     meaning: str
     secret: bool
+    attribute: str = ""
 
 
 def _text(value: str) -> str:
@@ -91,29 +97,17 @@ def _selector(value: str) -> str:
 
 
 def _flag(value: str) -> bool:
-    found = {"true": True, "false": False}.get(value.strip().lower())
-    if found is None:
-        raise ValueError
-    return found
+    return _TRUTHS[value.strip().lower()]
 
 
-def _count(value: str) -> int:
-    return _whole(value, 1, COUNT_MAX)
+def _whole(least: int, most: int, expected: str) -> Kind:
+    def read(value: str) -> int:
+        number = int(value)
+        if not least <= number <= most:
+            raise ValueError
+        return number
 
-
-def _whole(value: str, least: int, most: int) -> int:
-    number = int(value)
-    if not least <= number <= most:
-        raise ValueError
-    return number
-
-
-def _milliseconds(value: str) -> int:
-    return _whole(value, 1, 86_400_000)
-
-
-def _duration(value: str) -> int:
-    return _whole(value, 0, COUNT_MAX)
+    return Kind(read, expected)
 
 
 def _size(value: str) -> int:
@@ -131,19 +125,12 @@ def _names(value: str) -> tuple[str, ...]:
     return names
 
 
-def _choice(*choices: str) -> Callable[[str], str]:
+def _choice(*choices: str) -> Kind:
     by_folded = {choice.lower(): choice for choice in choices}
-
-    def read(value: str) -> str:
-        found = by_folded.get(value.strip().lower())
-        if found is None:
-            raise ValueError
-        return found
-
-    return read
+    return Kind(lambda value: by_folded[value.strip().lower()], f"{', '.join(choices[:-1])} or {choices[-1]}")
 
 
-def _offsets(*words: str) -> Callable[[str], str]:
+def _offsets(*words: str) -> Kind:
     def read(value: str) -> str:
         stripped = value.strip()
         if stripped.lower() in words:
@@ -152,14 +139,26 @@ def _offsets(*words: str) -> Callable[[str], str]:
             raise ValueError
         return stripped
 
-    return read
+    return Kind(read, f'{", ".join(words)}, or JSON such as {{"version":1,"nodes":{{"<node id>":{{"<queue>":1234}}}}}}')
+
+
+def _list_of(what: str) -> Kind:
+    return Kind(_names, f"{what}, separated by commas, each once")
+
+
+_TRUTHS: Final = {"true": True, "false": False}
+_NAME: Final = Kind(_text, "a name")
+_ADDRESS: Final = Kind(_text, "the name of an address")
+_FOLDER: Final = Kind(_text, "a folder")
+_FLAG: Final = Kind(_flag, "true or false")
+_COUNT: Final = _whole(1, COUNT_MAX, "a number from 1")
+_MILLISECONDS: Final = _whole(1, 86_400_000, "ms from 1 to 86400000")
 
 
 def _option(
     name: str,
     uses: Use,
-    read: Callable[[str], Any],
-    expected: str,
+    kind: Kind,
     meaning: str,
     default: Any = None,
     *,
@@ -168,7 +167,7 @@ def _option(
 ) -> Any:
     """One field of :class:`Options`; ``shown``: the default as the manual has it, when its Python form would not do."""
     text = shown or ("" if default in (None, (), "") else str(default).lower() if isinstance(default, bool) else str(default))
-    entry = OptionEntry(name, "", uses, read, expected, text, meaning, secret)
+    entry = OptionEntry(name, uses, kind, text, meaning, secret)
     return field(default=default, repr=not secret, metadata={"option": entry})
 
 
@@ -179,72 +178,62 @@ class Options:
     url: str = _option(
         "url",
         Use.BROKER,
-        _text,
-        "a connection URL such as tcp://host:61616 or (tcp://a:61616,tcp://b:61616)?ha=true",
+        Kind(_text, "a connection URL such as tcp://host:61616 or (tcp://a:61616,tcp://b:61616)?ha=true"),
         "Where the broker is: any connection URL of a client, with its parameters for TLS, time limits and the like. Of a cluster one "
         "member is enough: the others are found by it.",
         "",
         secret=True,
     )
-    user: str | None = _option("user", Use.BROKER, _text, "a name", "The user name; wins over one in the URL.")
-    password: str | None = _option("password", Use.BROKER, str, "a password", "The password; wins over one in the URL.", secret=True)
+    user: str | None = _option("user", Use.BROKER, _NAME, "The user name; wins over one in the URL.")
+    password: str | None = _option("password", Use.BROKER, Kind(str, "a password"), "The password; wins over one in the URL.", secret=True)
     password_file: str | None = _option(
-        "passwordFile", Use.BROKER, _text, "a path", "A file on the driver whose first line is the password."
+        "passwordFile", Use.BROKER, Kind(_text, "a path"), "A file on the driver whose first line is the password."
     )
-    password_env: str | None = _option(
-        "passwordEnv", Use.BROKER, _text, "a name", "An environment variable of the driver that holds the password."
-    )
+    password_env: str | None = _option("passwordEnv", Use.BROKER, _NAME, "An environment variable of the driver that holds the password.")
     connect_timeout: int = _option(
         "connectTimeout",
         Use.BROKER,
-        _milliseconds,
-        "ms from 1 to 86400000",
+        _MILLISECONDS,
         "How long, in ms, a query tries to reach a broker before it fails with an error.",
         5_000,
     )
     reconnect_timeout: int = _option(
         "reconnectTimeout",
         Use.BROKER,
-        _milliseconds,
-        "ms from 1 to 86400000",
+        _MILLISECONDS,
         "How long, in ms, a running query waits for a broker that has gone away before the query fails.",
         60_000,
     )
     queues: tuple[str, ...] = _option(
         "queue",
         Use.BROKER,
-        _names,
-        "names of queues, separated by commas, each once",
+        _list_of("names of queues"),
         "Sources: the queue to read, or several. Sink: the one queue to send to.",
         (),
     )
     topic: str | None = _option(
         "topic",
         Use.BROKER,
-        _text,
-        "the name of an address",
+        _ADDRESS,
         "Sources: the address to read, through the queue of a durable subscription. Sink: the address to send to, for all its "
         "subscriptions.",
     )
     subscription: str | None = _option(
         "subscription",
         Use.SOURCE | Use.JOB,
-        _text,
-        "a name",
+        _NAME,
         "The durable subscription of `topic`, as a shared one of JMS: its queue is created where it does not exist.",
     )
     selector: str | None = _option(
         "selector",
         Use.SOURCE | Use.JOB,
-        _selector,
-        "a message selector, as in JMS",
+        Kind(_selector, "a message selector, as in JMS"),
         "Which messages are read. Of a subscription that is created it becomes the filter.",
     )
     starting_offsets: str = _option(
         "startingOffsets",
         Use.SOURCE,
         _offsets("earliest", "latest"),
-        'earliest, latest, or JSON such as {"version":1,"nodes":{"<node id>":{"<queue>":1234}}}',
         "Where reading begins: before the oldest message, behind the newest, or behind these message ids. A stream that has a checkpoint "
         "continues where it stopped.",
         "earliest",
@@ -253,37 +242,32 @@ class Options:
         "endingOffsets",
         Use.READ,
         _offsets("latest"),
-        'latest, or JSON such as {"version":1,"nodes":{"<node id>":{"<queue>":1234}}}',
         "Where reading ends: at the newest message, or with these message ids.",
         "latest",
     )
     max_messages_per_trigger: int | None = _option(
         "maxMessagesPerTrigger",
         Use.READ_STREAM,
-        _count,
-        "a number from 1",
+        _COUNT,
         "The most messages in a batch, over all nodes and queues.",
     )
     max_bytes_per_trigger: int | None = _option(
         "maxBytesPerTrigger",
         Use.READ_STREAM,
-        _size,
-        "a number of bytes from 1, or with k, m or g: 64m",
+        Kind(_size, "a number of bytes from 1, or with k, m or g: 64m"),
         "The approximate number of bytes of messages in a batch, over all nodes and queues: the batch ends with the message "
         "that reaches it.",
     )
     min_partitions: int | None = _option(
         "minPartitions",
         Use.SOURCE,
-        _count,
-        "a number from 1",
+        _COUNT,
         "The least number of tasks that read a queue, if it has as many messages. By default a task reads about 50,000 messages or 32 MB.",
     )
     fail_on_data_loss: bool = _option(
         "failOnDataLoss",
         Use.SOURCE,
-        _flag,
-        "true or false",
+        _FLAG,
         "Fail, instead of only logging it, when messages that should still be read no longer exist "
         "(because an operator removed them or the reader).",
         True,
@@ -291,16 +275,14 @@ class Options:
     reader_name: str | None = _option(
         "readerName",
         Use.READ_STREAM | Use.JOB,
-        _text,
-        "a name",
+        _NAME,
         "The name of the query's durable position on the broker. Two queries that read one queue need two names.",
         shown="of the query's checkpoint",
     )
     columns: tuple[str, ...] = _option(
         "columns",
         Use.SOURCE | Use.JOURNAL,
-        _names,
-        "names of columns, separated by commas, each once",
+        _list_of("names of columns"),
         "Which columns are read; others are not decoded. A schema of one's own, with .schema(…), says the same.",
         (),
         shown="all columns",
@@ -309,7 +291,6 @@ class Options:
         "bodyFormat",
         Use.SOURCE,
         _choice("binary", "text", "json"),
-        "binary, text or json",
         "What the column `body` is: the bytes; the text of a text message, or of a bytes message in UTF-8; or a struct that is read from "
         "JSON in either.",
         "binary",
@@ -317,15 +298,13 @@ class Options:
     body_schema: str | None = _option(
         "bodySchema",
         Use.SOURCE,
-        _text,
-        "columns with types, as in SQL: orderId bigint, amount double",
+        Kind(_text, "columns with types, as in SQL: orderId bigint, amount double"),
         "With bodyFormat=json: the fields of the struct. A schema of one's own, with .schema(…), says the same.",
     )
     mode: str = _option(
         "mode",
         Use.SOURCE,
         _choice("PERMISSIVE", "FAILFAST"),
-        "PERMISSIVE or FAILFAST",
         "How to treat a message that cannot be decoded, has an unknown type, or has a body that does not fit: the parts that cannot be "
         "read are null and the type is a number, with a line in the log; or the query fails.",
         "PERMISSIVE",
@@ -333,23 +312,20 @@ class Options:
     address: str | None = _option(
         "address",
         Use.SINK,
-        _text,
-        "the name of an address, or address::queue",
+        Kind(_text, "the name of an address, or address::queue"),
         "The address to send to, of whatever kind; it must exist. Without `queue`, `topic` and `address` the column `address` names it.",
     )
     exactly_once: str = _option(
         "exactlyOnce",
         Use.SINK,
         _choice("duplicateIds", "transactions", "none"),
-        "duplicateIds, transactions or none",
         "How a repeated task is kept from doubling messages: by duplicate ids, by one prepared transaction (XA) per task, or not at all.",
         "duplicateIds",
     )
     time_to_live: int = _option(
         "timeToLive",
         Use.SINK,
-        _duration,
-        "ms from 0",
+        _whole(0, COUNT_MAX, "ms from 0"),
         "After how many ms messages expire, where the column `expiration` does not say when; 0: never.",
         0,
     )
@@ -357,7 +333,6 @@ class Options:
         "unknownColumns",
         Use.SINK,
         _choice("fail", "properties"),
-        "fail or properties",
         "How to treat columns that are not part of a message: raise an error that names the nearest column, or "
         "write them as properties of the message.",
         "fail",
@@ -365,8 +340,7 @@ class Options:
     nodes: tuple[str, ...] = _option(
         "nodes",
         Use.SINK,
-        _names,
-        "node ids, separated by commas, each once",
+        _list_of("node ids"),
         "The members of a cluster that the tasks send to. Default: all members that are there when a batch begins; a stream keeps to those "
         "of its first batch, unless `exactlyOnce` is none.",
         (),
@@ -374,36 +348,31 @@ class Options:
     transaction_timeout: int = _option(
         "transactionTimeout",
         Use.SINK,
-        _milliseconds,
-        "ms from 1 to 86400000",
+        _MILLISECONDS,
         "With `exactlyOnce=transactions`: after how many ms the broker gives up a task's transaction that is not prepared.",
         3_600_000,
     )
     path: str | None = _option(
         "path",
         Use.JOURNAL,
-        _text,
-        "a folder",
+        _FOLDER,
         "The data folder of a broker, stopped or running, or the folder of its instance; nothing is written to it. Every worker must see "
         "it.",
     )
     journal_folder: str | None = _option(
-        "journalFolder", Use.JOURNAL, _text, "a folder", "`journal-directory` of the broker.", shown="journal in path"
+        "journalFolder", Use.JOURNAL, _FOLDER, "`journal-directory` of the broker.", shown="journal in path"
     )
     bindings_folder: str | None = _option(
-        "bindingsFolder", Use.JOURNAL, _text, "a folder", "`bindings-directory` of the broker.", shown="bindings in path"
+        "bindingsFolder", Use.JOURNAL, _FOLDER, "`bindings-directory` of the broker.", shown="bindings in path"
     )
     large_messages_folder: str | None = _option(
-        "largeMessagesFolder", Use.JOURNAL, _text, "a folder", "`large-messages-directory` of the broker.", shown="large-messages in path"
+        "largeMessagesFolder", Use.JOURNAL, _FOLDER, "`large-messages-directory` of the broker.", shown="large-messages in path"
     )
-    paging_folder: str | None = _option(
-        "pagingFolder", Use.JOURNAL, _text, "a folder", "`paging-directory` of the broker.", shown="paging in path"
-    )
+    paging_folder: str | None = _option("pagingFolder", Use.JOURNAL, _FOLDER, "`paging-directory` of the broker.", shown="paging in path")
     table: str = _option(
         "table",
         Use.JOURNAL,
         _choice("messages", "records", "transactions", "bindings", "damage"),
-        "messages, records, transactions, bindings or damage",
         "Which table is read: the messages that a start would recover, the records as they are in the files, the open XA branches, "
         "addresses with queues and settings, or the places that cannot be read.",
         "messages",
@@ -412,7 +381,6 @@ class Options:
         "onDamage",
         Use.JOURNAL,
         _choice("fail", "skip"),
-        "fail or skip",
         "A place that cannot be read ends the query with an error that names file and offset, or is left out, as `mqbroker data recover` "
         "does; the table `damage` lists such places.",
         "fail",
@@ -420,8 +388,7 @@ class Options:
     include_prepared: bool = _option(
         "includePrepared",
         Use.JOURNAL,
-        _flag,
-        "true or false",
+        _FLAG,
         "Also messages that were sent in XA branches which are prepared and not decided; their column `xid` is not null.",
         False,
     )
@@ -497,11 +464,7 @@ class Options:
         return found
 
 
-OPTIONS: Final[tuple[OptionEntry, ...]] = tuple(
-    OptionEntry(entry.name, each.name, entry.uses, entry.read, entry.expected, entry.default, entry.meaning, entry.secret)
-    for each in fields(Options)
-    for entry in (each.metadata["option"],)
-)
+OPTIONS: Final[tuple[OptionEntry, ...]] = tuple(replace(each.metadata["option"], attribute=each.name) for each in fields(Options))
 """The table, in the manual's order."""
 
 
@@ -528,17 +491,17 @@ def _table(entries: Sequence[OptionEntry]) -> str:
     rows = ["| option | default | meaning |", "|---|---|---|"]
     for entry in entries:
         default = entry.default if " " in entry.default or not entry.default else f"`{entry.default}`"
-        text = re.sub(r"\{.*\}", r"`\g<0>`", f"{entry.meaning} Expected: {entry.expected}.")
+        text = re.sub(r"\{.*\}", r"`\g<0>`", f"{entry.meaning} Expected: {entry.kind.expected}.")
         rows.append(f"| `{entry.name}` | {default} | {text} |")
     return "\n".join(rows) + "\n"
 
 
 def _read(entry: OptionEntry, value: str) -> Any:
     try:
-        return entry.read(value)
-    except ValueError:
+        return entry.kind.read(value)
+    except (ValueError, KeyError):
         shown = "" if entry.secret else f"={value!r}"
-        raise BadOptionError(f"the option {entry.name}{shown}: expected {entry.expected}") from None
+        raise BadOptionError(f"the option {entry.name}{shown}: expected {entry.kind.expected}") from None
 
 
 def _unknown(given: str, allowed: Use) -> str:

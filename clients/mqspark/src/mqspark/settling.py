@@ -25,11 +25,10 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from mqspark.errors import BrokerUnreachableError, MqsparkError, PermissionDeniedError, ReaderMissingError
+from mqspark.errors import BrokerUnreachableError, MqsparkError
 from mqspark.options import Options, Use
 from mqspark.reading.checkpoints import Checkpoint
 from mqspark.reading.offsets import OLDEST, Offset
-from mqspark.reading.plain_source import PlainBroker
 from mqspark.reading.queues import Cluster, Reading
 
 if TYPE_CHECKING:
@@ -93,32 +92,13 @@ def _settle_queue(broker: Reading, queue: str, reader: str, position: int, dry_r
         return 0
     if dry_run:
         return broker.survey(queue, OLDEST, until=position).messages
-    epoch, settled, reserved = _state(broker, queue, reader, position)
+    epoch, settled, reserved = broker.reader_state(queue, reader, position)
     until = min(position, reserved)
     if until <= settled:
         return 0
     messages = broker.survey(queue, settled, until=until).messages
     broker.settle(queue, reader, epoch, until)
     return messages
-
-
-def _state(broker: Reading, queue: str, reader: str, position: int) -> tuple[int, int, int]:
-    """(epoch, settled, reserved) of a reader: without opening it, if the user may manage the broker."""
-    if not isinstance(broker, PlainBroker):
-        try:
-            rows = json.loads(broker.manage("broker", "listReaders", queue, repeat=True))
-            row = next(each for each in rows if each["name"] == reader)
-            return row["epoch"], row["settled"], row["reserved"]
-        except StopIteration:
-            raise ReaderMissingError(f"queue {queue} has no reader {reader}: it was removed") from None
-        except PermissionDeniedError as error:
-            log.info("%s; opening the reader instead", error)
-    state = broker.open_reader(queue, reader, position)
-    if state.epoch == 1 and not isinstance(broker, PlainBroker):
-        # Nobody has opened it before: a reader that was removed is not to come back and hold messages for ever.
-        broker.remove_reader(queue, reader)
-        raise ReaderMissingError(f"queue {queue} has no reader {reader}: it was removed")
-    return state.epoch, state.settled, state.reserved
 
 
 def install(spark: SparkSession, options: Mapping[str, str]) -> SettlingListener:

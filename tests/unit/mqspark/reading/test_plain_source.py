@@ -11,8 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 if importlib.util.find_spec("pyspark") is None:
     raise unittest.SkipTest("pyspark is not installed")
 
+from mqspark.messages.blocks import MadeBlock
 from mqspark.options import Options, Use
-from mqspark.reading.plain_source import PlainBlock, PlainBroker
+from mqspark.reading.plain_source import PlainBroker
 from tests.unit.mqspark.fakes import FakeCluster
 
 OPTIONS = Options.parse({"url": "tcp://127.0.0.1:1", "queue": "q"}, Use.READ_STREAM)
@@ -76,5 +77,5 @@ class PlainBrokerTests(SynchronousTestCase):
         self.assertEqual(self.broker.ids, [12])
 
     def test_a_block(self) -> None:
-        block = PlainBlock([1, 2], [0, 3], [b"abc", b""])
+        block = MadeBlock([1, 2], [0, 3], [b"abc", b""])
         self.assertEqual((block.count, bytes(block.sizes[:4]), bytes(block.messages), block.lost), (2, b"\0\0\0\3", b"abc", False))

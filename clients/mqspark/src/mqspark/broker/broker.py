@@ -34,7 +34,7 @@ from mqclient.management import Management, ManagementError
 from mqclient.wire.packets import READ_BYTES_MAX, START_OLDEST, ReaderRange, ReaderState
 from mqspark.broker.connection import Connection
 from mqspark.broker.nodes import IdCache, Node
-from mqspark.errors import BadOptionError, MqsparkError
+from mqspark.errors import BadOptionError, MqsparkError, PermissionDeniedError, ReaderMissingError
 from mqspark.options import Options
 
 T = TypeVar("T")
@@ -93,6 +93,30 @@ class Broker(Connection):
         :class:`ReaderRefusedError`, :class:`PermissionDeniedError`.
         """
         return self.call(f"opening reader {reader} of queue {queue}", lambda session: session.readers.open(queue, reader, start))
+
+    def reader_state(self, queue: str, reader: str, position: int) -> tuple[int, int, int]:
+        """(epoch, settled, reserved) of a reader that has come to ``position``: without opening it, if the user may manage the broker.
+
+        Raises :class:`ReaderMissingError`.
+        """
+        missing = ReaderMissingError(f"queue {queue} has no reader {reader}: it was removed")
+        try:
+            rows = json.loads(self.manage("broker", "listReaders", queue, repeat=True))
+            row = next((each for each in rows if each["name"] == reader), None)
+            if row is None:
+                raise missing
+            return row["epoch"], row["settled"], row["reserved"]
+        except PermissionDeniedError as error:
+            _log.info("%s; opening the reader instead", error)
+        state = self.open_reader(queue, reader, position)
+        if state.epoch == 1:
+            # Nobody has opened it before: a reader that was removed is not to come back and hold messages for ever.
+            self.remove_reader(queue, reader)
+            raise missing
+        return state.epoch, state.settled, state.reserved
+
+    def handed_out(self, queue: str, after: int, until: int) -> None:
+        """The ids of the messages of a range, where positions are no ids; here they are, and all of them belong to it."""
 
     def reserve(
         self,

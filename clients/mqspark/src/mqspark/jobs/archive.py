@@ -229,44 +229,24 @@ def _stopped_by_signals() -> Iterator[threading.Event]:
     metavar="SECONDS",
     help="Keep running until Ctrl-C or SIGTERM, and archive new messages at this interval. Default: archive what is there, and end.",
 )
-def command(
-    run: Run,
-    queues: tuple[str, ...],
-    divert: tuple[str, ...],
-    topic: str | None,
-    subscription: str | None,
-    to: str,
-    format: str,
-    checkpoint: str | None,
-    every: float | None,
-) -> Report:
+def command(run: Run, **asked: Any) -> Report:
     """Write queues or addresses to Parquet or Delta, exactly once.
 
     Messages leave their queue when the files that hold them are committed. Run the command again to continue where it stopped.
     """
-    plan = plan_archive(
-        run.broker,
-        to,
-        queues=queues,
-        topic=topic,
-        subscription=subscription,
-        divert=divert,
-        checkpoint=checkpoint,
-        format=format,
-        every=every,
-    )
+    plan = plan_archive(run.broker, **asked)
     brokers = Brokers(plan.options, Use.JOB | Use.READ_STREAM)
     waiting = brokers.waiting(brokers.queues())
     check_queues(plan, waiting)
     if run.dry_run:
         return dry_run(plan, waiting)
-    notes = make_diverts(brokers, divert)
-    with run.session(configure=_with_delta if format == "delta" else None) as spark, _stopped_by_signals() as stop:
+    notes = make_diverts(brokers, plan.diverted)
+    with run.session(configure=_with_delta if plan.format == "delta" else None) as spark, _stopped_by_signals() as stop:
         done = archive(spark, plan, expected=sum(one.messages or 0 for one in waiting), stop=stop, progress=run.progress)
     answer = Report(notes=notes)
-    answer.table("Archived", "to", "format", "batches", "messages").add(to, format, done.batches, done.messages)
+    answer.table("Archived", "to", "format", "batches", "messages").add(plan.to, plan.format, done.batches, done.messages)
     settled_table(answer, done.settled)
-    if stop.is_set() and every is None:
+    if stop.is_set() and plan.every is None:
         answer.notes.append("Interrupted: run the same command again to continue.")
         answer.status = status.INTERRUPTED
     return answer

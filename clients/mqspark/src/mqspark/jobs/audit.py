@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -116,17 +116,8 @@ def plan_audit(
     if sequence is None and (producer is not None or first is not None):
         raise BadOptionError("--producer and --first need --sequence, the property with the number of the message")
     options = {**broker, "queue": ",".join(queues)} if queues else {}
-    return AuditPlan(
-        tuple(archives),
-        tuple(journals),
-        options,
-        reference,
-        sequence,
-        producer,
-        identity or _USER_ID,
-        first,
-        tuple(addresses),
-    )
+    told_apart = identity or _USER_ID
+    return AuditPlan(tuple(archives), tuple(journals), options, reference, sequence, producer, told_apart, first, tuple(addresses))
 
 
 def audit(spark: SparkSession, plan: AuditPlan, *, progress: Progress | None = None) -> Audit:
@@ -368,35 +359,12 @@ def report_of(found: Audit) -> Report:
 @click.option("--id", "identity", metavar="PROPERTY", help="Without --sequence: the property that holds the id. Default: JMSMessageID.")
 @click.option("--reference", metavar="PATH", help="An archive of all messages that must exist: a message found only there counts as lost.")
 @click.option("--findings", metavar="PATH", help="Write all findings to this folder, as Parquet.")
-def command(
-    run: Run,
-    archives: tuple[str, ...],
-    journals: tuple[str, ...],
-    queues: tuple[str, ...],
-    addresses: tuple[str, ...],
-    sequence: str | None,
-    producer: str | None,
-    first: int | None,
-    identity: str | None,
-    reference: str | None,
-    findings: str | None,
-) -> Report:
+def command(run: Run, findings: str | None, **asked: Any) -> Report:
     """Look for lost, doubled and reordered messages in archives, data folders and live queues; nothing is taken or changed.
 
     The exit status tells the result: 0: nothing was found; 4: there are findings; any other: the audit could not be done.
     """
-    plan = plan_audit(
-        run.broker,
-        archives=archives,
-        journals=journals,
-        queues=queues,
-        reference=reference,
-        sequence=sequence,
-        producer=producer,
-        identity=identity,
-        first=first,
-        addresses=addresses,
-    )
+    plan = plan_audit(run.broker, **asked)
     if run.dry_run:
         report = Report()
         table = report.table("Would look at", "place")

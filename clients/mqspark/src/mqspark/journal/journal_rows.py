@@ -28,7 +28,7 @@ from mqclient.storageformat.records import (
 )
 from mqspark.errors import JournalError
 from mqspark.journal_tables import MESSAGE_COLUMNS
-from mqspark.messages.blocks import BlockConverter
+from mqspark.messages.blocks import BlockConverter, MadeBlock
 from mqspark.messages.ranges import spread
 
 BATCH_ROWS: Final = 10_000
@@ -42,32 +42,12 @@ _I64: Final = struct.Struct(">q")
 _WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
-@dataclass(slots=True)
-class Encoded:
-    """Messages in the form in which a broker hands out blocks of them (see :class:`mqclient.core.readers.MessageBlock`)."""
-
-    count: int
-    ids: memoryview
-    delivery_counts: memoryview
-    sizes: memoryview
-    kinds: memoryview
-    messages: memoryview
-
-
-def encoded(records: Sequence[MessageRecord], counts: Sequence[int]) -> Encoded:
-    """The messages of ``records``, delivered ``counts`` times."""
+def encoded(records: Sequence[MessageRecord], counts: Sequence[int]) -> MadeBlock:
+    """The messages of ``records``, delivered ``counts`` times, as a broker hands them out."""
     parts = [
         record.buffer if record.body_id is None else _I64.pack(record.body_size) + record.buffer[record.headers :] for record in records
     ]
-    size = len(records)
-    return Encoded(
-        size,
-        memoryview(struct.pack(f">{size}q", *(record.message_id for record in records))),
-        memoryview(struct.pack(f">{size}i", *counts)),
-        memoryview(struct.pack(f">{size}i", *map(len, parts))),
-        memoryview(bytes(record.body_id is not None for record in records)),
-        memoryview(b"".join(parts)),
-    )
+    return MadeBlock([record.message_id for record in records], counts, parts, bytes(record.body_id is not None for record in records))
 
 
 class Rows:

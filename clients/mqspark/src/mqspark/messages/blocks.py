@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import logging
+import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, Protocol
 
@@ -65,6 +66,22 @@ class Block(Protocol):
     def kinds(self) -> memoryview: ...
     @property
     def messages(self) -> memoryview: ...
+
+
+class MadeBlock:
+    """Messages in the form of such an answer: their ids, delivery counts, kinds and bytes."""
+
+    lost = False
+
+    def __init__(
+        self, ids: Sequence[int], counts: Sequence[int], messages: Sequence[bytes | memoryview], kinds: bytes | None = None
+    ) -> None:
+        size = self.count = len(ids)
+        self.ids = memoryview(struct.pack(f">{size}q", *ids))
+        self.delivery_counts = memoryview(struct.pack(f">{size}i", *counts))
+        self.sizes = memoryview(struct.pack(f">{size}i", *map(len, messages)))
+        self.kinds = memoryview(bytes(size) if kinds is None else kinds)
+        self.messages = memoryview(b"".join(messages))
 
 
 Fetch = Callable[[int, int], bytes]

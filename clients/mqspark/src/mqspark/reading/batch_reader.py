@@ -18,7 +18,6 @@ from mqspark.broker.nodes import Node
 from mqspark.errors import BrokerUnreachableError
 from mqspark.options import Options
 from mqspark.reading.offsets import OLDEST, PARTS_MAX, POSITION_MAX, Offset, parts_of, split
-from mqspark.reading.plain_source import PlainBroker
 from mqspark.reading.pushdown import Pushed
 from mqspark.reading.queues import Cluster, Reading
 from mqspark.reading.reading import NothingPartition, RangePartition, converter_for, read_range
@@ -91,7 +90,7 @@ class BatchReader(DataSourceReader):
 
     def _survey(self, broker: Reading, queue: str, starts: str | Offset, ends: str | Offset) -> ReaderRange:
         after, until = OLDEST, POSITION_MAX
-        if isinstance(broker, PlainBroker):
+        if not broker.has_readers:
             count = broker.queue_query(queue).message_count
             return ReaderRange(self._pushed.after, self._pushed.until, count, 0, 0, ())
         if isinstance(starts, Offset):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -27,9 +27,6 @@ T = TypeVar("T")
 VERSION: Final = 1
 OLDEST: Final = -1
 POSITION_MAX: Final = (1 << 63) - 1
-
-Positions = Mapping[str, Mapping[str, int]]
-"""Node id to queue to position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,32 +87,32 @@ class Offset:
 
 
 def _positions(found: object) -> dict[str, dict[str, int]]:
-    nodes: dict[str, dict[str, int]] = {}
+    def check(queue: str, node: str, position: Any) -> None:
+        if type(position) is not int or not OLDEST <= position <= POSITION_MAX:
+            raise ValueError(f"the position {position!r} of queue {queue} on node {node} is not a message id")
+
+    return _by_node(found, check)
+
+
+def _parts(found: object) -> dict[str, dict[str, list[int]]]:
+    def check(queue: str, node: str, ends: Any) -> None:
+        good = isinstance(ends, list) and ends and all(type(end) is int and 0 <= end <= POSITION_MAX for end in ends)
+        if not good or any(end <= before for before, end in itertools.pairwise(ends)):
+            raise ValueError(f"the parts of queue {queue} on node {node} are not ascending message ids")
+
+    return _by_node(found, check)
+
+
+def _by_node(found: object, check: Callable[[str, str, Any], None]) -> dict[str, dict[str, Any]]:
+    """A copy of values by node and queue, each of which is checked.  Raises ValueError for something else."""
     if not isinstance(found, dict):
         raise ValueError("there is no object of nodes")
     for node, queues in found.items():
         if not isinstance(queues, dict):
             raise ValueError(f"node {node} has no object of queues")
-        for queue, position in queues.items():
-            if type(position) is not int or not OLDEST <= position <= POSITION_MAX:
-                raise ValueError(f"the position {position!r} of queue {queue} on node {node} is not a message id")
-        nodes[node] = dict(queues)
-    return nodes
-
-
-def _parts(found: object) -> dict[str, dict[str, list[int]]]:
-    nodes: dict[str, dict[str, list[int]]] = {}
-    if not isinstance(found, dict):
-        raise ValueError("parts is not an object of nodes")
-    for node, queues in found.items():
-        if not isinstance(queues, dict):
-            raise ValueError(f"node {node} has no object of queues in parts")
-        for queue, ends in queues.items():
-            good = isinstance(ends, list) and ends and all(type(end) is int and 0 <= end <= POSITION_MAX for end in ends)
-            if not good or any(end <= before for before, end in itertools.pairwise(ends)):
-                raise ValueError(f"the parts of queue {queue} on node {node} are not ascending message ids")
-        nodes[node] = dict(queues)
-    return nodes
+        for queue, value in queues.items():
+            check(queue, node, value)
+    return {node: dict(queues) for node, queues in found.items()}
 
 
 def _sorted(nodes: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]]:

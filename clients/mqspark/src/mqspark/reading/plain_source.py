@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import struct
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar
 
@@ -27,6 +26,7 @@ from mqclient.wire.packets import ReaderRange, ReaderState
 from mqspark.broker.broker import Broker
 from mqspark.broker.nodes import Node
 from mqspark.errors import BadOptionError
+from mqspark.messages.blocks import MadeBlock
 from mqspark.options import Options
 
 log: Final = logging.getLogger(__name__)
@@ -35,19 +35,6 @@ T = TypeVar("T")
 BLOCK_MESSAGES: Final = 1000
 BLOCK_BYTES: Final = 1 << 20
 """A block ends when it has as many messages or bytes."""
-
-
-class PlainBlock:
-    """Browsed messages in the form of a READ's answer."""
-
-    def __init__(self, ids: list[int], counts: list[int], messages: list[bytes]) -> None:
-        size = self.count = len(ids)
-        self.ids = memoryview(struct.pack(f">{size}q", *ids))
-        self.delivery_counts = memoryview(struct.pack(f">{size}i", *counts))
-        self.sizes = memoryview(struct.pack(f">{size}i", *map(len, messages)))
-        self.kinds = memoryview(bytes(size))
-        self.messages = memoryview(b"".join(messages))
-        self.lost = False
 
 
 class PlainBroker:
@@ -68,6 +55,10 @@ class PlainBroker:
         self._known: dict[str, dict[int, int]] = {}
         """Queue to message id to the position at which it was handed out."""
         self._handed: dict[str, int] = {}
+
+    @property
+    def has_readers(self) -> bool:
+        return False
 
     @property
     def node_id(self) -> str:
@@ -107,6 +98,10 @@ class PlainBroker:
         position = max(start, 0)
         self._handed[queue] = max(position, self._handed.get(queue, 0))
         return ReaderState(self.node_id, 1, position, position, position, 0, queue)
+
+    def reader_state(self, queue: str, reader: str, position: int) -> tuple[int, int, int]:
+        state = self.open_reader(queue, reader, position)
+        return state.epoch, state.settled, state.reserved
 
     def survey(
         self, queue: str, after: int, *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1
@@ -214,7 +209,7 @@ async def _consume(session: Session, queue: str, wanted: set[int]) -> None:
     await session.commit()
 
 
-def browsed(broker: Broker, queue: str, selector: str | None, wanted: Callable[[int], bool], stop: int | None) -> Iterator[PlainBlock]:
+def browsed(broker: Broker, queue: str, selector: str | None, wanted: Callable[[int], bool], stop: int | None) -> Iterator[MadeBlock]:
     """The wanted messages of a queue, by their ids; ``stop``: how many there are at most."""
     session = broker.session()
     try:
@@ -231,7 +226,7 @@ def browsed(broker: Broker, queue: str, selector: str | None, wanted: Callable[[
         broker.failed(error, f"browsing queue {queue}")
 
 
-async def _block(consumer: Consumer, wanted: Callable[[int], bool], most: int) -> PlainBlock:
+async def _block(consumer: Consumer, wanted: Callable[[int], bool], most: int) -> MadeBlock:
     ids: list[int] = []
     counts: list[int] = []
     messages: list[bytes] = []
@@ -248,7 +243,7 @@ async def _block(consumer: Consumer, wanted: Callable[[int], bool], most: int) -
         counts.append(max(message.delivery_count - 1, 0))
         messages.append(await _encoded(message))
         size += len(messages[-1])
-    return PlainBlock(ids, counts, messages)
+    return MadeBlock(ids, counts, messages)
 
 
 async def _encoded(message: ClientMessage) -> bytes:

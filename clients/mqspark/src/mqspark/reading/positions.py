@@ -10,7 +10,6 @@ from mqclient.wire.packets import START_NEWEST, START_OLDEST, ReaderRange
 from mqspark.errors import ReaderRefusedError
 from mqspark.options import Options
 from mqspark.reading.offsets import OLDEST, Offset
-from mqspark.reading.plain_source import PlainBroker
 from mqspark.reading.queues import Cluster, Reading
 from mqspark.reading.reading import data_loss
 
@@ -84,7 +83,7 @@ class Readers:
     def look(self, broker: Reading, node_id: str, queue: str) -> int:
         """Where a query begins that has no reader yet.  Raises ReaderRefusedError when it could have none."""
         found = broker.queue_query(queue)
-        if found.consumer_count and not isinstance(broker, PlainBroker):
+        if found.consumer_count and broker.has_readers:
             raise ReaderRefusedError(
                 f"queue {queue} on node {node_id} has {found.consumer_count} consumers, and a queue has either consumers or readers: stop "
                 "them, or read a queue of their address that is the query's own"

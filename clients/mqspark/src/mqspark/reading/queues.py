@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeVar
 
+from mqclient.core.api import QueueQueryResult
+from mqclient.wire.packets import ReaderRange, ReaderState
 from mqspark.broker.broker import Broker, connect
 from mqspark.broker.nodes import Node
 from mqspark.errors import BrokerUnreachableError, MissingQueueError
@@ -16,8 +18,34 @@ from mqspark.reading.questions import Questions, in_thread
 
 log: Final = logging.getLogger(__name__)
 
-Reading: TypeAlias = Broker | PlainBroker
 T = TypeVar("T")
+
+
+class Reading(Protocol):
+    """What sources ask of a node: a :class:`Broker` answers it by named readers, a :class:`PlainBroker` by browsing."""
+
+    @property
+    def node_id(self) -> str: ...
+    @property
+    def alive(self) -> bool: ...
+    @property
+    def has_readers(self) -> bool: ...
+    def members(self) -> list[Node]: ...
+    def queue_query(self, queue: str) -> QueueQueryResult: ...
+    def subscribe_topic(self, topic: str, subscription: str, selector: str | None = None) -> str: ...
+    def check_selector(self, queue: str, selector: str) -> None: ...
+    def open_reader(self, queue: str, reader: str, start: int = -1) -> ReaderState: ...
+    def reader_state(self, queue: str, reader: str, position: int) -> tuple[int, int, int]: ...
+    def survey(
+        self, queue: str, after: int, *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1
+    ) -> ReaderRange: ...
+    def reserve(
+        self, queue: str, reader: str, epoch: int, after: int,
+        *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1,
+    ) -> ReaderRange: ...  # fmt: skip
+    def handed_out(self, queue: str, after: int, until: int) -> frozenset[int] | None: ...
+    def settle(self, queue: str, reader: str, epoch: int, until: int) -> None: ...
+    def close(self) -> None: ...
 
 
 class Cluster:

@@ -15,9 +15,9 @@ from mqclient.wire.packets import READ_BYTES_MAX
 from mqspark.broker.broker import Broker, connect
 from mqspark.broker.nodes import Node
 from mqspark.errors import DataLossError, MessageFormatError
-from mqspark.messages.blocks import BlockConverter
+from mqspark.messages.blocks import BlockConverter, MadeBlock
 from mqspark.options import Options
-from mqspark.reading.plain_source import PlainBlock, browsed
+from mqspark.reading.plain_source import browsed
 
 log: Final = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ def read_range(options: Options, schema: StructType, partition: InputPartition) 
                 yield from converter.batches(block)
 
 
-def _browsed(broker: Broker, partition: RangePartition) -> Iterator[PlainBlock]:
+def _browsed(broker: Broker, partition: RangePartition) -> Iterator[MadeBlock]:
     ids = partition.ids
     if ids is not None:
         return browsed(broker, partition.queue, partition.selector, ids.__contains__, len(ids))

@@ -36,7 +36,6 @@ from mqclient.wire.packets import ReaderRange
 from mqspark.errors import BadOptionError, BrokerUnreachableError
 from mqspark.options import Options
 from mqspark.reading.offsets import OLDEST, PARTS_MAX, Offset, parts_of, share, split
-from mqspark.reading.plain_source import PlainBroker
 from mqspark.reading.positions import Lane, Place, Readers
 from mqspark.reading.queues import Cluster, Reading
 from mqspark.reading.reading import RangePartition, converter_for, data_loss, read_range
@@ -118,9 +117,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What comes from now on is for the next run."""
 
         def note(node_id: str, broker: Reading) -> dict[Place, int | None]:
-            plain = isinstance(broker, PlainBroker)
             queues = self._cluster.queues(node_id, broker)
-            return {(node_id, queue): None if plain else broker.survey(queue, OLDEST).until for queue in queues}
+            return {(node_id, queue): broker.survey(queue, OLDEST).until if broker.has_readers else None for queue in queues}
 
         self._cluster.look()
         targets = self._cluster.each(note)
@@ -341,8 +339,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         selector = None if self._options.topic is not None else self._options.selector
         node = self._cluster.nodes[lane.node_id]
-        if isinstance(broker, PlainBroker):
-            ids = broker.handed_out(lane.queue, after, until)
+        ids = broker.handed_out(lane.queue, after, until)
+        if ids is not None:
             return [RangePartition(node, lane.queue, after, until, selector, plain=True, ids=ids)]
         ends = self._ends(found) if ends is None else [*ends]
         ends[-1] = until
