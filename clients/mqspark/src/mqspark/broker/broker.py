@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from mqclient.core.api import (
     ROUTING_ANYCAST,
@@ -66,6 +66,18 @@ def connect(options: Options, node: Node | None = None, *, patient: bool | None 
         broker.close()
         raise
     return broker
+
+
+class Limits(TypedDict, total=False):
+    """Where a range ends at the latest: at the id ``until``, with so many messages or bytes; -1, as by default: no limit.
+
+    ``parts``: how many parts of similar size its ``ends`` tell at most, 1 by default.
+    """
+
+    until: int
+    max_messages: int
+    max_bytes: int
+    parts: int
 
 
 class Broker(Connection):
@@ -118,43 +130,20 @@ class Broker(Connection):
     def handed_out(self, queue: str, after: int, until: int) -> None:
         """The ids of the messages of a range, where positions are no ids; here they are, and all of them belong to it."""
 
-    def reserve(
-        self,
-        queue: str,
-        reader: str,
-        epoch: int,
-        after: int,
-        *,
-        until: int = -1,
-        max_messages: int = -1,
-        max_bytes: int = -1,
-        parts: int = 1,
-    ) -> ReaderRange:
-        """Get the range behind ``after``, and keep it for the reader; -1: no limit.  Raises :class:`FencedError`."""
+    def reserve(self, queue: str, reader: str, epoch: int, after: int, **limits: Unpack[Limits]) -> ReaderRange:
+        """Get the range behind ``after``, and keep it for the reader.  Raises :class:`FencedError`."""
+        doing = f"reserving messages of queue {queue} for reader {reader}"
+        return self.call(doing, lambda session: session.readers.reserve(queue, reader, epoch, after, **limits))
 
-        def reserve(session: Session) -> Awaitable[ReaderRange]:
-            limits = {"until": until, "max_messages": max_messages, "max_bytes": max_bytes, "parts": parts}
-            return session.readers.reserve(queue, reader, epoch, after, **limits)
-
-        return self.call(f"reserving messages of queue {queue} for reader {reader}", reserve)
-
-    def survey(
-        self, queue: str, after: int, *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1
-    ) -> ReaderRange:
+    def survey(self, queue: str, after: int, **limits: Unpack[Limits]) -> ReaderRange:
         """As :meth:`reserve`, but nothing is kept for anybody."""
-
-        def survey(session: Session) -> Awaitable[ReaderRange]:
-            return session.readers.survey(queue, after, until=until, max_messages=max_messages, max_bytes=max_bytes, parts=parts)
-
-        return self.call(f"looking through queue {queue}", survey)
+        return self.call(f"looking through queue {queue}", lambda session: session.readers.survey(queue, after, **limits))
 
     def read(self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, selector: str | None = None) -> MessageBlock:
         """The next messages of a range (after, until], at most ``max_bytes`` of them, but at least one.  They stay in the queue."""
 
-        def read(session: Session) -> Awaitable[MessageBlock]:
-            return session.readers.read(queue, after, until, max_bytes=max_bytes, filter_string=selector)
-
-        return self.call(f"reading queue {queue}", read)
+        doing = f"reading queue {queue}"
+        return self.call(doing, lambda session: session.readers.read(queue, after, until, max_bytes=max_bytes, filter_string=selector))
 
     def check_selector(self, queue: str, selector: str) -> None:
         """Raise BadOptionError when the broker does not understand the option ``selector``."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, Unpack
 
 from mqclient.core.api import QueueQueryResult
 from mqclient.core.consuming.consumers import Consumer
@@ -23,7 +23,7 @@ from mqclient.core.session.session import Session
 from mqclient.errors import MQError
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, CoreMessage, encode_message
 from mqclient.wire.packets import ReaderRange, ReaderState
-from mqspark.broker.broker import Broker
+from mqspark.broker.broker import Broker, Limits
 from mqspark.broker.nodes import Node
 from mqspark.errors import BadOptionError
 from mqspark.messages.blocks import MadeBlock
@@ -103,33 +103,21 @@ class PlainBroker:
         state = self.open_reader(queue, reader, position)
         return state.epoch, state.settled, state.reserved
 
-    def survey(
-        self, queue: str, after: int, *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1
-    ) -> ReaderRange:
+    def survey(self, queue: str, after: int, **limits: Unpack[Limits]) -> ReaderRange:
         """What would be handed out behind ``after``."""
-        return self._range(queue, after, until, max_messages, max_bytes)[0]
+        return self._range(queue, after, limits)[0]
 
-    def reserve(
-        self,
-        queue: str,
-        reader: str,
-        epoch: int,
-        after: int,
-        *,
-        until: int = -1,
-        max_messages: int = -1,
-        max_bytes: int = -1,
-        parts: int = 1,
-    ) -> ReaderRange:
+    def reserve(self, queue: str, reader: str, epoch: int, after: int, **limits: Unpack[Limits]) -> ReaderRange:
         """Hand messages out; a range that was handed out before is the same again, as far as this process remembers it."""
         known = self._known.setdefault(queue, {})
+        until = limits.get("until", -1)
         if 0 <= until <= self._handed.get(queue, 0):
             again = sum(after < position <= until for position in known.values())
             if again:
                 return ReaderRange(after, until, again, 0, 0, (until,))
         # What was handed out beyond was never promised: the query asks for a new range where its last one ended.
         known = self._known[queue] = {each: position for each, position in known.items() if position <= after}
-        found, ids = self._range(queue, after, until, max_messages, max_bytes)
+        found, ids = self._range(queue, after, limits)
         known.update(zip(ids, itertools.count(max(after, 0) + 1), strict=False))
         self._handed[queue] = max(self._handed.get(queue, 0), found.until)
         return found
@@ -149,8 +137,9 @@ class PlainBroker:
     def _take(self, queue: str, wanted: set[int]) -> None:
         self._run(lambda session: _consume(session, queue, wanted), f"settling messages of queue {queue}", auto_commit_acks=False)
 
-    def _range(self, queue: str, after: int, until: int, messages: int, size: int) -> tuple[ReaderRange, list[int]]:
+    def _range(self, queue: str, after: int, limits: Limits) -> tuple[ReaderRange, list[int]]:
         after = max(after, 0)
+        until, messages, size = limits.get("until", -1), limits.get("max_messages", -1), limits.get("max_bytes", -1)
         most = messages if until < 0 else until - after if messages < 0 else min(messages, until - after)
         known = self._known.get(queue, {})
         ids: list[int] = []

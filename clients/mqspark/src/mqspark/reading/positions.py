@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Unpack
 
 from mqclient.wire.packets import START_NEWEST, START_OLDEST, ReaderRange
+from mqspark.broker.broker import Limits
 from mqspark.errors import ReaderRefusedError
 from mqspark.options import Options
 from mqspark.reading.offsets import OLDEST, Offset
@@ -111,13 +112,10 @@ class Readers:
         if until >= lane.reserved:
             lane.handed_out = 0
 
-    def hand_out(
-        self, broker: Reading, lane: Lane, after: int, until: int, messages: int = -1, size: int = -1, parts: int = 1
-    ) -> ReaderRange:
-        """The range behind ``after``; -1: no limit.  Raises FencedError."""
+    def hand_out(self, broker: Reading, lane: Lane, after: int, **limits: Unpack[Limits]) -> ReaderRange:
+        """The range behind ``after``.  Raises FencedError."""
         if not lane.epoch:
-            return broker.survey(lane.queue, after, until=until, max_messages=messages, max_bytes=size, parts=parts)
-        limits = {"until": until, "max_messages": messages, "max_bytes": size, "parts": parts}
+            return broker.survey(lane.queue, after, **limits)
         found = broker.reserve(lane.queue, self.name, lane.epoch, after, **limits)
         if found.until > lane.reserved:
             lane.reserved = found.until

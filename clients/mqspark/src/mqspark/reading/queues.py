@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, Unpack
 
 from mqclient.core.api import QueueQueryResult
 from mqclient.wire.packets import ReaderRange, ReaderState
-from mqspark.broker.broker import Broker, connect
+from mqspark.broker.broker import Broker, Limits, connect
 from mqspark.broker.nodes import Node
 from mqspark.errors import BrokerUnreachableError, MissingQueueError
 from mqspark.options import Options
@@ -36,13 +36,8 @@ class Reading(Protocol):
     def check_selector(self, queue: str, selector: str) -> None: ...
     def open_reader(self, queue: str, reader: str, start: int = -1) -> ReaderState: ...
     def reader_state(self, queue: str, reader: str, position: int) -> tuple[int, int, int]: ...
-    def survey(
-        self, queue: str, after: int, *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1
-    ) -> ReaderRange: ...
-    def reserve(
-        self, queue: str, reader: str, epoch: int, after: int,
-        *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1,
-    ) -> ReaderRange: ...  # fmt: skip
+    def survey(self, queue: str, after: int, **limits: Unpack[Limits]) -> ReaderRange: ...
+    def reserve(self, queue: str, reader: str, epoch: int, after: int, **limits: Unpack[Limits]) -> ReaderRange: ...
     def handed_out(self, queue: str, after: int, until: int) -> frozenset[int] | None: ...
     def settle(self, queue: str, reader: str, epoch: int, until: int) -> None: ...
     def close(self) -> None: ...

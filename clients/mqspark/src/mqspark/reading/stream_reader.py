@@ -33,6 +33,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from mqclient.wire.packets import ReaderRange
+from mqspark.broker.broker import Limits
 from mqspark.errors import BadOptionError, BrokerUnreachableError
 from mqspark.options import Options
 from mqspark.reading.offsets import OLDEST, PARTS_MAX, Offset, parts_of, share, split
@@ -281,7 +282,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             shares = dict(zip(found, zip(counts, sizes, strict=True), strict=True))
 
         def hand_out(broker: Reading, offer: Offer) -> ReaderRange:
-            return readers.hand_out(broker, offer.lane, offer.after, offer.target, *shares[offer.place], parts=self._parts_max)
+            most, bytes_most = shares[offer.place]
+            limits: Limits = {"until": offer.target, "max_messages": most, "max_bytes": bytes_most, "parts": self._parts_max}
+            return readers.hand_out(broker, offer.lane, offer.after, **limits)
 
         ends = self._ask([offer for offer in chosen if all(shares.get(offer.place, (0, 0)))], hand_out)
         total = sum(each.messages for each in ends.values())
@@ -333,7 +336,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """``ends``: as they were written down; None by a version that did not."""
         if until <= after:
             return []
-        found = readers.hand_out(broker, lane, after, until, parts=self._parts_max if ends is None else 1)
+        found = readers.hand_out(broker, lane, after, until=until, parts=self._parts_max if ends is None else 1)
         if not found.messages:
             data_loss(self._options, f"of queue {lane.queue} on node {lane.node_id} all messages between {after} and {until} are gone")
             return []
