@@ -240,7 +240,7 @@ def test_artemis_has_no_readers_and_all_the_rest(artemis: ArtemisBroker) -> None
         connection.create_queue("made")
         assert connection.queue_query("made").exists
         assert connection.manage("queue.made", "listMessages", "") == []
-        assert connection.id_cache_size("made") == 20_000
+        assert connection.id_cache("made").size == 20_000
         connection.subscribe_topic("topic", "subscription")
         connection.subscribe_topic("topic", "subscription")
 
@@ -329,9 +329,7 @@ def test_the_duplicate_id_cache_is_told(tmp_path: Path) -> None:
     process.start()
     try:
         with opened(process.url) as connection:
-            assert (connection.id_cache_size("few"), connection.id_cache_size("many")) == (7, 20_000)
-            few = connection.id_cache("few")
-            assert few is not None
-            assert few.persisted
+            assert (connection.id_cache("few").size, connection.id_cache("many").size) == (7, 20_000)
+            assert connection.id_cache("few").persisted
     finally:
         process.stop()

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from mqclient.core.api import (
     ROUTING_ANYCAST,
@@ -38,6 +38,8 @@ from mqspark.errors import BadOptionError, MqsparkError, PermissionDeniedError, 
 from mqspark.options import Options
 
 T = TypeVar("T")
+ID_CACHE_DEFAULT: Final = 20_000
+"""Duplicate ids that Artemis keeps for an address unless its configuration says otherwise."""
 _log = logging.getLogger(__name__)
 
 
@@ -237,26 +239,23 @@ class Broker(Connection):
             )
         return name
 
-    def id_cache(self, address: str) -> IdCache | None:
-        """What the broker keeps of the duplicate ids of ``address``.
-
-        None when it does not say: an Artemis that this user may not manage.
-        """
+    def id_cache(self, address: str) -> IdCache:
+        """What the broker keeps of the duplicate ids of ``address``; an Artemis that this user may not manage does not say."""
         if self.has_readers:
             state = self.call(f"asking for the duplicate id cache of {address}", lambda session: session.readers.id_cache(address))
             return IdCache(state.size, state.persisted)
+        reason: object = "its answer has no number"
         try:
             persisted = bool(self.attribute("broker", "PersistIDCache"))
-            size = self._managed_id_cache_size(address)
+            text = self.manage("broker", "getAddressSettingsAsJSON", address, repeat=True)
+            size = cache_size_of(text) or cache_size_of({"idCacheSize": self.attribute("broker", "IDCacheSize")})
+            if size is not None:
+                return IdCache(size, persisted)
         except MqsparkError as error:
-            _log.info("the size of the duplicate id cache of %s is unknown: %s", address, error)
-            return None
-        return None if size is None else IdCache(size, persisted)
-
-    def id_cache_size(self, address: str) -> int | None:
-        """How many duplicate ids the broker keeps for ``address``; None when it does not say."""
-        found = self.id_cache(address)
-        return None if found is None else found.size
+            reason = error
+        text = "%s does not say how many duplicate ids it keeps for %s (%s): the default, %d, is assumed"
+        _log.warning(text, self.place, address, reason, ID_CACHE_DEFAULT)
+        return IdCache(ID_CACHE_DEFAULT, True)
 
     # --- management
 
@@ -287,10 +286,6 @@ class Broker(Connection):
             if isinstance(error.__cause__, ManagementError):
                 raise MqsparkError(f"{doing} at {self.place}: {error.__cause__}") from error.__cause__
             raise
-
-    def _managed_id_cache_size(self, address: str) -> int | None:
-        text = self.manage("broker", "getAddressSettingsAsJSON", address, repeat=True)
-        return cache_size_of(text) or cache_size_of({"idCacheSize": self.attribute("broker", "IDCacheSize")})
 
 
 __all__ = ["Broker", "IdCache", "Node", "connect", "nodes"]

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mqspark.options import Options, Use
 
 if TYPE_CHECKING:
     from mqspark.broker.broker import Broker
-
-_log = logging.getLogger(__name__)
-
-ID_CACHE_DEFAULT: Final = 20_000
-"""What Artemis keeps for an address unless its configuration says otherwise, for a broker that does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +70,6 @@ class Brokers:
 
     def smallest_id_cache(self, addresses: Sequence[str]) -> int:
         """How many duplicate ids the members keep for these addresses: the smallest number there is."""
-        sizes = []
-        for broker in self.each():
-            for address in addresses:
-                size = broker.id_cache_size(address)
-                if size is None:
-                    _log.warning(
-                        "%s does not say how many duplicate ids it keeps for %s: %d are assumed", broker.place, address, ID_CACHE_DEFAULT
-                    )
-                sizes.append(ID_CACHE_DEFAULT if size is None else size)
-        return min(sizes, default=ID_CACHE_DEFAULT)
+        from mqspark.broker.broker import ID_CACHE_DEFAULT
+
+        return min((broker.id_cache(address).size for broker in self.each() for address in addresses), default=ID_CACHE_DEFAULT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,9 +14,6 @@ from mqspark.options import Options
 
 ID_CACHE_MIN: Final = 1000
 """Duplicate ids that an address has to remember for ``exactlyOnce=duplicateIds``: no batch of any use fits below."""
-ID_CACHE_UNKNOWN: Final = 20_000
-"""What is assumed of an Artemis broker that does not say: its default."""
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +84,6 @@ def id_cache_size(address: str, broker: Broker) -> int:
     """How many duplicate ids the broker keeps of an address.  Raises DuplicateCacheError when they protect nothing."""
     hint = "; choose a greater one, or exactlyOnce=transactions"
     found = broker.id_cache(address.partition("::")[0])
-    if found is None:
-        _log.warning(
-            "%s does not say how many duplicate ids it keeps for %s: the default, %d, is assumed", broker.place, address, ID_CACHE_UNKNOWN
-        )
-        return ID_CACHE_UNKNOWN
     if not found.persisted:
         raise DuplicateCacheError(
             f"the broker at {broker.place} forgets duplicate ids when it stops (persist-id-cache is false): messages could be doubled; "
