@@ -14,7 +14,7 @@ from mqclient.wire.frames import frame
 from mqclient.wire.packets import ExceptionResponse, NullResponse, Packet, PacketsConfirmed, encode_packet
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.routing.grouping import Undecided
+    from mqbroker.messaging.turns.undecided import Undecided
     from mqbroker.server.security.security import Subject
     from mqbroker.server.server_state import ServerState
     from mqbroker.server.transport.connection import ServerConnection

@@ -16,8 +16,8 @@ from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.queues.groups import GROUP_ID_KEY
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.bindings_group import BindingsGroup, accepts
-from mqbroker.messaging.routing.grouping import Undecided
 from mqbroker.messaging.routing.remote import NODE_ID_LENGTH, RemoteBinding
+from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.wire.properties import INT, NULL, STRING, TypedValue
 
 if TYPE_CHECKING:

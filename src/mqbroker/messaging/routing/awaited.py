@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mqbroker.messaging.routing.grouping import Undecided
 from mqbroker.messaging.routing.remote import REMOTE_ID_BASE
+from mqbroker.messaging.turns.undecided import Undecided
 
 if TYPE_CHECKING:
     from mqbroker.messaging.ports import Cancellable, Clock

@@ -1,24 +1,17 @@
 """Message groups over a cluster: the seam between routing and the handler that knows where each group goes.
 
-Routing never waits.  Where it is not known yet it raises :class:`Undecided`; whoever sends for a client then sends the message again later.
+Routing never waits.  Where it is not known yet it raises :class:`~mqbroker.messaging.turns.undecided.Undecided`; whoever sends for a client
+then sends the message again later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from mqbroker.messaging.message.message import Message
     from mqbroker.messaging.routing.routing import Binding, Route
-
-
-class Undecided(Exception):
-    """Where a message goes is not known yet.  Nothing has happened; ``when_known(function)`` calls it once to try again."""
-
-    def __init__(self, when_known: Callable[[Callable[[], object]], object]) -> None:
-        super().__init__("where the message goes is not known yet")
-        self.when_known = when_known
 
 
 class Grouping(Protocol):
@@ -27,4 +20,4 @@ class Grouping(Protocol):
     ticket: int
 
     def select(self, route: Route, message: Message, may_wait: bool) -> Sequence[Binding]:
-        """Who gets ``message``, which has a group id.  Raises :class:`Undecided`, but only where the sender ``may_wait``."""
+        """Who gets ``message``, which has a group id.  Raises Undecided, but only where the sender ``may_wait``."""

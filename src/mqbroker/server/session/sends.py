@@ -12,7 +12,7 @@ from mqbroker.messaging.message.memory import AddressMemory
 from mqbroker.messaging.message.message import PROPERTIES_CHECKED_FROM, Message, check_properties
 from mqbroker.messaging.queues.address import Address
 from mqbroker.messaging.queues.definitions import ANYCAST
-from mqbroker.messaging.routing.grouping import Undecided
+from mqbroker.messaging.turns.undecided import Undecided
 from mqbroker.server.runs.send_runs import SendRuns
 from mqbroker.server.session.overdrafts import Overdraft
 from mqbroker.server.transport.naming import check_length, split_qualified

@@ -12,7 +12,7 @@ from mqbroker.cluster.grouping.local_grouping import KEPT_KIND, LocalGrouping
 from mqbroker.cluster.grouping.remote_grouping import RemoteGrouping
 from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.routing.grouping import Undecided
+from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.wire.packets import SessionReceive, decode_packet
 from mqclient.wire.properties import INT, NULL, STRING, TypedValue
 from tests.unit.cluster.flow_support import Network, reset

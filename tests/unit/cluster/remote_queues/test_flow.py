@@ -12,7 +12,7 @@ from mqbroker.cluster.remote_queues import flow as module
 from mqbroker.cluster.remote_queues import ways as ways_module
 from mqbroker.cluster.remote_queues.flow import Flow
 from mqbroker.cluster.remote_queues.ways import binding_id
-from mqbroker.messaging.routing.grouping import Undecided
+from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.wire.properties import BYTE, INT, LONG, NULL, STRING
 from tests.unit.cluster.flow_support import OTHER, OWN, PEER, Network, binding, complete, consumer, reset
 

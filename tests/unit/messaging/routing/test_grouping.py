@@ -7,7 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.messaging.routing.grouping import Undecided
+from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.wire import packets as wire
 from mqclient.wire.properties import STRING
 from tests.unit.server.support import Session, World
