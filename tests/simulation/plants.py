@@ -166,8 +166,8 @@ PLANTS = {
         (*LOST, "is left", "messages, waiting"),
     ),
     "turn-ends-without-writing": Plant(
-        "mqbroker.storage.files.filestore:FileStore.write_at_end_of",
-        "turn.at_end = self.flush",
+        "mqbroker.storage.files.journal.journal:Journal.write_at_end_of",
+        "turn.ended.subscribe(self.flush)",
         "pass",
         ("does not answer", "does not end", "is never told"),
     ),

@@ -102,6 +102,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "documentation",
     ),
     "mqbroker.messaging": (
+        "event",
         "message",
         "ports",
         "turns",

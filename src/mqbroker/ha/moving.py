@@ -329,17 +329,17 @@ class QueueMove:
             stay.append(self._aside[0])
             self._aside = None
         index = self.queue.references if isinstance(self.queue.references, IndexedReferences) else None
-        late = None if index is None else index.on_late
+        renews = index is not None and index.renews
         if index is not None:
             # They keep the ids by which the target and the ranges of readers know them; nobody reads from a broker that leaves.
-            index.on_late = None
+            index.renews = False
         for reference in (*stay, *self._kept):
             if reference.scheduled:
                 self.queue.put_back_later(reference, reference.scheduled)
             else:
                 self.queue.put_back(reference)
         if index is not None:
-            index.on_late = late
+            index.renews = renews
         self._runs.clear()
         self._kept.clear()
         if error is None:

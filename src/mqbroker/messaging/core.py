@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.message.memory import MEMORY_PER_REFERENCE, AddressMemory, GlobalMemory
 from mqbroker.messaging.message.message import MEMORY_PER_MESSAGE
 from mqbroker.messaging.ports import Clock, PagePlace, Store
@@ -119,22 +120,27 @@ class MessagingCore:
         self.steps = StepwiseWork(self.turn, clock)
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
-        self.routing = RoutingTable(wildcards)
+        self.routing = RoutingTable(wildcards, self._remote_changed)
         self.awaited = AwaitedQueues(clock, self.turn)
-        self.routing.on_remote = self._remote_changed
         self.global_memory = GlobalMemory(options.global_max_size, options.global_max_messages, store.pager)
         self.paging = Paging(self)
         self.observers: list[Observer] = []
-        self.on_consumer: Callable[[Queue, bool], object] = lambda queue, came: None
-        """Told of consumers that come (True) and go, while there are queues of other brokers; and of queues that are deleted."""
-        self.on_settings: Callable[[], object] = lambda: None
-        """Told when address settings have changed."""
+        self.consumers_changed: Event[Queue, bool] = Event()
+        """A consumer of a queue has come (True) or gone, while there are queues of other brokers."""
+        self.settings_changed: Event[()] = Event()
+        """Addresses live by new settings."""
+        self.queue_deleted: Event[Queue] = Event()
+        """A queue is being deleted: it has no consumers any more, and still has its messages."""
+        self.expired: Event[Reference] = Event()
+        """A queue has found the expired message, which is in delivery with nobody."""
+        self.replaced: Event[Sequence[Reference]] = Event()
+        """Messages in delivery with nobody have given way to newer ones."""
+        self.late: Event[Reference] = Event()
+        """A message becomes visible later than its id says; its queue neither lists nor delivers it."""
         self.reader_queues: dict[Queue, None] = {}
         """The queues that have readers."""
         self.ordered_queues: dict[Queue, None] = {}
         """Other queues where ids have to ascend as messages become visible."""
-        self.on_log_gone: Callable[[Queue], object] = lambda queue: None
-        """Told of queues that were read by message id and are deleted."""
         self.stamps_arrival = False
         """Does any address ask for ingress timestamps?"""
         self._caches: dict[str, DuplicateIdCache] = {}
@@ -157,7 +163,7 @@ class MessagingCore:
             address.memory.apply(address.settings)
         self.stamps_arrival = any(partial.get("enable_ingress_timestamp") for partial in self.settings.values().values())
         self.routing.changed()
-        self.on_settings()
+        self.settings_changed()
 
     def new_memory(self, name: str, settings: AddressSettings) -> AddressMemory:
         """The account of an address that comes into being; it may still page from an earlier life."""
@@ -264,7 +270,7 @@ class MessagingCore:
         """A consumer of a queue has come or gone."""
         if self.routing.clustered:
             self.routing.consumers_changed(queue)
-            self.on_consumer(queue, came)
+            self.consumers_changed(queue, came)
 
     def report(self, code: str, text: str) -> None:
         for observer in self.observers:

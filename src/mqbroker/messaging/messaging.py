@@ -31,7 +31,8 @@ from mqbroker.messaging.readers.readers import Readers, queues_with_readers
 class Messaging:
     """Addresses, queues, routing, settlement and periodic work over one store.
 
-    ``removed`` is told the names of queues and addresses that were removed because nobody used them.  ``disk_space`` gives the disks below
+    ``removed`` is told the names of queues and addresses that were removed because nobody used them, and ``tell`` takes lines for the log
+    about readers.  ``disk_space`` gives the disks below
     the store's folders, for the disk guard; None = there is none to guard.
     """
 
@@ -43,25 +44,21 @@ class Messaging:
         wildcards: Wildcards,
         options: MessagingOptions,
         random: Callable[[], float],
-        removed: Callable[[str], None] = lambda name: None,
+        removed: Callable[[str], object] = lambda name: None,
+        tell: Callable[[str], object] = lambda text: None,
         disk_space: Callable[[], Iterable[DiskSpace]] | None = None,
     ) -> None:
         self.core = MessagingCore(store, clock, settings, wildcards, options, random)
-        self.sending = Sending(self.core)
-        self.settlement = Settlement(self.core, self.sending)
         self.removal = Removal(self.core)
+        self.administration = Administration(self.core, self.removal)
+        self.sending = Sending(self.core, self.administration)
+        self.settlement = Settlement(self.core, self.sending, self.administration)
         self.renewal = Renewal(self.core, self.sending)
-        self.administration = Administration(self.core, self.removal, self.renewal, self.settlement.expire)
-        self.settlement.administration = self.sending.distribution.administration = self.administration
         self.diverts = Diverts(self.core)
         self.pauses = Pauses(self.core)
         self.redistribution = Redistribution(self.core, self.sending)
-        self.core.on_consumer = self.redistribution.consumer_changed
-        self.core.on_settings = self.redistribution.settings_changed
-        self.core.routing.on_connected = self.redistribution.consumer_appeared
         self.branches = Branches(self.core, self.settlement)
-        self.readers = Readers(self.core, self.renewal)
-        self.core.on_log_gone = self.readers.queue_deleted
+        self.readers = Readers(self.core, tell)
         self.expiry_reaper = ExpiryReaper(self.core, self.settlement)
         self.usage_reaper = UsageReaper(self.core, self.administration, removed)
         self.disk_guard = None if disk_space is None else DiskGuard(self.core, disk_space)

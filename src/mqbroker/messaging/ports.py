@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
 from mqclient.wire.primitives import Xid
@@ -312,10 +313,10 @@ class Condition(Protocol):
 
 
 class WritingTurn(Protocol):
-    """The turn of the event loop as a store knows it: ``at_end`` is called at the end of each, ``active`` is true during one."""
+    """The turn of the event loop as a store knows it: ``active`` is true during one, and ``ended`` tells of its end."""
 
     active: bool
-    at_end: Callable[[], object]
+    ended: Event[()]
 
 
 class Store(Protocol):

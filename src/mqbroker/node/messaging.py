@@ -46,6 +46,7 @@ def messaging_of(
         _options(configuration, memory_default),
         random,
         lambda name: log.info("AMQ224113: {name} was not in use and has been removed", name=name),
+        _inform,
         disk_space if configuration.persistence_enabled else None,
     )
     try:

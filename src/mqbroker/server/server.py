@@ -48,7 +48,7 @@ class Server(ServerState):
         new_id: Callable[[], str],
     ) -> None:
         super().__init__(configuration, store, clock, messaging, security)
-        self.turn.on_failure = self._turn_failed
+        self.turn.failed.subscribe(self._turn_failed)
         self.sessions = Sessions(self, self.management_message)
         credentials = ClusterCredentials(configuration.cluster_user, configuration.cluster_password)
         self.cluster_channel = ClusterChannel(
@@ -60,7 +60,6 @@ class Server(ServerState):
         self.slow_consumers = SlowConsumers(self)
         self.health_checks: list[Callable[[], str | None]] = []
         """Each tells in one line what is not well, or None; any line makes the broker not ready."""
-        messaging.readers.tell = lambda text: log.info("{text}", text=text)
         security.on_denied = self.notifications.permission_denied
         self.management: ManagementHandler | None = None
         self.cluster: ClusterPort | None = None

@@ -45,6 +45,10 @@ class FakeCore:
 
     def changed(self) -> None: ...
 
+    def remote_changed(self, binding: RemoteBinding) -> None: ...
+
+    remote_connected = remote_changed
+
     def run(self, function: Callable[..., object], *args: Any) -> None:
         """As the turn does."""
         function(*args)

@@ -56,6 +56,7 @@ class Node(Bench):
             1,
             balancing,
             self.store_and_forward(via or other),
+            self.core.routing,
             queue.filter,
         )
         self.core.routing.bind_remote(binding)

@@ -186,6 +186,7 @@ class Flow:
             filter=filter,
             load_balancing=settings.load_balancing,
             store_and_forward=self._store_and_forward,
+            owner=self._ways.routing,
         )
         self.bindings[cluster_name] = binding
         self._ways.add(binding)

@@ -35,6 +35,7 @@ class Ways:
     """
 
     def __init__(self, core: MessagingCore, in_use_changed: Callable[[RemoteBinding], object]) -> None:
+        self.routing = core.routing
         self._core = core
         self._in_use_changed = in_use_changed
         self._known: dict[str, list[RemoteBinding]] = {}
@@ -78,7 +79,7 @@ class Ways:
                 binding.withdraw()
                 self._leaving.append(binding)
         if len(self._leaving) > later:
-            self._core.routing.changed()
+            self.routing.changed()
             self._go_on()
         for binding in now:
             self.remove(binding)
@@ -96,7 +97,7 @@ class Ways:
             binding.lose_link()
             if len(self._known[binding.cluster_name]) > 1:
                 self._choose(binding.cluster_name)
-        self._core.routing.changed()
+        self.routing.changed()
 
     def later(self, function: Callable[[], object]) -> None:
         """Call ``function`` in a turn to come."""
@@ -105,7 +106,7 @@ class Ways:
     def changed(self, binding: RemoteBinding) -> None:
         """It was connected, or has another filter."""
         if not self._choose(binding.cluster_name):
-            self._core.routing.changed()
+            self.routing.changed()
 
     def uses(self, binding: RemoteBinding) -> bool:
         return self._in_use.get(binding.cluster_name) is binding
@@ -136,11 +137,11 @@ class Ways:
             return False
         if current is not None:
             del self._in_use[name]
-            self._core.routing.unbind_remote(current)
+            self.routing.unbind_remote(current)
         if best is not None:
             self._in_use[name] = best
             best.consumers_told.clear()
-            self._core.routing.bind_remote(best)
+            self.routing.bind_remote(best)
             if best.consumer_count:
                 self._in_use_changed(best)
         return True

@@ -8,7 +8,6 @@ from dataclasses import replace
 from mqbroker.config.model.configuration import QueueConfiguration
 from mqbroker.messaging.administration.removal import Removal
 from mqbroker.messaging.core import MessagingCore
-from mqbroker.messaging.delivery.renewal import Renewal
 from mqbroker.messaging.filters.filter import Filter, parse_filter
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queues.address import Address
@@ -16,7 +15,6 @@ from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, ROUTING_TY
 from mqbroker.messaging.queues.last_values import LastValueQueue
 from mqbroker.messaging.queues.non_destructive import NonDestructiveQueue
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.messaging.queues.references import Reference
 from mqbroker.messaging.queues.ring import Ring
 from mqclient.errors import (
     AddressDoesNotExistError,
@@ -36,11 +34,9 @@ class Administration:
     ``store.ticket()``.
     """
 
-    def __init__(self, core: MessagingCore, removal: Removal, renewal: Renewal, on_expired: Callable[[Reference], None]) -> None:
+    def __init__(self, core: MessagingCore, removal: Removal) -> None:
         self._core = core
         self._removal = removal
-        self._renewal = renewal
-        self._on_expired = on_expired
 
     # --- addresses
 
@@ -237,9 +233,7 @@ class Administration:
         for consumer in list(queue.consumers()):
             queue.remove_consumer(consumer)
             consumer.queue_deleted()
-        core.on_consumer(queue, False)
-        if queue.log is not None:
-            core.on_log_gone(queue)
+        core.queue_deleted(queue)
         self._removal.drop_all(queue)
         for observer in core.observers:
             observer.queue_removed(queue)
@@ -304,15 +298,8 @@ class Administration:
 
     def _make(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None) -> Queue:
         """A queue of the kind that the definition says."""
-        core, expired = self._core, self._on_expired
-        replaced, due = self._removal.replaced, self._renewal.renew
-        if definition.non_destructive:
-            return NonDestructiveQueue(
-                queue_id, definition, address, filter, core.turn, core.clock, expired, replaced, due, core.hold, core.let_go
-            )
-        if definition.last_value:
-            return LastValueQueue(queue_id, definition, address, filter, core.turn, core.clock, expired, replaced, due)
-        return Queue(queue_id, definition, address, filter, core.turn, core.clock, expired)
+        kind = NonDestructiveQueue if definition.non_destructive else LastValueQueue if definition.last_value else Queue
+        return kind(queue_id, definition, address, filter, self._core)
 
     def _size_ring(self, queue: Queue) -> None:
         """Let as many messages wait as the definition says."""
@@ -323,7 +310,7 @@ class Administration:
             if size < 0:
                 queue.ring = None
         elif size >= 0:
-            queue.ring = Ring(queue, size, self._removal.replaced)
+            queue.ring = Ring(queue, size, self._core.replaced)
             self._core.turn.mark_queue(queue.ring)
         if queue.numbers_ascend and not queue.has_readers:
             self._core.ordered_queues[queue] = None
@@ -334,7 +321,6 @@ class Administration:
         core = self._core
         queue = self._make(queue_id, definition, address, filter)
         self._size_ring(queue)
-        queue.on_consumer = core.consumer_changed
         core.queues[definition.name] = queue
         address.queues.append(queue)
         address.bound_once = True

@@ -118,7 +118,7 @@ class UsageReaper(Periodic):
     What is found unused is marked by one scan and removed by the next, if it still is.  ``removed`` is told each queue's name.
     """
 
-    def __init__(self, core: MessagingCore, administration: Administration, removed: Callable[[str], None]) -> None:
+    def __init__(self, core: MessagingCore, administration: Administration, removed: Callable[[str], object]) -> None:
         super().__init__(core, core.options.address_queue_scan_period)
         self._administration = administration
         self._removed = removed

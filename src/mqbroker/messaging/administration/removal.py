@@ -20,6 +20,7 @@ class Removal:
 
     def __init__(self, core: MessagingCore) -> None:
         self._core = core
+        core.replaced.subscribe(self._remove_replaced)
 
     def purge(self, queue: Queue) -> int:
         """Remove every message that waits or is scheduled.  Returns how many."""
@@ -72,8 +73,7 @@ class Removal:
             core.store.commit(batch)
         return count
 
-    def replaced(self, references: Sequence[Reference]) -> None:
-        """References in delivery with nobody have given way to newer ones."""
+    def _remove_replaced(self, references: Sequence[Reference]) -> None:
         core = self._core
         batch: StoreBatch | None = None
         for reference in references:

@@ -196,7 +196,7 @@ def _of_remote_ids(core: MessagingCore, address: str, ids: Iterable[int], node: 
     waiting = next((queue for queue in core.queues.values() if queue.name.startswith(prefix) and queue.name.endswith(ending)), None)
     if waiting is not None:
         for remote_id in wanted:
-            yield RemoteBinding(address, address, f"?{ending}", 0, remote_id, 1, LoadBalancing.OFF, waiting)
+            yield RemoteBinding(address, address, f"?{ending}", 0, remote_id, 1, LoadBalancing.OFF, waiting, core.routing)
 
 
 def _ids(stated: TypedValue | None) -> list[int]:

@@ -55,11 +55,11 @@ class AutoCreation(Protocol):
 
 
 class Distribution:
-    """Makes references, also of the copies that a message needs.  ``administration`` is set once it exists."""
+    """Makes references, also of the copies that a message needs."""
 
-    def __init__(self, core: MessagingCore) -> None:
+    def __init__(self, core: MessagingCore, creation: AutoCreation) -> None:
         self._core = core
-        self.administration: AutoCreation | None = None
+        self._creation = creation
 
     def references_for(self, message: Message, queues: Sequence[Queue], address: Address) -> list[Reference]:
         """References on ``queues``, entered into the account of ``address``."""
@@ -179,9 +179,9 @@ class Distribution:
         name, _, queue_part = copy.address.partition("::")
         queue_name = queue_part or None
         routing_type = copy.routing_type
-        if self.administration is not None and not core.routing.reaches(name):
+        if not core.routing.reaches(name):
             try:
-                self.administration.auto_create_for_send(name, routing_type, queue_name, may)
+                self._creation.auto_create_for_send(name, routing_type, queue_name, may)
             except MQError as error:
                 core.report("AMQ222056", f"divert {divert.name}: {name} was not created for a copy: {error}")
         address = core.addresses.get(name)

@@ -61,6 +61,10 @@ class Redistribution:
         self.context = OperationContext(core.store)
         self._redistributors: dict[int, _Redistributor] = {}
         """By queue id."""
+        core.consumers_changed.subscribe(self._consumer_changed)
+        core.queue_deleted.subscribe(self._end)
+        core.settings_changed.subscribe(self._settings_changed)
+        core.routing.connected.subscribe(self.consumer_appeared)
 
     # --- what may be a reason
 
@@ -80,14 +84,12 @@ class Redistribution:
         address = core.addresses.get(binding.address)
         return () if address is None else address.queues
 
-    def consumer_changed(self, queue: Queue, came: bool) -> None:
-        """A consumer of a queue here has come or gone, or the queue is deleted."""
+    def _consumer_changed(self, queue: Queue, came: bool) -> None:
         if came:
             self._end(queue)
         self.consider(queue, anew=True)
 
-    def settings_changed(self) -> None:
-        """The address settings have changed."""
+    def _settings_changed(self) -> None:
         for address in {binding.address for binding in self.core.routing.remote_bindings()}:
             known = self.core.addresses.get(address)
             for queue in () if known is None else known.queues:

@@ -21,8 +21,9 @@ class Renewal:
         self._core = core
         self._sending = sending
         self._context = OperationContext(core.store)
+        core.late.subscribe(self._renew)
 
-    def renew(self, reference: Reference) -> None:
+    def _renew(self, reference: Reference) -> None:
         """A reference that its queue neither lists nor delivers goes on with a new id and without a schedule, as one stored step."""
         core, queue = self._core, reference.queue
         old = reference.message

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.messaging.core import BRIDGE_CACHE, MessagingCore
 from mqbroker.messaging.delivery.arriving import Arrival
-from mqbroker.messaging.delivery.distribution import Distribution, May, Send, everything
+from mqbroker.messaging.delivery.distribution import AutoCreation, Distribution, May, Send, everything
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.message.copies import make_copy
 from mqbroker.messaging.message.expiration import expiration_at_routing
@@ -37,9 +37,9 @@ def duplicate_id_of(message: Message) -> bytes | None:
 class Sending:
     """Routes and stores messages."""
 
-    def __init__(self, core: MessagingCore) -> None:
+    def __init__(self, core: MessagingCore, creation: AutoCreation) -> None:
         self._core = core
-        self.distribution = Distribution(core)
+        self.distribution = Distribution(core, creation)
 
     def send(
         self,

@@ -32,16 +32,14 @@ class Creation(Protocol):
 
 
 class Settlement:
-    """Acknowledges, returns, expires and dead-letters references.
+    """Acknowledges, returns, expires and dead-letters references.  ``creation`` makes what dead and expired messages go to."""
 
-    ``administration`` is set once both exist: dead letter and expiry resources may have to be made.
-    """
-
-    def __init__(self, core: MessagingCore, sending: Sending) -> None:
+    def __init__(self, core: MessagingCore, sending: Sending, creation: Creation) -> None:
         self._core = core
         self._sending = sending
+        self._creation = creation
         self._context = OperationContext(core.store)
-        self.administration: Creation | None = None
+        core.expired.subscribe(self.expire)
 
     # --- acknowledgement
 
@@ -338,7 +336,7 @@ class Settlement:
     def _create_resources(self, reference: Reference, target: str, kind: str) -> None:
         core = self._core
         original = reference.message.address
-        if original == target or self.administration is None:
+        if original == target:
             return
         settings = core.settings_of(original)
         if kind == "DLA":
@@ -351,9 +349,9 @@ class Settlement:
         known = core.addresses.get(target)
         types = {routing_type} if known is None else known.routing_types | {routing_type}
         # The broker's own need: clients may be forbidden to create addresses.
-        self.administration.create_address(target, types, auto_created=known is None)
+        self._creation.create_address(target, types, auto_created=known is None)
         quoted = original.replace("'", "''")
-        self.administration.create_queue(
+        self._creation.create_queue(
             QueueConfiguration(
                 name=name,
                 address=target,

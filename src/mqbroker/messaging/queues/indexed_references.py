@@ -37,17 +37,18 @@ RUNS_MERGED = 64
 class IndexedReferences(ReferenceList):
     """A :class:`ReferenceList` that also knows its references by message id.
 
-    What comes with an id up to ``bound``, or was scheduled, goes to ``on_late`` instead, if that is set: it may not appear below what was
-    handed out.
+    While it ``renews``, ``late`` is called with what comes with an id up to ``bound``, or was scheduled, which is not entered: it may not
+    appear below what was handed out.
     ``floor`` is the greatest id that has left.
     """
 
-    __slots__ = ("_first", "_gaps", "_ids", "_meanwhile", "_references", "bound", "floor", "on_late")
+    __slots__ = ("_first", "_gaps", "_ids", "_late", "_meanwhile", "_references", "bound", "floor", "renews")
 
-    def __init__(self, other: ReferenceList) -> None:
+    def __init__(self, other: ReferenceList, late: Callable[[Reference], object]) -> None:
         """Nothing can be found by id before :meth:`build` has ended."""
         super().__init__()
         self.take_over(other)
+        self._late = late
         self._ids = array("q")
         self._references: list[Reference | None] = []
         self._meanwhile: dict[Reference, None] | None = {}
@@ -56,7 +57,7 @@ class IndexedReferences(ReferenceList):
         self._gaps = 0
         self.bound = 0
         self.floor = 0
-        self.on_late: Callable[[Reference], object] | None = None
+        self.renews = False
 
     @property
     def building(self) -> bool:
@@ -160,8 +161,8 @@ class IndexedReferences(ReferenceList):
 
     def append(self, reference: Reference) -> None:
         message_id = reference.message.message_id
-        if message_id <= self.bound and self.on_late is not None:
-            self.on_late(reference)
+        if message_id <= self.bound and self.renews:
+            self._late(reference)
             return
         super().append(reference)
         self._enter(reference, message_id)
@@ -171,16 +172,16 @@ class IndexedReferences(ReferenceList):
             self.append(Reference(message, queue))
 
     def insert(self, reference: Reference) -> None:
-        if self.on_late is not None and reference.message.message_id <= self.bound:
-            self.on_late(reference)
+        if self.renews and reference.message.message_id <= self.bound:
+            self._late(reference)
             return
         super().insert(reference)
         self._enter(reference, reference.message.message_id)
 
     def prepend(self, reference: Reference) -> None:
-        if self.on_late is not None:
+        if self.renews:
             # Its time has come, by a clock that may go back: its schedule is to be forgotten.
-            self.on_late(reference)
+            self._late(reference)
             return
         super().prepend(reference)
         self._enter(reference, reference.message.message_id)

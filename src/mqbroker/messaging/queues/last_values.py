@@ -12,10 +12,10 @@ What is replaced is settled at the end of the turn, after the newer one was stor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.queue import Queue, QueueOwner
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
 from mqclient.wire.message import KEY_LAST_VALUE
@@ -23,10 +23,8 @@ from mqclient.wire.message import KEY_LAST_VALUE
 if TYPE_CHECKING:
     from mqbroker.messaging.filters.filter import Filter
     from mqbroker.messaging.message.message import Message
-    from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.queues.definitions import QueueDefinition
-    from mqbroker.messaging.turns.turn import Turn
 
 
 class LastValueQueue(Queue):
@@ -36,23 +34,12 @@ class LastValueQueue(Queue):
     left the schedule, a new id.
     """
 
-    __slots__ = ("_key", "_newest", "_outdated", "on_due", "on_replaced")
+    __slots__ = ("_key", "_late", "_newest", "_outdated", "_replaced")
 
-    def __init__(
-        self,
-        queue_id: int,
-        definition: QueueDefinition,
-        address: Address,
-        filter: Filter | None,
-        turn: Turn,
-        clock: Clock,
-        on_expired: Callable[[Reference], None],
-        on_replaced: Callable[[Sequence[Reference]], None],
-        on_due: Callable[[Reference], None],
-    ) -> None:
-        super().__init__(queue_id, definition, address, filter, turn, clock, on_expired)
-        self.on_replaced = on_replaced
-        self.on_due = on_due
+    def __init__(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None, owner: QueueOwner) -> None:
+        super().__init__(queue_id, definition, address, filter, owner)
+        self._replaced = owner.replaced
+        self._late = owner.late
         self._key = (definition.last_value_key or KEY_LAST_VALUE).encode("utf-16-le")
         self._newest: dict[object, Reference] = {}
         """By key: what waits, is in delivery, or is to be delivered again later."""
@@ -112,7 +99,7 @@ class LastValueQueue(Queue):
         """Does a reference that has left the schedule wait now?  If not, it comes once more as the newest one."""
         if self._key_of(reference.message) is None or not _is_to_come(reference):
             return True
-        self.on_due(reference)
+        self._late(reference)
         return False
 
     # --- replacing
@@ -124,7 +111,7 @@ class LastValueQueue(Queue):
     def _settle_outdated(self) -> None:
         if self._outdated:
             outdated, self._outdated = self._outdated, []
-            self.on_replaced(outdated)
+            self._replaced(outdated)
 
     def _came(self, reference: Reference) -> None:
         """A reference waits, now or later: whichever is older of it and the newest known one is replaced."""

@@ -9,7 +9,6 @@ Nothing of a loan is stored: after a restart every consumer begins at the head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.queues.last_values import LastValueQueue
@@ -17,13 +16,12 @@ from mqbroker.messaging.queues.references import Cursor, Loan, Reference
 
 if TYPE_CHECKING:
     from mqbroker.messaging.filters.filter import Filter
-    from mqbroker.messaging.message.memory import AddressMemory
     from mqbroker.messaging.message.message import Message
-    from mqbroker.messaging.ports import Cancellable, Clock
+    from mqbroker.messaging.ports import Cancellable
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.queues.consumer import QueueConsumer
     from mqbroker.messaging.queues.definitions import QueueDefinition
-    from mqbroker.messaging.turns.turn import Turn
+    from mqbroker.messaging.queues.queue import QueueOwner
 
 
 class _Borrower:
@@ -37,28 +35,15 @@ class _Borrower:
 
 
 class NonDestructiveQueue(LastValueQueue):
-    """A queue that lends its messages.  ``on_lent`` enters a loan into an account, ``on_ended`` takes it out."""
+    """A queue that lends its messages.  Loans are in the account of its address."""
 
-    __slots__ = ("_borrowers", "_timers", "lent", "on_ended", "on_lent")
+    __slots__ = ("_borrowers", "_hold", "_let_go", "_timers", "lent")
 
-    def __init__(
-        self,
-        queue_id: int,
-        definition: QueueDefinition,
-        address: Address,
-        filter: Filter | None,
-        turn: Turn,
-        clock: Clock,
-        on_expired: Callable[[Reference], None],
-        on_replaced: Callable[[Sequence[Reference]], None],
-        on_due: Callable[[Reference], None],
-        on_lent: Callable[[Reference, AddressMemory], None],
-        on_ended: Callable[[Reference], None],
-    ) -> None:
-        super().__init__(queue_id, definition, address, filter, turn, clock, on_expired, on_replaced, on_due)
+    def __init__(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None, owner: QueueOwner) -> None:
+        super().__init__(queue_id, definition, address, filter, owner)
         self.groups = None
-        self.on_lent = on_lent
-        self.on_ended = on_ended
+        self._hold = owner.hold
+        self._let_go = owner.let_go
         self.lent = 0
         """Loans among what is in delivery."""
         self._borrowers: dict[QueueConsumer, _Borrower] = {}
@@ -125,7 +110,7 @@ class NonDestructiveQueue(LastValueQueue):
 
     def _end(self, loan: Loan) -> None:
         self.leave_delivery(loan)
-        self.on_ended(loan)
+        self._let_go(loan)
 
     def _lend_again(self, consumer: QueueConsumer, loan: Loan) -> None:
         self._timers.pop(loan, None)
@@ -217,7 +202,7 @@ class NonDestructiveQueue(LastValueQueue):
         loan = Loan(reference, count)
         loan.consumer = consumer
         borrower.lent.add(message.message_id)
-        self.on_lent(loan, self.address.memory)
+        self._hold(loan, self.address.memory)
         self.delivering += 1
         self.lent += 1
         consumer.handle(loan)
@@ -228,7 +213,7 @@ class NonDestructiveQueue(LastValueQueue):
         if not expiration or expiration > self.clock.wall_ms() or not self.expires:
             return False
         self.take(reference)
-        self.on_expired(reference)
+        self._expired(reference)
         self.turn.scan.spend()
         return True
 

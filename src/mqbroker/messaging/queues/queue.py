@@ -6,8 +6,8 @@ are objects of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.filters.filter import Filter
 from mqbroker.messaging.message.message import Message
@@ -16,6 +16,8 @@ from mqbroker.messaging.queues.references import Cursor, Reference, ReferenceLis
 from mqbroker.messaging.queues.scheduled import ScheduledReferences
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.event import Event
+    from mqbroker.messaging.message.memory import AddressMemory
     from mqbroker.messaging.ports import Cancellable, Clock
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.queues.consumer import QueueConsumer
@@ -37,17 +39,38 @@ class _ConsumerGroup:
         self.position = 0
 
 
+class QueueOwner(Protocol):
+    """The messaging core, as its queues see it."""
+
+    turn: Turn
+    clock: Clock
+    expired: Event[Reference]
+    """Hears of a reference that was found expired when its turn came; it has left the list."""
+    replaced: Event[Sequence[Reference]]
+    late: Event[Reference]
+
+    def consumer_changed(self, queue: Queue, came: bool) -> None:
+        """A consumer of ``queue`` has come or gone."""
+
+    def hold(self, reference: Reference, account: AddressMemory) -> None:
+        """A reference came into memory."""
+
+    def let_go(self, reference: Reference) -> None:
+        """A reference is done with."""
+
+
 class Queue:
     """A queue bound to one address.
 
-    Counters (``messages_added`` and so on) count since the start of the broker.  ``on_expired`` takes a reference that was found expired
-    when its turn came; it has left the list.
+    Counters (``messages_added`` and so on) count since the start of the broker.
     """
 
     __slots__ = (
+        "_consumer_changed",
         "_dispatch_timer",
         "_durable_bytes",
         "_durable_messages",
+        "_expired",
         "_groups",
         "_transient_bytes",
         "address",
@@ -73,8 +96,6 @@ class Queue:
         "messages_replaced",
         "name",
         "needed_for",
-        "on_consumer",
-        "on_expired",
         "paged",
         "pages",
         "paused",
@@ -94,18 +115,17 @@ class Queue:
         definition: QueueDefinition,
         address: Address,
         filter: Filter | None,
-        turn: Turn,
-        clock: Clock,
-        on_expired: Callable[[Reference], None],
+        owner: QueueOwner,
     ) -> None:
         self.queue_id = queue_id
         self.definition = definition
         self.name = definition.name
         self.address = address
         self.filter = filter
-        self.turn = turn
-        self.clock = clock
-        self.on_expired = on_expired
+        self.turn = owner.turn
+        self.clock = clock = owner.clock
+        self._expired = owner.expired
+        self._consumer_changed = owner.consumer_changed
         self.references = ReferenceList()
         self.scheduled = ScheduledReferences(clock, self._due)
         self.unfinished = False
@@ -139,8 +159,6 @@ class Queue:
         """Set while only so many messages may wait."""
         self.redistributor: Deliverable | None = None
         """Takes what no consumer takes, after each delivery."""
-        self.on_consumer: Callable[[Queue, bool], object] | None = None
-        """Told of consumers that come (True) and go."""
         self.consumer_count = 0
         self.consumers_seen = False
         self.created_ms = clock.wall_ms()
@@ -338,8 +356,7 @@ class Queue:
             self.groups.consumer_added()
         self.check_dispatch()
         self.turn.mark_queue(self)
-        if self.on_consumer is not None:
-            self.on_consumer(self, True)
+        self._consumer_changed(self, True)
 
     def remove_consumer(self, consumer: QueueConsumer) -> None:
         for group in self._groups:
@@ -358,8 +375,8 @@ class Queue:
         if not self.consumer_count:
             self.idle_since_ms = self.clock.wall_ms()
             self._arm_dispatch()
-        if self.on_consumer is not None and not self.deleted:
-            self.on_consumer(self, False)
+        if not self.deleted:
+            self._consumer_changed(self, False)
 
     def _arm_dispatch(self) -> None:
         """Dispatch waits for consumers-before-dispatch consumers, or delay-before-dispatch ms after the first."""
@@ -436,7 +453,7 @@ class Queue:
                 idle = 0
                 expiration = reference.message.expiration
                 if expiration and expiration <= self.clock.wall_ms() and self.expires:
-                    self.on_expired(reference)
+                    self._expired(reference)
                     scan.spend()
                     if scan.left <= 0:
                         pending = self.unfinished = True
@@ -461,7 +478,7 @@ class Queue:
         self.delivering += 1
         expiration = reference.message.expiration
         if expiration and expiration <= self.clock.wall_ms() and self.expires:
-            self.on_expired(reference)
+            self._expired(reference)
             return False
         reference.delivery_count += 1
         reference.consumer = consumer

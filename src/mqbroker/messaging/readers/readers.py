@@ -24,7 +24,6 @@ from mqclient.errors import IllegalStateError, InternalError, InvalidQueueConfig
 
 if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
-    from mqbroker.messaging.delivery.renewal import Renewal
     from mqbroker.messaging.filters.filter import Filter
     from mqbroker.messaging.message.large_body import LargeBody
     from mqbroker.messaging.ports import Cancellable
@@ -76,11 +75,15 @@ class ReaderLog(QueueLog):
 
 
 class Readers:
-    """All readers of the broker.  Requests raise MQError; those that cannot be answered at once call back."""
+    """All readers of the broker.  Requests raise MQError; those that cannot be answered at once call back.
 
-    def __init__(self, core: MessagingCore, renewal: Renewal) -> None:
+    ``tell`` takes lines for the log.
+    """
+
+    def __init__(self, core: MessagingCore, tell: Callable[[str], object]) -> None:
         self._core = core
-        self._renewal = renewal
+        self._tell = tell
+        core.queue_deleted.subscribe(self._queue_deleted)
         self._logs: dict[Queue, ReaderLog] = {}
         """Of all queues that are read by message id."""
         self._idle: dict[Queue, ReaderLog] = {}
@@ -89,8 +92,6 @@ class Readers:
         self._timer: Cancellable | None = None
         self._forgotten: list[str] = []
         """Readers of queues that are gone, as the store has them."""
-        self.tell: Callable[[str], object] = lambda text: None
-        """Takes a line for the log."""
 
     # --- which there are
 
@@ -191,7 +192,7 @@ class Readers:
                 begin = log.index.bound if start == NEWEST else gone if start < 0 else min(start, log.index.bound)
                 reader.begin = reader.settled = reader.reserved = begin
             ticket = self._keep(log, reader)
-            self.tell(f"AMQ221901: reader {name} of queue {queue.name} is open: epoch {reader.epoch}, settled up to {reader.settled}")
+            self._tell(f"AMQ221901: reader {name} of queue {queue.name} is open: epoch {reader.epoch}, settled up to {reader.settled}")
             done(Reader(name, epoch, reader.settled, reader.reserved), max(newest, reader.settled), ticket)
 
         self._when_stable(log, stable)
@@ -246,15 +247,14 @@ class Readers:
             batch = self._core.store.begin()
             batch.delete_setting(SETTING, _key(queue, name))
             ticket = self._core.store.commit(batch)
-        self.tell(f"AMQ221902: reader {name} of queue {queue.name} is removed, settled up to {reader.settled}")
+        self._tell(f"AMQ221902: reader {name} of queue {queue.name} is removed, settled up to {reader.settled}")
         if log.readers:
             self._remove_settled(log, _nothing, _nothing)
         else:
             self._unpin(log)
         return ticket
 
-    def queue_deleted(self, queue: Queue) -> None:
-        """The queue is gone, and its readers with it."""
+    def _queue_deleted(self, queue: Queue) -> None:
         log = self._logs.pop(queue, None)
         if log is None:
             return
@@ -265,7 +265,7 @@ class Readers:
                 batch.delete_setting(SETTING, _key(queue, name))
             self._core.store.commit(batch)
         for name in names:
-            self.tell(f"AMQ221902: reader {name} of queue {queue.name} is removed with its queue")
+            self._tell(f"AMQ221902: reader {name} of queue {queue.name} is removed with its queue")
         log.readers.clear()
         self._core.reader_queues.pop(queue, None)
         self._idle.pop(queue, None)
@@ -420,7 +420,7 @@ class Readers:
 
     def _fail(self, failure: Exception, failed: Failed) -> None:
         """Work that was begun for somebody cannot go on: he waits for an answer."""
-        self.tell(f"a request of a reader could not be carried out: {failure!r}")
+        self._tell(f"a request of a reader could not be carried out: {failure!r}")
         failed(failure if isinstance(failure, MQError) else InternalError(f"the request could not be carried out: {failure!r}"))
 
     # --- logs
@@ -442,13 +442,13 @@ class Readers:
             # What was taken before, in whatever order, was promised to no reader.
             log.index.floor = 0
             self._core.reader_queues[queue] = None
-            log.index.on_late = self._renewal.renew
+            log.index.renews = True
             self._core.consumer_changed(queue, False)
         return log
 
     def _unpin(self, log: ReaderLog) -> None:
         queue = log.queue
-        log.index.on_late = None
+        log.index.renews = False
         self._core.reader_queues.pop(queue, None)
         self._idle[queue] = log
         self._watch()

@@ -55,7 +55,7 @@ class QueueLog:
     def __init__(self, core: MessagingCore, queue: Queue, places: KeptPlaces) -> None:
         self._core = core
         self.queue = queue
-        self.index = IndexedReferences(queue.references)
+        self.index = IndexedReferences(queue.references, core.late)
         queue.references = self.index
         self._places = places
         self._bodies: OrderedDict[int, LargeBody] = OrderedDict()

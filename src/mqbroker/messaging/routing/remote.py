@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.filters.filter import Filter, parse_filter
 from mqclient.errors import InvalidFilterExpressionError
@@ -61,7 +60,14 @@ def attention_of(queue: Queue) -> Attention:
     return attention
 
 
-def _nothing() -> None: ...
+class BindingOwner(Protocol):
+    """The routing table, as the remote bindings see it."""
+
+    def remote_changed(self, binding: RemoteBinding) -> None:
+        """The choice between ``binding`` and other queues may have become another one."""
+
+    def remote_connected(self, binding: RemoteBinding) -> None:
+        """There is a link again to where its messages go."""
 
 
 class RemoteBinding:
@@ -74,17 +80,16 @@ class RemoteBinding:
         "_connected",
         "_filter",
         "_filters",
+        "_owner",
         "address",
         "appeared",
         "binding_id",
-        "changed",
         "cluster_name",
         "consumer_count",
         "consumer_filters",
         "consumers_told",
         "distance",
         "load_balancing",
-        "on_connected",
         "remote_id",
         "route_key",
         "route_value",
@@ -103,6 +108,7 @@ class RemoteBinding:
         distance: int,
         load_balancing: LoadBalancing,
         store_and_forward: Queue,
+        owner: BindingOwner,
         filter: Filter | None = None,
     ) -> None:
         self.address = address
@@ -113,6 +119,7 @@ class RemoteBinding:
         self.distance = distance
         self.load_balancing = load_balancing
         self.store_and_forward = store_and_forward
+        self._owner = owner
         self._filter = filter
         self._connected = True
         self.withdrawn = False
@@ -125,9 +132,6 @@ class RemoteBinding:
         """Consumers by filter (None: without) of which members further away were told; it outlasts :meth:`reset_consumers`."""
         self._filters: dict[str, Filter | None] = {}
         """These texts read; None for one that cannot be read here, which matches nothing."""
-        self.changed: Callable[[], object] = _nothing
-        """Told when the choice between this queue and others may have become another one."""
-        self.on_connected: Callable[[RemoteBinding], object] = lambda binding: None
         self.route_key = f"{KEY_ROUTE_TO}{store_and_forward.name}".encode("utf-16-le")
         self.route_value = struct.pack(">q", remote_id)
 
@@ -149,7 +153,7 @@ class RemoteBinding:
     @filter.setter
     def filter(self, filter: Filter | None) -> None:
         self._filter = filter
-        self.changed()
+        self._owner.remote_changed(self)
 
     @property
     def connected(self) -> bool:
@@ -160,9 +164,10 @@ class RemoteBinding:
     def connected(self, connected: bool) -> None:
         if connected != self._connected:
             self._connected = connected
-            self.changed()
             if connected:
-                self.on_connected(self)
+                self._owner.remote_connected(self)
+            else:
+                self._owner.remote_changed(self)
 
     def withdraw(self) -> None:
         """It is going to be removed later.  As with :meth:`lose_link` nobody is told."""
@@ -231,7 +236,7 @@ class RemoteBinding:
 
     def _tell(self, before: Attention) -> None:
         if self.attention is not before:
-            self.changed()
+            self._owner.remote_changed(self)
 
     def has_matching_consumer(self, message: Message) -> bool:
         """Is there a consumer that would take ``message``?"""

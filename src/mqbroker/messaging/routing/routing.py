@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mqbroker.config.model.matching import Wildcards, is_wildcard, matches_binding
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.queues.groups import has_group
@@ -132,10 +133,16 @@ def _local_key(queue: Queue) -> tuple[int, str]:
 
 
 class RoutingTable:
-    """What is bound to which addresses, wildcard addresses included: queues, queues of other brokers, diverts."""
+    """What is bound to which addresses, wildcard addresses included: queues, queues of other brokers, diverts.
 
-    def __init__(self, wildcards: Wildcards) -> None:
+    ``remote_changed`` is told of remote queues that come (True) and go.
+    """
+
+    def __init__(self, wildcards: Wildcards, remote_changed: Callable[[RemoteBinding, bool], object]) -> None:
+        self.connected: Event[RemoteBinding] = Event()
+        """A remote queue has a link again."""
         self._wildcards = wildcards
+        self._remote_changed = remote_changed
         self._exact: dict[str, list[Binding]] = {}
         self._patterns: list[Binding] = []
         self._routes: dict[tuple[str, int | None, str | None], Route] = {}
@@ -145,10 +152,6 @@ class RoutingTable:
         """The same by address and routing name: a topic may have thousands."""
         self._balancing: dict[str, LoadBalancing] = {}
         """By address that has remote queues: what the one said that was added last."""
-        self.on_remote: Callable[[RemoteBinding, bool], object] = lambda binding, came: None
-        """Told of remote queues that come (True) and go."""
-        self.on_connected: Callable[[RemoteBinding], object] = lambda binding: None
-        """Told of remote queues that have a link again."""
         self.grouping: Grouping | None = None
         """Decides for messages with a group id, if the configuration has a grouping handler."""
         self.version = 0
@@ -188,10 +191,8 @@ class RoutingTable:
         self._remotes[binding.cluster_name] = binding
         self._remote_groups.setdefault((binding.address, binding.routing_name), []).append(binding)
         self._balancing[binding.address] = binding.load_balancing
-        binding.changed = self.changed
-        binding.on_connected = self.on_connected
         self.bind(binding)
-        self.on_remote(binding, True)
+        self._remote_changed(binding, True)
 
     def unbind_remote(self, binding: RemoteBinding) -> None:
         """It is no longer there."""
@@ -206,7 +207,18 @@ class RoutingTable:
             if not any(isinstance(each, RemoteBinding) for each in self._exact.get(binding.address, ())):
                 # Temporary queues have new addresses each time.
                 self._balancing.pop(binding.address, None)
-            self.on_remote(binding, False)
+            self._remote_changed(binding, False)
+
+    def remote_changed(self, binding: RemoteBinding) -> None:
+        """The choice between ``binding`` and other queues may have become another one."""
+        if self._remotes.get(binding.cluster_name) is binding:
+            self.changed()
+
+    def remote_connected(self, binding: RemoteBinding) -> None:
+        """There is a link again to where its messages go."""
+        if self._remotes.get(binding.cluster_name) is binding:
+            self.changed()
+            self.connected(binding)
 
     @property
     def clustered(self) -> bool:

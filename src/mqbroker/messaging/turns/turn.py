@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.ports import Clock
 
 
@@ -94,10 +95,10 @@ class Turn:
         """When the turn began, by the wall clock: near enough for "last delivered at" and the like."""
         self._continued = False
         self.scan = ScanBudget(clock)
-        self.at_end: Callable[[], object] = _nothing
-        """Called when everybody has been served: the store may write what the turn has caused."""
-        self.on_failure: Callable[[Exception], object] = _raise
-        """Told of the first failure of a turn, when everybody else has been served."""
+        self.ended: Event[()] = Event()
+        """Everybody has been served: the store may write what the turn has caused."""
+        self.failed: Event[Exception] = Event()
+        """The first failure of a turn, told when everybody else has been served.  While nobody listens it is raised."""
 
     def run(self, function: Callable[..., object], *args: Any) -> None:
         """Call ``function`` and end the turn, also when it raises."""
@@ -164,13 +165,16 @@ class Turn:
                         output.flush()
                     except Exception as error:
                         failure = failure or error
-            self.at_end()
+            for listener in self.ended.listeners:
+                listener()
         finally:
             self.active = False
             if self.scan.left < SCANNED_MAX:
                 self.scan.renew()
         if failure is not None:
-            self.on_failure(failure)
+            if not self.failed.listeners:
+                raise failure
+            self.failed(failure)
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -181,10 +185,3 @@ class Turn:
         self._scheduled = False
         self.now_ms = self._clock.wall_ms()
         self.end()
-
-
-def _nothing() -> None: ...
-
-
-def _raise(error: Exception) -> None:
-    raise error

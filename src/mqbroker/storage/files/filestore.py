@@ -241,8 +241,7 @@ class FileStore(Tickets):
 
     def write_at_end_of(self, turn: WritingTurn) -> None:
         """Write what a turn has caused at its end."""
-        turn.at_end = self.flush
-        self._journal.turn = turn
+        self._journal.write_at_end_of(turn)
 
     def flush(self) -> None:
         """Write what was committed now; without this call it is written at the end of the turn."""

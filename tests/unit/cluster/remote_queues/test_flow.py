@@ -204,8 +204,7 @@ class LinkTests(TestCase):
         for number in range(100):
             self.flow.handle(binding(queue=f"q{number}"))
         self.network.core.changed = lambda: changes.append(1)  # type: ignore[method-assign]
-        for each in self.flow.bindings.values():
-            each.changed = lambda: changes.append(1)
+        self.network.core.remote_changed = lambda binding: changes.append(1)  # type: ignore[method-assign]
         self.flow.disconnected()
         self.assertEqual(len(changes), 1)
 

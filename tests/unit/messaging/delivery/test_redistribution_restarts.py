@@ -31,7 +31,9 @@ class Clustered(PagingBroker):
         return self.messaging.administration.create_store_and_forward(f"$.artemis.internal.sf.c.{NODE}")
 
     def learn(self, consumers: int = 1) -> RemoteBinding:
-        binding = RemoteBinding("q", "q", f"q{NODE}", self.rig.store.next_id(), 77, 1, LoadBalancing.ON_DEMAND, self.forwarding)
+        binding = RemoteBinding(
+            "q", "q", f"q{NODE}", self.rig.store.next_id(), 77, 1, LoadBalancing.ON_DEMAND, self.forwarding, self.core.routing
+        )
         self.core.routing.bind_remote(binding)
         for _ in range(consumers):
             binding.consumer_added(None)
@@ -80,9 +82,8 @@ class ForwardingTests(SynchronousTestCase):
 
     def test_a_crash_before_the_move_is_durable_leaves_messages_where_they_were(self) -> None:
         self.send_all()
-        binding = RemoteBinding(
-            "q", "q", f"q{NODE}", self.broker.rig.store.next_id(), 77, 1, LoadBalancing.ON_DEMAND, self.broker.forwarding
-        )
+        routing, number = self.broker.core.routing, self.broker.rig.store.next_id()
+        binding = RemoteBinding("q", "q", f"q{NODE}", number, 77, 1, LoadBalancing.ON_DEMAND, self.broker.forwarding, routing)
         self.broker.settle()
         self.broker.core.routing.bind_remote(binding)
         binding.consumer_added(None)

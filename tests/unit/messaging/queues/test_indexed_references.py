@@ -39,7 +39,7 @@ class BuildTests(TestCase):
         for priority in given:
             number += 1
             plain.append(_reference(priority, number))
-        index = IndexedReferences(plain)
+        index = IndexedReferences(plain, self.fail)
         with (
             mock.patch.object(indexed_references, "INDEXED_AT_ONCE", 3),
             mock.patch.object(indexed_references, "RUNS_MERGED", 1 if odd else 64),
@@ -76,7 +76,7 @@ class BuildTests(TestCase):
             plain.append(_reference(4, number))
         with mock.patch.object(indexed_references, "INDEXED_AT_ONCE", 3):
             for steps_done in range(12):
-                index = IndexedReferences(plain)
+                index = IndexedReferences(plain, self.fail)
                 building = index.build()
                 for _ in range(steps_done):
                     next(building, None)

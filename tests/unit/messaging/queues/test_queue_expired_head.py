@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.message.message import Message
@@ -32,13 +30,11 @@ class ExpiredHeadTests(SynchronousTestCase):
             for _ in range(100):
                 bench.send(b"expired", expiration=bench.clock.wall_ms() + 10)
             bench.clock.advance(1)
-            expire = queue.on_expired
 
-            def takes_long(reference: Reference, bench: Bench = bench, expire: Callable[[Reference], None] = expire) -> None:
-                expire(reference)
+            def takes_long(reference: Reference, bench: Bench = bench) -> None:
                 bench.clock.seconds += SCAN_SECONDS / 20
 
-            queue.on_expired = takes_long
+            bench.core.expired.subscribe(takes_long)
             Collector(bench, queue)
             self.assertTrue(40 <= queue.message_count < 100, queue.message_count)
             bench.clock.advance(0.1)
@@ -52,13 +48,11 @@ class ExpiredHeadTests(SynchronousTestCase):
                 bench.send(b"expired", expiration=bench.clock.wall_ms() + 10)
             bench.send(b"good")
             bench.clock.advance(1)
-            expire = queue.on_expired
 
-            def takes_long(reference: Reference, bench: Bench = bench, expire: Callable[[Reference], None] = expire) -> None:
-                expire(reference)
+            def takes_long(reference: Reference, bench: Bench = bench) -> None:
                 bench.clock.seconds += SCAN_SECONDS
 
-            queue.on_expired = takes_long
+            bench.core.expired.subscribe(takes_long)
             high, low = (Collector(bench, queue, priority=priority, room=0) for priority in (9, 1))
             low.room, low.ready = 5, True
             high.give_room(5)

@@ -32,8 +32,9 @@ class AwaitedTests(SynchronousTestCase):
         return [decode_message(reference.message.buffer).body for reference in self.world.queue(queue).references]
 
     def come(self) -> None:
-        binding = RemoteBinding("q", "q", "q" + "n" * 36, self.ID, 5, 1, LoadBalancing.ON_DEMAND, self.world.queue("away"))
-        self.world.server.turn.run(self.world.messaging.core.routing.bind_remote, binding)
+        routing = self.world.messaging.core.routing
+        binding = RemoteBinding("q", "q", "q" + "n" * 36, self.ID, 5, 1, LoadBalancing.ON_DEMAND, self.world.queue("away"), routing)
+        self.world.server.turn.run(routing.bind_remote, binding)
         self.world.clock.advance(0)
 
     def test_it_waits_for_the_queue_and_what_follows_stays_behind_it(self) -> None:

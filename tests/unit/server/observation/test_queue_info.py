@@ -356,8 +356,9 @@ class RemoteQueueTests(InfoTestCase):
 
     def remote(self, filter: Filter | None = None) -> RemoteBinding:
         """A queue of another broker, two links away."""
-        queue = self.world.messaging.administration.create_store_and_forward("$.artemis.internal.sf.my-cluster.c")
-        return RemoteBinding("orders", "orders", "orders-of-c", 77, 5, 2, LoadBalancing.ON_DEMAND, queue, filter)
+        messaging = self.world.messaging
+        queue = messaging.administration.create_store_and_forward("$.artemis.internal.sf.my-cluster.c")
+        return RemoteBinding("orders", "orders", "orders-of-c", 77, 5, 2, LoadBalancing.ON_DEMAND, queue, messaging.core.routing, filter)
 
     def one(self) -> dict[str, TypedValue]:
         self.world.clock.advance(0)

@@ -107,7 +107,7 @@ def make(window: int, transacted: bool, held: bool) -> tuple[World, Session]:
     waiting = world.server.messaging.administration.create_store_and_forward("$.artemis.internal.sf.c.node")
     admin.create_queue("both")
     for name, balancing in (("far", LoadBalancing.ON_DEMAND), ("both", LoadBalancing.STRICT)):
-        binding = RemoteBinding(name, name, name + 36 * "n", 7, 8, 1, balancing, waiting)
+        binding = RemoteBinding(name, name, name + 36 * "n", 7, 8, 1, balancing, waiting, core.routing)
         core.routing.bind_remote(binding)
         binding.consumer_added(None)
     session = world.peer().session(

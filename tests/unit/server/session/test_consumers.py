@@ -109,18 +109,17 @@ class ForcedDeliveryTests(SynchronousTestCase):
         self.assertEqual([packet.NAME for packet in self.session.take()], ["SESS_RECEIVE_MSG"] * 2)
 
     def test_the_marker_comes_after_what_stands_behind_many_expired_messages(self) -> None:
-        clock, queue = self.world.clock, self.world.queue("q")
-        expire = queue.on_expired
+        clock = self.world.clock
+        self.world.queue("q")
 
         def takes_long(reference: Reference) -> None:
-            expire(reference)
             clock.seconds += SCAN_SECONDS
 
         for _ in range(40):
             self.session.publish(b"expired", expiration=clock.wall_ms() + 10)
         self.session.publish(b"x")
         clock.advance(1)
-        queue.on_expired = takes_long
+        self.world.server.messaging.core.expired.subscribe(takes_long)
         self.session.take()
         self.session.consume(credits=0)
         self.session.send(wire.FlowToken(0, 1))

@@ -124,8 +124,6 @@ class Journal:
         self.busy = False
         self.urgent = False
         """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
-        self.turn: WritingTurn | None = None
-        """The turn that calls :meth:`flush` at its end; while there is none, a timer does."""
         self.pager: GroupPager | None = None
         self._bodies = bodies
         self._tickets = tickets
@@ -139,6 +137,8 @@ class Journal:
         self._in_flight: list[Group] = []
         self._timer: Cancellable | None = None
         self._late_timer: Cancellable | None = None
+        self._turn: WritingTurn | None = None
+        """While there is none, a timer calls :meth:`flush`."""
         self.group = self._open_group(0)
 
     @property
@@ -180,8 +180,13 @@ class Journal:
         """Write at the end of this turn."""
         self.busy = True
         self.urgent = True
-        if self.turn is None or not self.turn.active:
+        if self._turn is None or not self._turn.active:
             self._timer = self._clock.call_later(0, self._due)
+
+    def write_at_end_of(self, turn: WritingTurn) -> None:
+        """Call :meth:`flush` at the end of each turn."""
+        self._turn = turn
+        turn.ended.subscribe(self.flush)
 
     def schedule_late(self) -> None:
         """Something has gathered that nobody waits for: write it with what comes next, but soon."""
