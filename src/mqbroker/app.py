@@ -149,7 +149,7 @@ class Broker:
 
     @property
     def clustering(self) -> Clustering | None:
-        return self._life.active.clustering
+        return self._life.active.others.clustering
 
     @property
     def node_id(self) -> str:
@@ -240,11 +240,11 @@ class Broker:
     @property
     def scales_down(self) -> bool:
         """Do the messages go to another broker when this one stops?"""
-        return self._life.active.scales_down
+        return self._life.active.others.scales_down
 
     def cut_short(self) -> None:
         """While the broker stops: move no more messages to another one, but leave them on the disk."""
-        self._life.active.cut_short()
+        self._life.active.others.cut_short()
 
     def _stop_looking(self) -> None:
         if self._watch is not None:

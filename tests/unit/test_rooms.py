@@ -152,6 +152,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "security",
         "controls",
         "clustering",
+        "others",
         "assembly",
         "life_machine",
         "life",

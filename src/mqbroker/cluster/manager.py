@@ -28,7 +28,6 @@ class ClusterManager:
         self.default = connections[0]
         self.ways = ways
         Announcements(self.topology_of, self.default.topology, server.clock).register(server.cluster_channel)
-        self._server = server
 
     def topology_of(self, connection: ServerConnection) -> ClusterTopology:
         """The topology for a peer: that of the cluster connection which its acceptor names, else the default one."""
@@ -39,24 +38,26 @@ class ClusterManager:
     def subscribe(self, connection: ServerConnection) -> None:
         self.topology_of(connection).subscribe(connection)
 
+    def writable(self, connection: ServerConnection) -> None:
+        self.topology_of(connection).writable(connection)
+
+    def ended(self, connection: ServerConnection) -> None:
+        self.topology_of(connection).unsubscribe(connection)
+
     # --- life
 
     def start(self) -> None:
         """Join the clusters; the acceptors are open."""
-        self._server.members = lambda: self.default.topology
-        self._server.health_checks.append(self._problem)
         for connection in self.connections.values():
             connection.start()
 
     def stop(self) -> Deferred[Any]:
         """Leave them: messages that are under way arrive first."""
-        if self._problem in self._server.health_checks:
-            self._server.health_checks.remove(self._problem)
         waiting = [each for connection in self.connections.values() for each in connection.stop()]
         self.ways.stop()
         return DeferredList(waiting, consumeErrors=True)
 
-    def _problem(self) -> str | None:
-        """For the health check."""
+    def problem(self) -> str | None:
+        """For the health of this broker: whether another one has its node id."""
         places = [place for connection in self.connections.values() for place in connection.contested_by]
         return f"another broker has the node id of this one: {', '.join(places)}" if places else self.default.topology.rival

@@ -66,7 +66,7 @@ class Clustering:
         self._etc = str(etc)
         self._kept_bridges = {name: text for (kind, name), text in kept.items() if kind == KEPT_BRIDGE_KIND}
         self._shown: list[Callable[[], object]] = []
-        """What takes the metrics and health checks of groups away."""
+        """What takes the metrics of groups away."""
         self._leaving: Deferred[Any] | None = None
         """Completes when nobody has to be waited for any more."""
         self._unique_id = new_uuid(runtime)
@@ -148,7 +148,7 @@ class Clustering:
                 name=handler.name,
                 address=handler.address,
             )
-        self.manager = self._server.cluster = ClusterManager(self._server, connections, ways)
+        self.manager = ClusterManager(self._server, connections, ways)
 
     def _cluster_connection(self, configuration: ClusterConnectionConfiguration, ways: Ways) -> ClusterConnection:
         static: list[TransportConfiguration] | None = None
@@ -209,10 +209,6 @@ class Clustering:
     def _start_group(self, group: DiscoveryGroup | BroadcastGroup) -> None:
         group.start()
         self._shown.append(group.register(self._server.gauges))
-        if isinstance(group, DiscoveryGroup):
-            checks, problem = self._server.health_checks, group.problem
-            checks.append(problem)
-            self._shown.append(lambda: checks.remove(problem))
 
     def _connector(self, name: str, owner: str) -> TransportConfiguration:
         connector = self.connectors.get(name)
@@ -220,6 +216,13 @@ class Clustering:
             expected = nearest_name(name, self.connectors) or ", ".join(self.connectors) or "one that is configured"
             raise ValueError(f"{owner}: there is no connector {name}; expected: {expected}")
         return connector
+
+    def problem(self) -> str | None:
+        """What is not well with the other brokers, in one line; None when all is, and once this broker leaves them."""
+        if self._leaving is not None:
+            return None
+        found = None if self.manager is None else self.manager.problem()
+        return found or next(filter(None, (group.problem() for group in self.discovery_groups.values())), None)
 
     def start(self) -> None:
         """Join the others; the acceptors are open."""
@@ -231,8 +234,6 @@ class Clustering:
             self.manager.start()
         for broadcast in self.broadcast_groups.values():
             self._start_group(broadcast)
-        self._server.broadcast_groups = self.broadcast_groups
-        self._server.bridges = self.bridges
         self.bridges.restore(self._kept_bridges)
         self.bridges.deploy(self._server.configuration.bridges)
 

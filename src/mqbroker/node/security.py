@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from twisted.logger import Logger
+
 from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.messaging.ports import Recovered, Store
 from mqbroker.node.parts import Parts, StartError
 from mqbroker.server.security.audit import AuditLog
+from mqbroker.server.security.kept_settings import restore_security_settings
 from mqbroker.server.security.login import LoginStep
 from mqbroker.server.security.security import SecurityManager
 from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule
 
 KEPT_USER_KIND = "user"
 """The kind of settings under which the store keeps the users of basic security."""
+
+log = Logger(namespace="mqbroker")
 
 
 class _KeptUserStore:
@@ -46,9 +52,15 @@ def security_of(
     login: Sequence[Any] | None = settings.login
     if settings.basic_security is not None:
         login = [LoginStep("required", KeptUsersLoginModule(_kept_users(settings.basic_security, recovered, store, parts.entropy)))]
+    configuration = settings.configuration
+    repository = configuration.security_repository()
+    restore_security_settings(recovered.settings, repository, lambda text: log.warn("{text}", text=text))
+    default = (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD)
+    if default and not configuration.cluster_connections:
+        log.info("AMQ222007: the cluster user and password are the built-in defaults: nobody can log in with them; change both to use them")
     try:
         return SecurityManager(
-            settings.configuration,
+            configuration,
             login,
             parts.defer_to_thread,
             parts.clock,
@@ -56,7 +68,8 @@ def security_of(
             settings.etc or settings.base,
             certificate_login=settings.certificate_login,
             domains=settings.login_domains,
-            clustered=bool(settings.configuration.cluster_connections),
+            repository=repository,
+            clustered=bool(configuration.cluster_connections),
             audit=audit,
             write_file=parts.write_file,
             entropy=parts.entropy,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mqbroker.server.bridge_port import BridgePort
 from mqbroker.server.transport.control_channels import Cluster
 
 if TYPE_CHECKING:
     from mqbroker.config.model.cluster import BroadcastGroupConfiguration, ClusterConnectionConfiguration
+    from mqbroker.server.transport.connection import ServerConnection
     from mqclient.protocol.topology import TopologyMember
 
 
@@ -77,3 +79,36 @@ class ClusterPort(Cluster, Protocol):
     @property
     def connections(self) -> Mapping[str, ManagedClusterConnection]:
         """By name, the default one first."""
+
+    def writable(self, connection: ServerConnection) -> None:
+        """The peer reads again: what was held back of the topology may be sent."""
+
+    def ended(self, connection: ServerConnection) -> None:
+        """The connection has gone."""
+
+
+class OtherBrokers(Protocol):
+    """What this broker does together with other brokers."""
+
+    @property
+    def cluster(self) -> ClusterPort | None:
+        """None: this broker is in no cluster."""
+
+    @property
+    def bridges(self) -> BridgePort | None:
+        """None: there were never any."""
+
+    @property
+    def broadcast_groups(self) -> Mapping[str, ManagedBroadcastGroup]: ...
+
+    def open_bridges(self) -> BridgePort:
+        """The bridges, also where the one that is to be created is the first."""
+
+    def scale_down_to(self, connector: str | None) -> None:
+        """Stop this broker, which then gives its messages to the broker at the connector of this name, or to one that it finds.
+
+        Raises ValueError for a connector that is not there.
+        """
+
+    def problem(self) -> str | None:
+        """What is not well, in one line, which makes the broker not ready; None when all is."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Clock, Store
-from mqbroker.server.bridge_port import BridgePort
-from mqbroker.server.cluster_port import ClusterPort, ManagedBroadcastGroup
+from mqbroker.server.cluster_port import ClusterPort, OtherBrokers
 from mqbroker.server.security.security import SecurityManager
 from mqbroker.server.server_state import ServerState
 from mqbroker.server.session.session import ServerSession
@@ -20,10 +20,9 @@ from mqbroker.server.session.sessions import Sessions
 from mqbroker.server.session.slow_consumers import SlowConsumers
 from mqbroker.server.session_state import SessionState
 from mqbroker.server.transport.cluster_channel import ClusterChannel, ClusterCredentials
-from mqbroker.server.transport.connection_owner import EndedConnection
+from mqbroker.server.transport.connection import ServerConnection
 from mqbroker.server.transport.connections import Connections
 from mqbroker.server.transport.control_channels import ControlChannels
-from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.packets import REASON_SCALE_DOWN, DisconnectV3
 
 log = Logger(namespace="mqbroker.server")
@@ -34,8 +33,8 @@ ManagementHandler = Callable[[SessionState, Message], None]
 class Server(ServerState):
     """Everything that connections share.
 
-    ``new_id`` gives unique texts for connections.  ``connect(transport, remote, …)`` takes a transport that was opened, as
-    :meth:`Connections.connect` says.
+    ``new_id`` gives unique texts for connections, and ``manage`` takes the messages to the management address.
+    ``connect(transport, remote, …)`` takes a transport that was opened, as :meth:`Connections.connect` says.
     """
 
     def __init__(
@@ -46,10 +45,12 @@ class Server(ServerState):
         messaging: Messaging,
         security: SecurityManager,
         new_id: Callable[[], str],
+        others: OtherBrokers,
+        manage: ManagementHandler,
     ) -> None:
         super().__init__(configuration, store, clock, messaging, security)
         self.turn.failed.subscribe(self._turn_failed)
-        self.sessions = Sessions(self, self.management_message)
+        self.sessions = Sessions(self, manage)
         credentials = ClusterCredentials(configuration.cluster_user, configuration.cluster_password)
         self.cluster_channel = ClusterChannel(
             credentials if security.enabled else None, self.reasons, self.notifications.authentication_failed
@@ -58,26 +59,10 @@ class Server(ServerState):
         self.connect = self._connections.connect
         self.connections = self._connections.by_id
         self.slow_consumers = SlowConsumers(self)
-        self.health_checks: list[Callable[[], str | None]] = []
-        """Each tells in one line what is not well, or None; any line makes the broker not ready."""
-        security.on_denied = self.notifications.permission_denied
-        self.management: ManagementHandler | None = None
-        self.cluster: ClusterPort | None = None
-        """None: this broker is in no cluster."""
-        self.broadcast_groups: Mapping[str, ManagedBroadcastGroup] = {}
-        self.bridges: BridgePort | None = None
-        """None: there were never any."""
-        self.open_bridges: Callable[[], BridgePort] | None = None
-        """Makes ``bridges`` when management wants the first one."""
-        self.scale_down: Callable[[str | None], object] | None = None
-        """Stops this broker, which then gives its messages to the broker at the connector of this name, or to one that it finds.
-
-        Raises ValueError for a connector that is not there.
-        """
-        self.members: Callable[[], Iterable[TopologyMember]] | None = None
-        """The members of the cluster, this broker among them, for management; None: this broker is alone."""
-        self.on_empty: Callable[[], object] | None = None
-        """Called when the last client has gone."""
+        self.others = others
+        self.emptied: Event[()] = Event()
+        """The last client has gone."""
+        security.denied.subscribe(self.notifications.permission_denied)
 
     # --- life
 
@@ -110,7 +95,7 @@ class Server(ServerState):
         """What is not well, in one line; None when clients can be served."""
         if not self.started:
             return "the broker is not active"
-        return next((found for check in self.health_checks if (found := check()) is not None), None)
+        return self.others.problem()
 
     # --- connections
 
@@ -122,19 +107,25 @@ class Server(ServerState):
         """Is anybody connected but other brokers, which stay as long as they can?"""
         return any(connection.logged_in and not connection.cluster_authorized for connection in self.connections.values())
 
-    def connection_ended(self, connection: EndedConnection) -> None:
+    def connection_ended(self, connection: ServerConnection) -> None:
         """The sessions of ``connection`` are closed; all else that belonged to it goes, too."""
         self.connections.pop(connection.connection_id, None)
-        if self.on_empty is not None and not self.has_clients():
-            self.on_empty()
+        if self.cluster is not None:
+            self.cluster.ended(connection)
+        if not self.has_clients():
+            self.emptied()
         self.departing.add(connection.temporary_queues)
         connection.temporary_queues.clear()
         self.messaging.branches.abandon(connection)
 
-    def management_message(self, session: SessionState, message: Message) -> None:
-        """A message to the management address."""
-        if self.management is not None:
-            self.management(session, message)
+    @property
+    def cluster(self) -> ClusterPort | None:
+        """None: this broker is in no cluster."""
+        return self.others.cluster
+
+    def connection_writable(self, connection: ServerConnection) -> None:
+        if self.cluster is not None:
+            self.cluster.writable(connection)
 
     def all_sessions(self) -> Iterable[ServerSession]:
         return self.sessions.by_name.values()

@@ -67,7 +67,7 @@ class ClusterNode(BrokerNode):
 
     @property
     def clustering(self) -> Clustering | None:
-        return self.life.active.clustering
+        return self.life.active.others.clustering
 
     def _start_life(self) -> None:
         super()._start_life()

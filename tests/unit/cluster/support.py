@@ -28,14 +28,41 @@ def member(node_id: str, event_id: int, port: int | None = 1, backup: int | None
     return TopologyMember(node_id, event_id, None if port is None else connector(port), None if backup is None else connector(backup))
 
 
+class KnownOthers:
+    """Implements :class:`mqbroker.server.cluster_port.OtherBrokers` with what the test has made."""
+
+    def __init__(self, cluster: Any = None, bridges: Any = None) -> None:
+        self.cluster = cluster
+        self.bridges = bridges
+        self.broadcast_groups: dict[str, Any] = {}
+
+    def open_bridges(self) -> Any:
+        return self.bridges
+
+    def scale_down_to(self, connector: str | None) -> None:
+        raise ValueError("nothing moves messages here")
+
+    def problem(self) -> str | None:
+        return None if self.cluster is None else self.cluster.problem()
+
+
 class Clustered:
     """Implements the port with one topology for all acceptors."""
 
     def __init__(self, world: World) -> None:
         self.topology = ClusterTopology(world.server.node_id, world.clock)
         Announcements(lambda connection: self.topology, self.topology, world.clock).register(world.server.cluster_channel)
-        world.server.cluster = self
-        world.server.members = lambda: self.topology
+        self.connections = {"my-cluster": self}
+        world.server.others = KnownOthers(cluster=self)
+
+    def problem(self) -> str | None:
+        return self.topology.rival
+
+    def writable(self, connection: ServerConnection) -> None:
+        self.topology.writable(connection)
+
+    def ended(self, connection: ServerConnection) -> None:
+        self.topology.unsubscribe(connection)
 
     def subscribe(self, connection: ServerConnection) -> None:
         self.topology.subscribe(connection)

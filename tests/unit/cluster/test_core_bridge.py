@@ -20,6 +20,7 @@ from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTING_TYPE, Cor
 from mqclient.wire.properties import BYTE, BYTES, INT, STRING, TypedValue
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import NODE_ID, MemoryRuntime, connector
+from tests.unit.cluster.support import KnownOthers
 from tests.unit.messaging.message.test_transformers import Shout
 from tests.unit.server.support import World
 
@@ -49,7 +50,7 @@ class Bridged:
         self.a.server.notifications.observers.append(lambda kind, headers: self.told.append((kind, headers.get("name", (0, None))[1])))
         self.groups = {"group": lambda: [connector(1)]}
         self.bridges = CoreBridges(self.a.server, self.runtime, {"target": connector(1)}, self.groups.get)
-        self.a.server.bridges = self.bridges
+        self.a.server.others = KnownOthers(bridges=self.bridges)
 
     def stir(self) -> None:
         for _ in range(10_000):

@@ -92,11 +92,11 @@ class HealthTests(SynchronousTestCase):
         world.configuration.connectors = {"self": parse_transport_uri("tcp://127.0.0.1:1", "self")}
         clustering = Clustering(world.server, Hearing(world.clock), Path("etc"), {})
         clustering.start()
-        self.assertIsNone(world.server.problem())
+        self.assertIsNone(clustering.problem())
         joined(world).send(wire.NodeAnnounce(world.server.node_id, None, False, START_MS + 1, connector(2)), CLUSTER_CHANNEL)
-        self.assertIn("is announced with the node id of this one", str(world.server.problem()))
+        self.assertIn("is announced with the node id of this one", str(clustering.problem()))
         clustering.stop()
-        self.assertIsNone(world.server.problem())
+        self.assertIsNone(clustering.problem())
 
     def test_another_broker_with_the_own_node_id_is_noticed_also_where_only_bridges_listen(self) -> None:
         """Their targets would take messages of one for repetitions of the other's."""
@@ -109,8 +109,8 @@ class HealthTests(SynchronousTestCase):
         clustering = Clustering(world.server, runtime, Path("etc"), {})
         clustering.start()
         [received] = runtime.received
-        self.assertIsNone(world.server.problem())
+        self.assertIsNone(clustering.problem())
         received(encode_announcement(world.server.node_id, "another one", [connector(5)]), "127.0.0.1:9")
-        self.assertIn("another broker announces the node id of this one", str(world.server.problem()))
+        self.assertIn("another broker announces the node id of this one", str(clustering.problem()))
         clustering.stop()
-        self.assertIsNone(world.server.problem())
+        self.assertIsNone(clustering.problem())

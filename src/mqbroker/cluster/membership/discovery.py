@@ -122,7 +122,7 @@ class DiscoveryGroup:
 
     def problem(self) -> str | None:
         """For the health of this broker: whether another one has its node id."""
-        if self._own_node_id is not None and self._own_node_id in self.contested:
+        if self._own_node_id in self.contested:
             return f"discovery group {self.name}: another broker announces the node id of this one ({self._own_node_id})"
         return None
 

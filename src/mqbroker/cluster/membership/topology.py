@@ -88,9 +88,6 @@ class _Subscription:
             else:
                 self._connection.send(member_down(node_id, event_id, self._connection.version), PING_CHANNEL)
 
-    def ended(self) -> None:
-        self._topology.unsubscribe(self._connection)
-
     def _send_up(self, member: TopologyMember, last: bool) -> None:
         connection = self._connection
         connection.send(member_up(member, last, connection.version, connection.server.version), PING_CHANNEL)
@@ -278,16 +275,21 @@ class ClusterTopology(Topology):
     # --- subscribers
 
     def subscribe(self, connection: ServerConnection) -> None:
-        """Send the table now, and each change until the connection ends."""
+        """Send the table now, and each change until :meth:`unsubscribe`."""
         subscription = self._subscriptions.get(connection)
         if subscription is None:
             subscription = self._subscriptions[connection] = _Subscription(self, connection)
-            connection.subscription = subscription
         if subscription.tables < SUBSCRIPTIONS_MAX:
             subscription.send_table()
 
     def unsubscribe(self, connection: ServerConnection) -> None:
         self._subscriptions.pop(connection, None)
+
+    def writable(self, connection: ServerConnection) -> None:
+        """The peer reads again: what was held back may be sent."""
+        subscription = self._subscriptions.get(connection)
+        if subscription is not None:
+            subscription.writable()
 
     @property
     def subscribers(self) -> int:

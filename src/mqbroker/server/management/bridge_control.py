@@ -11,7 +11,7 @@ from mqbroker.config.model.cluster import BridgeConfiguration, TransformerConfig
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int, as_text
 
 if TYPE_CHECKING:
-    from mqbroker.server.bridge_port import BridgePort, ManagedBridge
+    from mqbroker.server.bridge_port import ManagedBridge
     from mqbroker.server.server import Server
 
 
@@ -179,35 +179,30 @@ def _transformer(value: Any) -> TransformerConfiguration:
 
 
 def bridge_names(server: Server) -> list[str]:
-    return [] if server.bridges is None else list(server.bridges.names())
+    bridges = server.others.bridges
+    return [] if bridges is None else list(bridges.names())
 
 
 def find_bridge(server: Server, name: str) -> BridgeControl | None:
     """The resource ``bridge.NAME``."""
-    found = None if server.bridges is None else server.bridges.find(name)
+    bridges = server.others.bridges
+    found = None if bridges is None else bridges.find(name)
     return None if found is None else BridgeControl(found)
-
-
-def _bridges(server: Server) -> BridgePort:
-    if server.bridges is not None:
-        return server.bridges
-    if server.open_bridges is None:
-        raise ManagementError("this broker makes no bridges")
-    return server.open_bridges()
 
 
 def create_bridge(server: Server, *parameters: Any) -> None:
     """Raises ManagementError."""
     configuration = parse_bridge(parameters)
     try:
-        _bridges(server).create_kept(configuration)
+        server.others.open_bridges().create_kept(configuration)
     except ValueError as error:
         raise ManagementError(str(error)) from error
 
 
 def destroy_bridge(server: Server, name: Any) -> None:
     """Raises ManagementError."""
-    if server.bridges is None or not server.bridges.destroy(as_text(name)):
+    bridges = server.others.bridges
+    if bridges is None or not bridges.destroy(as_text(name)):
         raise ManagementError(f"there is no bridge {as_text(name)}")
 
 

@@ -114,10 +114,8 @@ class BrokerControl(BrokerConnections):
 
     def scale_down(self, connector: Any) -> None:
         """Stop this broker after its messages have moved to the broker at a connector, or to one that it finds."""
-        if self.server.scale_down is None:
-            raise ManagementError("this broker cannot scale down: nothing stops it from here")
         try:
-            self.server.scale_down(as_text(connector) if connector else None)
+            self.server.others.scale_down_to(as_text(connector) if connector else None)
         except ValueError as error:
             raise ManagementError(str(error)) from error
 
@@ -145,8 +143,9 @@ class BrokerControl(BrokerConnections):
 
     def topology(self) -> str:
         """Every member with the places of its primary and of its backup."""
-        if self.server.members is not None:
-            return json.dumps([_member(member) for member in self.server.members()])
+        if self.server.cluster is not None:
+            default = next(iter(self.server.cluster.connections.values()))
+            return json.dumps([_member(member) for member in default.topology])
         entry: dict[str, Any] = {"nodeID": self.server.node_id}
         for acceptor in self.status.acceptors():
             if acceptor.addresses:
@@ -237,7 +236,7 @@ BrokerControl.ATTRIBUTES = {
     "DivertNames": lambda control: control.server.messaging.diverts.names(),
     "BridgeNames": lambda control: bridge_names(control.server),
     "ClusterConnectionNames": lambda control: cluster_connection_names(control.server),
-    "BroadcastGroupNames": lambda control: list(control.server.broadcast_groups),
+    "BroadcastGroupNames": lambda control: list(control.server.others.broadcast_groups),
     "Acceptors": lambda control: [[name] for name in control.acceptor_names()],
     "AcceptorsAsJSON": lambda control: json.dumps([{"name": name} for name in control.acceptor_names()]),
     "AuthenticationCacheSize": lambda control: control.server.security.authentication_cache_size,

@@ -169,5 +169,5 @@ def find_cluster_connection(server: Server, name: str) -> ClusterConnectionContr
 
 def find_broadcast_group(server: Server, name: str) -> BroadcastGroupControl | None:
     """The resource ``broadcastgroup.NAME``."""
-    found = server.broadcast_groups.get(name)
+    found = server.others.broadcast_groups.get(name)
     return None if found is None else BroadcastGroupControl(found)

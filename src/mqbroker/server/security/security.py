@@ -19,6 +19,7 @@ from twisted.python.failure import Failure
 from mqbroker.config.instance.jaas import LoginModule as ModuleConfiguration
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, Configuration
 from mqbroker.config.model.matching import SecurityRepository
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.ports import Clock
 from mqbroker.server.security.audit import AuditLog
 from mqbroker.server.security.certificates import subject_name
@@ -120,7 +121,7 @@ class SecurityManager:
     is configured.  ``write_file`` and ``entropy`` (so many random bytes) let management change the users in them.  Raises
     ConfigurationError for modules that cannot be used.
 
-    ``on_denied(address, permission, user)``, when set, is told of every denial.  The counters are those of the metrics and of management.
+    The counters are those of the metrics and of management.
     """
 
     def __init__(
@@ -142,7 +143,8 @@ class SecurityManager:
     ) -> None:
         self.enabled = configuration.security_enabled
         self.repository = repository or configuration.security_repository()
-        self.on_denied: Callable[[str, str, str | None], object] | None = None
+        self.denied: Event[str, str, str | None] = Event()
+        """Address, permission and user of each denial."""
         self.authentication_successes = 0
         self.authentication_failures = 0
         self.authorization_successes = 0
@@ -164,6 +166,9 @@ class SecurityManager:
         self._allowed: dict[tuple[frozenset[str], str, str], bool] = {}
         self._allowed_version = self.repository.version
         self._repeats = _Repeats(clock)
+        for _, module in self._login:
+            if isinstance(module, KeptUsersLoginModule):
+                module.users.changed.subscribe(self.forget_logins)
 
     @property
     def version(self) -> int:
@@ -214,7 +219,6 @@ class SecurityManager:
         """The users, where management can change them: in properties files, if they can be written, or kept by the broker itself."""
         for _, module in self._login:
             if isinstance(module, KeptUsersLoginModule):
-                module.users.changed = self.forget_logins
                 return module.users
             if isinstance(module, PropertiesLoginModule) and self._write_file is not None and self._entropy is not None:
                 return PropertiesUsers(
@@ -315,8 +319,7 @@ class SecurityManager:
         left_out = self._repeats.due("denied", subject.name, kind, address, queue)
         if left_out is not None:
             self._audit.denied(subject, kind, address, queue, left_out)
-        if self.on_denied is not None:
-            self.on_denied(address, kind, subject.name)
+        self.denied(address, kind, subject.name)
         user = "null" if subject.name is None else subject.name
         if queue is None:
             raise SecurityError(f"AMQ229032: User: {user} does not have permission='{kind}' on address {address}")

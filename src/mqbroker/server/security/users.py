@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from mqbroker.config.masking import SALT_SIZE, hash_password, unwrap, verify_password
 from mqbroker.config.properties.properties import PropertiesError, parse_properties
+from mqbroker.messaging.event import Event
 from mqbroker.server.security.login import Credentials, Identity, LoginFailedError, ReadFile, check_password
 from mqclient.errors import MQError
 
@@ -283,11 +284,11 @@ class KeptUserStore(Protocol):
 class KeptUsers:
     """Users of basic security, kept by the broker itself.
 
-    ``records`` are those that the store has kept, by name.  ``changed`` is called after every change.
+    ``records`` are those that the store has kept, by name.
     """
 
     def __init__(self, records: Mapping[str, str], store: KeptUserStore, entropy: Entropy) -> None:
-        self.changed: Callable[[], object] = lambda: None
+        self.changed: Event[()] = Event()
         self._store = store
         self._entropy = entropy
         self._users: dict[str, tuple[str, frozenset[str]]] = {}

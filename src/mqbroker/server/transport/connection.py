@@ -63,16 +63,6 @@ class ConnectionTransport(Protocol):
     def resumeProducing(self) -> None: ...
 
 
-class TopologySubscription(Protocol):
-    """A connection's subscription to the topology, kept by the connection as long as it lives."""
-
-    def writable(self) -> None:
-        """The peer reads again: what was held back may be sent."""
-
-    def ended(self) -> None:
-        """The connection has gone."""
-
-
 class ServerConnection:
     """A connection of a client or of another broker.
 
@@ -114,7 +104,6 @@ class ServerConnection:
         "security_domain",
         "server",
         "sessions",
-        "subscription",
         "temporary_queues",
         "transport_lost",
         "version",
@@ -144,7 +133,6 @@ class ServerConnection:
         self.cluster_connection = cluster_connection
         self.cluster_authorized = False
         self.frozen = False
-        self.subscription: TopologySubscription | None = None
         self.version = 0
         self.client_id: str | None = None
         self.created_ms = server.clock.wall_ms()
@@ -376,8 +364,7 @@ class ServerConnection:
         self.writable = True
         for session in list(self.sessions.values()):
             session.writable_changed()
-        if self.subscription is not None:
-            self.subscription.writable()
+        self.server.connection_writable(self)
         self._handle_waiting()
 
     def _update_reading(self) -> None:
@@ -497,9 +484,6 @@ class ServerConnection:
         self.closed = True
         self._partial.drop()
         self._end_handshake()
-        subscription, self.subscription = self.subscription, None
-        if subscription is not None:
-            subscription.ended()
         if reason:
             self.server.reasons.warn(self.remote, reason)
         for session in list(self.sessions.values()):

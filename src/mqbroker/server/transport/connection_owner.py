@@ -6,21 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from mqbroker.messaging.ports import Clock
-    from mqbroker.messaging.queues.queue import Queue
     from mqbroker.messaging.turns.turn import Turn
+    from mqbroker.server.transport.connection import ServerConnection
     from mqbroker.server.transport.partial_frames import PartialFrames
     from mqbroker.server.transport.reasons import ReasonLog
-
-
-class EndedConnection(Protocol):
-    """A connection whose sessions are closed."""
-
-    @property
-    def connection_id(self) -> str: ...
-
-    @property
-    def temporary_queues(self) -> dict[Queue, None]:
-        """Those that go with it."""
 
 
 class ConnectionOwner(Protocol):
@@ -40,5 +29,8 @@ class ConnectionOwner(Protocol):
     @property
     def node_id(self) -> str: ...
 
-    def connection_ended(self, connection: EndedConnection) -> None:
+    def connection_writable(self, connection: ServerConnection) -> None:
+        """The peer of ``connection`` reads again."""
+
+    def connection_ended(self, connection: ServerConnection) -> None:
         """The sessions of ``connection`` are closed; all else that belonged to it goes, too."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mqbroker.config.model.configuration import Configuration
     from mqbroker.messaging.ports import Clock, Store
     from mqbroker.server.transport.connection import ServerConnection
-    from mqbroker.server.transport.connection_owner import EndedConnection
 
 
 class WaitingServer:
@@ -58,7 +57,10 @@ class WaitingServer:
         """There are no sessions of which a client could have missed something."""
         connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
 
-    def connection_ended(self, connection: EndedConnection) -> None:
+    def connection_writable(self, connection: ServerConnection) -> None:
+        """Nothing is told to peers of their own accord."""
+
+    def connection_ended(self, connection: ServerConnection) -> None:
         del self._connections.by_id[connection.connection_id]
 
     def stop(self) -> None:

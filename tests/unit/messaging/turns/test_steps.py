@@ -138,7 +138,7 @@ class QueueTests(SynchronousTestCase):
         def fails(*arguments: object) -> None:
             raise LookupError("nothing found")
 
-        self.patch(self.world.server.management.__self__, "_done", fails)
+        self.patch(self.world.broker.open_management(), "_done", fails)
         self.ask("removeAllMessages")
         with self.assertRaises(LookupError):
             self.world.clock.advance(0.001)

@@ -10,6 +10,7 @@ from mqbroker.config.model.cluster import TransformerConfiguration
 from mqbroker.messaging.message.transformers import ADD_HEADERS
 from mqbroker.server.management.bridge_control import parse_bridge
 from mqbroker.server.management.registry import ManagementError
+from tests.unit.cluster.support import KnownOthers
 from tests.unit.cluster.test_core_bridge import Bridged
 
 
@@ -142,7 +143,7 @@ class ManagementTests(SynchronousTestCase):
             self.assertRaises(ManagementError, parse_bridge, wrong)
 
     def test_a_broker_without_bridges_says_so(self) -> None:
-        self.bridged.a.server.bridges = None
+        self.bridged.a.server.others = KnownOthers()
         self.assertEqual(self.registry.attribute("broker", "BridgeNames"), [])
-        with self.assertRaises(ManagementError):
-            self.registry.invoke("broker", "createBridge", ['{"name": "b", "queue-name": "q", "static-connectors": ["x"]}'])
+        with self.assertRaisesRegex(ManagementError, "there is no bridge b"):
+            self.registry.invoke("broker", "destroyBridge", ["b"])

@@ -104,7 +104,7 @@ class PermissionTests(SecurityTestCase):
     def test_denials_are_told(self) -> None:
         told: list[tuple[str, str, str | None]] = []
         manager = self.manager()
-        manager.on_denied = lambda *denied: told.append(denied)
+        manager.denied.subscribe(lambda *denied: told.append(denied))
         for _ in range(2):
             with self.assertRaises(SecurityError):
                 manager.check(Subject("u"), "createDurableQueue", "a", "q")
