@@ -27,7 +27,7 @@ from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
 from tests.simulation import accounts, damage
 from tests.simulation.damage import Damage
-from tests.simulation.model import Ledger
+from tests.simulation.model import Copy, Ledger
 from tests.simulation.network import Network
 from tests.simulation.phases import Aim, watch_phases
 from tests.simulation.policies import OWN_QUEUES, Plan
@@ -388,6 +388,11 @@ class BrokerNode:
             self.disk.drop_caches()
 
     # --- what the checks look at
+
+    @property
+    def moving(self) -> Collection[Copy]:
+        """Copies that it has sent to the broker to which it gives everything; they may be on its disk still."""
+        return ()
 
     @property
     def in_damage(self) -> bool:

@@ -6,6 +6,7 @@ what clients were told by then, see :mod:`tests.simulation.survival`.
 
 from __future__ import annotations
 
+import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_ORIGINAL_QUEUE, KEY_
 from tests.simulation import diverting
 from tests.simulation.broker import BrokerNode
 from tests.simulation.cluster.bridging import OUT
-from tests.simulation.model import Ledger
+from tests.simulation.model import Copy, Ledger
 from tests.simulation.policies import DIVERT
 from tests.simulation.survival import Found, Kept, judge
 from tests.simulation.workload import IDENTITY
@@ -74,27 +75,14 @@ class Copies:
         disk = node.disk.copy(self._rng)
         disk.crash()
         try:
-            store, recovered = self._load(node, disk)
+            store, recovered = load_copy(node, disk, self._rng)
             if self._rng.random() < AGAIN:
                 disk.crash()
-                store, recovered = self._load(node, disk)
+                store, recovered = load_copy(node, disk, self._rng)
             self._read(node, store, recovered, kept)
         except (StorageError, OSError) as error:
             return str(error)
         return None
-
-    def _load(self, node: BrokerNode, disk: FileSystem) -> tuple[FileStore, Recovered]:
-        idle = _Idle(node)
-
-        def failed(reason: str) -> None:
-            raise StorageError(reason)
-
-        store = node.store_class(node.store_settings, disk, idle, idle, self._rng.randbytes, failed)
-        store.open()
-        recovered = store.load()
-        if store.node_id != node.node_id:
-            raise StorageError(f"the node id would be {store.node_id} and not {node.node_id}")
-        return store, recovered
 
     def _read(self, node: BrokerNode, store: FileStore, recovered: Recovered, kept: Kept) -> None:
         names = {queue.queue_id: queue.name for queue in recovered.queues}
@@ -106,21 +94,42 @@ class Copies:
         for branch in recovered.branches:
             for message, _ in branch.messages:
                 kept.undecided.add(str(message.property(IDENTITY)))
-        for message, queue_id, scheduled, count in _messages(store, recovered):
-            identity, queue = message.property(IDENTITY), names.get(queue_id)
-            if identity is None or queue is None:
+        for message, queue_id, scheduled, count in stored_messages(store, recovered):
+            queue = names.get(queue_id)
+            if message.property(IDENTITY) is None or queue is None:
                 continue
-            origin = message.property(KEY_ORIGINAL_QUEUE)
-            if queue.startswith(INTERNAL) or queue == OUT or str(origin).startswith(INTERNAL):
-                kept.moving.add(str(identity))
+            copy = copy_in(message, queue)
+            if queue.startswith(INTERNAL) or queue == OUT or copy[0].startswith(INTERNAL) or copy in node.moving:
+                kept.moving.add(copy[1])
                 continue
-            if origin is None or origin == DIVERT or origin in diverting.NAMES:
-                origin = queue
             found = Found(queue, node.name, message.message_id, scheduled, count, body_in(message))
-            kept.copies.setdefault((str(origin), str(identity)), []).append(found)
+            kept.copies.setdefault(copy, []).append(found)
 
 
-def _messages(store: FileStore, recovered: Recovered) -> Iterator[tuple[Message, int, int, int]]:
+def load_copy(node: BrokerNode, disk: FileSystem, rng: random.Random) -> tuple[FileStore, Recovered]:
+    """What a broker finds on a copy of the disk of ``node``.  Raises StorageError and OSError when it does not start."""
+    idle = _Idle(node)
+
+    def failed(reason: str) -> None:
+        raise StorageError(reason)
+
+    store = node.store_class(node.store_settings, disk, idle, idle, rng.randbytes, failed)
+    store.open()
+    recovered = store.load()
+    if store.node_id != node.node_id:
+        raise StorageError(f"the node id would be {store.node_id} and not {node.node_id}")
+    return store, recovered
+
+
+def copy_in(message: Message, queue: str) -> Copy:
+    """Which copy a message in this queue of a broker is, also as a dead letter."""
+    origin = message.property(KEY_ORIGINAL_QUEUE)
+    if origin is None or origin == DIVERT or origin in diverting.NAMES:
+        origin = queue
+    return str(origin), str(message.property(IDENTITY))
+
+
+def stored_messages(store: FileStore, recovered: Recovered) -> Iterator[tuple[Message, int, int, int]]:
     """Message, queue id, schedule (ms, 0 = at once), delivery count: those of the journal, and those in pages."""
     for message, references in recovered.messages:
         for reference in references:

@@ -98,7 +98,7 @@ class _Judge:
         units = self._asked.get(there, [])
         if there in self._kept.copies:
             done = [unit for unit in units if unit.outcome is Outcome.DONE]
-            if done:
+            if done and not ledger.may_be_twice(there):
                 yield f"{copy} would be back in {self._places(there)}: its acknowledgement by {done[0].name} was confirmed"
             if message.outcome is Outcome.NEVER:
                 yield f"{copy} would be there in {self._places(there)}, although it was rolled back"
@@ -123,7 +123,7 @@ class _Judge:
     def _contents(self, copy: Copy, places: list[Found]) -> Iterator[str]:
         """Are all copies what was sent?"""
         message = self._ledger.sent[copy[1]]
-        if len(places) > 1:
+        if len(places) > 1 and not self._ledger.may_be_twice(copy):
             yield f"{copy} would be stored {len(places)} times: {self._places(copy)}"
         for found in places:
             if found.body != body_of(copy[1], len(found.body)) or message.size not in (-1, len(found.body)):
@@ -152,6 +152,7 @@ class _Judge:
             if lost:
                 yield f"of transaction {unit.name} only a part would be there: {lost} are missing of {unit.sends}"
             back = [copy for copy in unit.acknowledged if self._name(copy) in kept.copies and not ledger.is_excused(copy[1])]
+            back = [copy for copy in back if not ledger.may_be_twice(copy)]
             if back:
                 yield f"of transaction {unit.name} the sends would be there, and {back}, which it acknowledged, too"
         elif not any(message.drops or ledger.unsure_of(message) for message in sends):

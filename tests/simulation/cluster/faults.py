@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from tests.simulation import faults
 from tests.simulation.cluster.fabric import Fabric
 from tests.simulation.cluster.node import ClusterNode
+from tests.simulation.cluster.plan import ClusterPlan
 from tests.simulation.network import TO_BROKER, TO_CLIENT, Cut
 from tests.simulation.world import Process, World
 
@@ -84,9 +86,27 @@ class Away:
     at: float
     node: int
     machine: bool
+    in_order: bool = False
+    """Does it stop, and give its messages away?"""
 
 
-ClusterFault = OfNode | Partition | DyingLink | BadDatagrams | Away
+@dataclass(frozen=True, slots=True)
+class ScaleDown:
+    """A node stops in order, gives its messages to another one, and starts again.
+
+    ``delay`` seconds after it has begun with that, ``trouble`` meets it: "target" (that ends), "target's machine", "own" (its process ends),
+    "own machine", "link" (nothing gets through between both for ``seconds``), "cut short" (an operator will not wait), "" (none).
+    """
+
+    at: float
+    node: int
+    downtime: float
+    trouble: str
+    delay: float
+    seconds: float
+
+
+ClusterFault = OfNode | Partition | DyingLink | BadDatagrams | Away | ScaleDown
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +124,16 @@ class ClusterSchedule:
             world.schedule(fault.at, _begin, fault, world, fabric, nodes, clients)
 
 
-def draw(rng: random.Random, nodes: int, away: tuple[int, float] | None) -> ClusterSchedule:
+def draw(rng: random.Random, plan: ClusterPlan) -> ClusterSchedule:
+    nodes, away = plan.nodes, plan.away
     timed: list[ClusterFault] = [_between(rng, nodes) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     timed += [OfNode(rng.randrange(nodes), _of_one(rng)) for _ in range(rng.choice((0, 1, 1, 2, 3, 4)))]
     if rng.random() < 0.2:
         timed.append(BadDatagrams(_time(rng), rng.uniform(0.5, 5.0), rng.choice((5.0, 15.0))))
     if away is not None:
-        timed.append(Away(away[1], away[0], rng.random() < 0.5))
+        timed.append(Away(away[1], away[0], rng.random() < 0.5, plan.scales_down and rng.random() < 0.7))
+    if plan.scales_down:
+        timed += [scale_down(rng, nodes) for _ in range(rng.choice((1, 1, 2, 3)))]
     cuts = [
         CutOf(
             rng.randrange(nodes),
@@ -119,6 +142,13 @@ def draw(rng: random.Random, nodes: int, away: tuple[int, float] | None) -> Clus
         for _ in range(rng.choice((0, 1, 2, 4, 6)))
     ]
     return ClusterSchedule(sorted(timed, key=lambda fault: fault.at), cuts)
+
+
+def scale_down(rng: random.Random, nodes: int) -> ScaleDown:
+    trouble = rng.choice(("", "", "", "target", "target's machine", "own", "own machine", "link", "cut short"))
+    delay = rng.choice((0.0, rng.uniform(0.0, 0.05), rng.uniform(0.0, 0.3)))
+    downtime = rng.choice((0.01, rng.uniform(0.05, 0.5), rng.uniform(0.5, 3.0)))
+    return ScaleDown(_time(rng), rng.randrange(nodes), downtime, trouble, delay, rng.uniform(0.05, PARTITION_MAX))
 
 
 def _between(rng: random.Random, nodes: int) -> ClusterFault:
@@ -187,5 +217,29 @@ def _begin(fault: ClusterFault, world: World, fabric: Fabric, nodes: Sequence[Cl
             fabric.bad_datagrams = fault.factor
             world.schedule(fault.seconds, setattr, fabric, "bad_datagrams", 1.0)
         case Away():
-            nodes[fault.node].go_away(fault.machine)
+            nodes[fault.node].go_away(fault.machine, fault.in_order)
+        case ScaleDown():
+            nodes[fault.node].leave(fault.downtime, partial(_meet, fault, world, fabric, nodes))
     world.note(f"fault: {fault}")
+
+
+def _meet(fault: ScaleDown, world: World, fabric: Fabric, nodes: Sequence[ClusterNode], target_id: str) -> None:
+    """The node has begun to give its messages to a target."""
+    if fault.trouble:
+        leaver, (target,) = nodes[fault.node], [node for node in nodes if node.node_id == target_id]
+        world.schedule(fault.delay, _trouble, fault, world, fabric, leaver, target, leaver.process)
+
+
+def _trouble(fault: ScaleDown, world: World, fabric: Fabric, leaver: ClusterNode, target: ClusterNode, process: Process) -> None:
+    if not process.alive:
+        return
+    world.note(f"fault: {fault.trouble!r} meets {leaver.name} on its way to {target.name}")
+    match fault.trouble:
+        case "link":
+            fabric.block(leaver.name, target.name, fault.seconds)
+            fabric.block(target.name, leaver.name, fault.seconds)
+        case "cut short":
+            leaver.life.active.cut_short()
+        case _:
+            dying = target if fault.trouble.startswith("target") else leaver
+            dying.crash(fault.trouble.endswith("machine"), fault.seconds)

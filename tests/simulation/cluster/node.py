@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from mqbroker.cluster.connection import ClusterConnection
@@ -15,10 +15,13 @@ from mqbroker.node.clustering import Clustering
 from mqclient.core.runtime import Runtime
 from mqclient.wire.properties import TypedValue
 from tests.simulation.broker import BrokerNode
+from tests.simulation.cluster import handover
 from tests.simulation.cluster.bridging import OUT
 from tests.simulation.cluster.fabric import Fabric, FabricRuntime, HostProcess
-from tests.simulation.cluster.plan import NODES_MAX, ClusterPlan, node_name
-from tests.simulation.model import Ledger
+from tests.simulation.cluster.handover import Handover
+from tests.simulation.cluster.ledger import ClusterLedger
+from tests.simulation.cluster.plan import NODES_MAX, ClusterPlan, node_name, subscription
+from tests.simulation.model import Copy
 from tests.simulation.workload import IDENTITY
 from tests.simulation.world import Process, World
 
@@ -32,8 +35,18 @@ BRIDGES = tuple(f"{node_name(number)} life " for number in range(NODES_MAX))
 class ClusterNode(BrokerNode):
     """``away``: it does not start by itself."""
 
-    def __init__(self, world: World, fabric: Fabric, ledger: Ledger, plan: ClusterPlan, number: int) -> None:
+    def __init__(self, world: World, fabric: Fabric, ledger: ClusterLedger, plan: ClusterPlan, number: int) -> None:
         super().__init__(world, fabric.add(node_name(number)), ledger, name=node_name(number))
+        self.cluster_ledger = ledger
+        self.peers: Sequence[ClusterNode] = ()
+        self.handover: Handover | None = None
+        """The last scale-down, until the next start."""
+        self.handovers = 0
+        """How often it has given everything away."""
+        self.on_handover: Callable[[], object] = _nothing
+        """Called when it has."""
+        self._meets: Callable[[str], object] = _nothing
+        """Told of the target when the next scale-down begins."""
         self.fabric = fabric
         self.cluster_plan = plan
         self.number = number
@@ -70,10 +83,29 @@ class ClusterNode(BrokerNode):
         return self.life.active.others.clustering
 
     def _start_life(self) -> None:
+        self._look_for_more()
         super()._start_life()
         self.server.notifications.observers.append(self._notified)
         if self.clustering is not None and self.clustering.grouping is not None:
             self._watch(self.clustering.grouping)
+
+        handover.watch(self, self._handover_begins, self.on_handover)
+
+    def _handover_begins(self, target_id: str) -> None:
+        meets, self._meets = self._meets, _nothing
+        meets(target_id)
+
+    def _look_for_more(self) -> None:
+        """What was sent to the target of a scale-down, and is here again, may be there twice if that was interrupted."""
+        last, self.handover = self.handover, None
+        again = set() if last is None else last.found_again()
+        if last is not None and last.ended and again:
+            self.world.violation(f"{self.name} has given everything away, and starts again with {sorted(again)}")
+        for copy in again:
+            if copy[0].startswith(SF):
+                self.cluster_ledger.twice_for_a_third.add(copy[1])
+            else:
+                self.cluster_ledger.twice.add(copy)
 
     def _watch(self, handler: GroupingHandler) -> None:
         """Notice which messages the handler counts as routed without a decision."""
@@ -94,10 +126,24 @@ class ClusterNode(BrokerNode):
             proposal = Proposal(headers)
             self.forgotten[proposal.key, proposal.value] = self.world.now
 
-    def go_away(self, machine: bool) -> None:
+    def go_away(self, machine: bool, in_order: bool) -> None:
         """Leave, and stay away until :meth:`come_back`."""
         self.away = True
-        self.crash(machine, 0.0)
+        if in_order:
+            self.stop(0.0)
+        else:
+            self.crash(machine, 0.0)
+
+    def leave(self, downtime: float, meets: Callable[[str], object]) -> None:
+        """Stop in order; ``meets`` is told of the target when messages are sent to one."""
+        if self.running and not self.process.stopping:
+            self._meets = meets
+            self.stop(downtime)
+
+    def _stopped(self, process: Process, downtime: float) -> None:
+        if self.handover is not None and process is self.process:
+            self.handover.ended = self.handover.complete and not self.store.failed
+        super()._stopped(process, downtime)
 
     def come_back(self) -> None:
         self.away = False
@@ -108,11 +154,22 @@ class ClusterNode(BrokerNode):
         self.step_clock(self.skew_ms - self.process.wall_offset_ms)
 
     def _dies(self, machine: bool) -> None:
+        self._meets = _nothing
         process = self.process
         super()._dies(machine)
         self.fabric.process_died(process, machine)
 
     # --- what the checks look at
+
+    @property
+    def moving(self) -> Collection[Copy]:
+        return () if self.handover is None else self.handover.sent
+
+    @property
+    def taken_over(self) -> list[str]:
+        """The subscriptions of other nodes that it has got from them."""
+        names = [subscription(number) for number in range(self.cluster_plan.nodes) if number != self.number]
+        return [name for name in names if name in self.messaging.core.queues]
 
     @property
     def connection(self) -> ClusterConnection:
@@ -160,3 +217,7 @@ class ClusterNode(BrokerNode):
         if self.strangers or len(self.server.connections) > most:
             return [f"{len(self.server.connections)} connections are left, of strangers: {self.strangers}"]
         return []
+
+
+def _nothing(target_id: str = "") -> None:
+    pass

@@ -13,6 +13,7 @@ from mqbroker.config.model.cluster import (
     DiscoveryGroupConfiguration,
     DivertConfiguration,
     GroupingHandlerConfiguration,
+    ScaleDownConfiguration,
 )
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqclient.protocol.discovery import UdpEndpoint
@@ -72,13 +73,15 @@ class ClusterPlan:
     bridge: BridgePlan | None
     attempts: int
     """How often a message of returns is tried before it goes to the dead letters; 0: there is no such address."""
+    scales_down: bool
+    """Does a node that stops in order give its messages to another one?"""
 
     @staticmethod
     def draw(rng: random.Random) -> ClusterPlan:
         nodes = rng.choice((2, 2, 3, 3, 4, NODES_MAX))
         skew = rng.choice((0, 2000, 2000, 20_000))
         shape = rng.choice(("full", "full", "star", "chain", "discovery", "discovery"))
-        return ClusterPlan(
+        plan = ClusterPlan(
             nodes,
             shape,
             rng.choice(("ON_DEMAND", "ON_DEMAND", "ON_DEMAND", "STRICT", "OFF", "OFF_WITH_REDISTRIBUTION")),
@@ -96,7 +99,13 @@ class ClusterPlan:
             1 if shape == "chain" or rng.random() < 0.88 else 2,
             BridgePlan.draw(rng, nodes),
             rng.choice((0, 0, 2, 3)),
+            False,
         ).in_ring(rng)
+        return plan.leaving() if rng.random() < 0.25 else plan
+
+    def leaving(self) -> ClusterPlan:
+        """With nodes that scale down.  At another node no bridge takes from the queue of one, and a group may then have two owners."""
+        return replace(self, scales_down=True, bridge=None, grouping=False)
 
     def in_ring(self, rng: random.Random) -> ClusterPlan:
         """At times a chain is closed."""
@@ -186,6 +195,7 @@ class ClusterPlan:
             discovery_groups={"discovery": DiscoveryGroupConfiguration("discovery", ENDPOINT, 2500)} if discovery else {},
             cluster_connections=[cluster, replace(cluster, name="second")][: self.connections],
             bridges=self._bridges(number),
+            scale_down=ScaleDownConfiguration() if self.scales_down else None,
             diverts=[DivertConfiguration(DIVERT, "orders", ("audit",), routing_type="PASS")] if self.divert else [],
             grouping_handler=GroupingHandlerConfiguration("groups", not number, timeout=GROUPING_TIMEOUT_MS) if self.grouping else None,
             message_expiry_scan_period=500 if self.attempts else 5000,

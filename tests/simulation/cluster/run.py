@@ -65,8 +65,10 @@ class ClusterSimulation:
         self.plan = ClusterPlan.draw(self.world.generator("cluster plan"))
         self.ledger = ClusterLedger(self.plan.several_hops)
         self.nodes = [ClusterNode(self.world, self.fabric, self.ledger, self.plan, number) for number in range(self.plan.nodes)]
-        self.schedule = faults.draw(self.world.generator("cluster faults"), self.plan.nodes, self.plan.away)
+        self.schedule = faults.draw(self.world.generator("cluster faults"), self.plan)
         self.copies = Copies(self.world, self.ledger, self.nodes)
+        for node in self.nodes:
+            node.peers, node.on_handover = self.nodes, self.copies.look
         self.actors: list[Actor] = []
         self.watchers: list[Watcher] = []
 
@@ -156,7 +158,7 @@ class ClusterSimulation:
         return False
 
     def _all_run(self) -> bool:
-        return all(node.running for node in self.live)
+        return all(node.running and not node.process.stopping for node in self.live)
 
     def _at_away(self, actor: Actor) -> bool:
         return bool(actor.simulation.broker.away)
@@ -234,7 +236,7 @@ class ClusterSimulation:
             drains.append(
                 Drain(
                     Place(self, node),
-                    [*queues, *plan.stays, *self._arrives(node), subscription(node.number), *self._subscriptions(node)],
+                    [*queues, *plan.stays, *self._arrives(node), subscription(node.number), *node.taken_over, *self._subscriptions(node)],
                     False,
                 )
             )
@@ -316,7 +318,7 @@ class ClusterSimulation:
         """Take out what is left on every node, also what moves meanwhile."""
         for _ in range(DRAINS_MAX):
             for node in self.nodes:
-                names = [*self.plan.queues(node.number), *self._subscriptions(node)]
+                names = [*self.plan.queues(node.number), *node.taken_over, *self._subscriptions(node)]
                 if any(node.count(name) for name in names):
                     drain = Drain(Place(self, node), names, True)
                     drain.start()
@@ -377,7 +379,7 @@ class ClusterSimulation:
         for node in self.nodes:
             if rng.random() < 0.4:
                 self.actors.append(self._receiver(rng, Place(self, node), subscription(node.number), 0))
-        for number in range(rng.choice((0, 1, 1, 2))):
+        for number in range(0 if self.plan.scales_down else rng.choice((0, 1, 1, 2))):
             at = place()
             self.actors.append(ClusterSubscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
         for number in range(rng.choice((0, 0, 1))):

@@ -6,14 +6,14 @@ import unittest
 from typing import get_args
 
 from tests.simulation import faults
-from tests.simulation.cluster.faults import Away, BadDatagrams, DyingLink, Partition
+from tests.simulation.cluster.faults import Away, BadDatagrams, DyingLink, Partition, ScaleDown
 from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.many import run_many
 from tests.simulation.plants import CLUSTER_PLANTS
 
 SEEDS = range(1, 101)
 REPLAYED = 8
-BETWEEN = (Away, BadDatagrams, DyingLink, Partition)
+BETWEEN = (Away, BadDatagrams, DyingLink, Partition, ScaleDown)
 NOT_HERE = (faults.ClockStep, faults.Damage, faults.FullDisk, faults.SlowReader)
 """What one broker alone is enough for; clocks of nodes are wrong all the time instead."""
 FAULTS = sorted({kind.__name__ for kind in (*BETWEEN, *get_args(faults.Fault)) if kind not in NOT_HERE} | {"Cut"})
