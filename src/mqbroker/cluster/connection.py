@@ -12,6 +12,7 @@ from twisted.logger import Logger
 
 from mqbroker.cluster.grouping.grouping import GroupingHandler, GroupingLink
 from mqbroker.cluster.links.contact import Contact
+from mqbroker.cluster.links.opening import show_password
 from mqbroker.cluster.membership.link_metrics import show
 from mqbroker.cluster.membership.member import Link, Member
 from mqbroker.cluster.membership.scanner import Scanner
@@ -24,17 +25,19 @@ from mqbroker.cluster.remote_queues.listening import NotificationRequest
 from mqbroker.cluster.remote_queues.rerouting import Rerouting, old_places
 from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
+from mqbroker.config.model.internal_names import store_and_forward_end, store_and_forward_prefix
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.api import LocatorSettings
+from mqclient.core.connection.connection import describe
 from mqclient.core.connection.reconnect import place, same_place
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime
 from mqclient.errors import ClusterSecurityError
 from mqclient.protocol.retry import RetryPlan
 from mqclient.protocol.topology import TopologyMember
-from mqclient.wire.packets import ClusterConnect, ClusterConnectReply, NodeAnnounce
+from mqclient.wire.packets import NodeAnnounce
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
@@ -44,9 +47,6 @@ if TYPE_CHECKING:
     from mqclient.core.session.session import Session
 
 log = Logger(namespace="mqbroker.cluster")
-
-STORE_AND_FORWARD = "sf."
-"""After the prefix of internal names: the beginning of every store-and-forward queue's name."""
 
 REFUSERS_MAX = 100
 """Brokers of which the log says that they refuse the cluster password."""
@@ -109,7 +109,7 @@ class ClusterConnection:
         self.twins = Twins(runtime, server.node_id, self.open_separate_locator, self.topology.clear_rival)
         self.topology.on_contested = self.twins.suspect
         self.members: dict[str, Member] = {}
-        self.prefix = f"{options.internal_naming_prefix}{STORE_AND_FORWARD}"
+        self.prefix = store_and_forward_prefix(options.internal_naming_prefix)
         self.interests = Interests(
             configuration.address,
             configuration.max_hops,
@@ -247,7 +247,7 @@ class ClusterConnection:
     @property
     def contested_by(self) -> list[str]:
         """Where other brokers with the node id of this one are, as far as known; there must be none."""
-        found = [_shown(connector) for connector in self.twins.places.values()]
+        found = [describe(connector) for connector in self.twins.places.values()]
         if self._discovery is not None and self.server.node_id in self._discovery.contested:
             found.append("an unknown place (it was discovered)")
         return found
@@ -271,12 +271,13 @@ class ClusterConnection:
 
     async def authenticate(self, connection: Connection) -> None:
         """Show the cluster's password.  A broker that refuses it is not in this cluster, and nothing that it knows is wanted."""
-        credentials = self.credentials
-        request = ClusterConnect(credentials.user, credentials.password)
-        reply: ClusterConnectReply = await connection.cluster_channel.call(request, ClusterConnectReply)
-        if reply.authorized:
-            return
-        place = _shown(connection.connector)
+        try:
+            await show_password(connection, self.credentials)
+        except ClusterSecurityError:
+            self._refused(describe(connection.connector))
+            raise
+
+    def _refused(self, place: str) -> None:
         if place not in self._refused_by and len(self._refused_by) < REFUSERS_MAX:
             self._refused_by.add(place)
             log.error(
@@ -284,7 +285,6 @@ class ClusterConnection:
                 name=self.name,
                 place=place,
             )
-        raise ClusterSecurityError(f"the broker at {place} refuses the cluster user and password")
 
     async def open_session(self, factory: SessionFactory) -> Session:
         """A session of a link, as the cluster user."""
@@ -312,7 +312,7 @@ class ClusterConnection:
 
     def _contact_made(self, factory: SessionFactory) -> None:
         self.met(factory)
-        log.info("cluster connection {name}: connected to the cluster at {place}", name=self.name, place=_shown(factory.connector))
+        log.info("cluster connection {name}: connected to the cluster at {place}", name=self.name, place=describe(factory.connector))
         self.scanner.look()
 
     def _pauses(self) -> RetryPlan:
@@ -353,7 +353,7 @@ class ClusterConnection:
         return any(_comparable(member.primary) == _comparable(connector, _LOCAL_PARAMETERS) for connector in self._static or ())
 
     def _member_appeared(self, announced: TopologyMember) -> None:
-        name = f"{self.prefix}{self.name}.{announced.node_id}"
+        name = self.prefix + store_and_forward_end(self.name, announced.node_id)
         queue = self.server.messaging.administration.create_store_and_forward(name)
         queue.needed_for = f"messages for the member {announced.node_id} of the cluster connection {self.name} wait there"
         self._end_rerouting(announced.node_id)
@@ -376,7 +376,7 @@ class ClusterConnection:
             "cluster connection {name}: {node} is a member, at {place}",
             name=self.name,
             node=announced.node_id,
-            place=_shown(announced.primary),
+            place="nowhere" if announced.primary is None else describe(announced.primary),
         )
         member.start()
 
@@ -454,8 +454,3 @@ class ClusterConnection:
 def _comparable(connector: TransportConfiguration, left_out: frozenset[str] = frozenset()) -> tuple[str, dict[str, str]]:
     """What has to be equal for a direct connection: the same spelling of everything but the name."""
     return connector.factory_class_name, {key: str(value) for key, value in connector.parameters if key not in left_out}
-
-
-def _shown(connector: TransportConfiguration | None) -> str:
-    values = dict(connector.parameters) if connector is not None else {}
-    return f"{values.get('host', 'localhost')}:{values.get('port', 61616)}"

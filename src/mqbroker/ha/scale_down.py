@@ -15,6 +15,7 @@ from twisted.logger import Logger
 
 from mqbroker.cluster.links.outgoing import StoreAndForward, link_id, node_id_bytes
 from mqbroker.config.model.cluster import ScaleDownConfiguration
+from mqbroker.config.model.internal_names import store_and_forward_prefix
 from mqbroker.ha.branches import move_branch
 from mqbroker.ha.duplicate_ids import DuplicateIdMove
 from mqbroker.ha.messages import Encode, ForwardedMessages, QueueMessages
@@ -91,7 +92,7 @@ class ScaleDown:
         self._node_id = node_id_bytes(server.node_id)
         self._window = configuration.commit_interval if configuration.commit_interval > 0 else IN_FLIGHT_MESSAGES_MAX
         self._window = min(self._window, IN_FLIGHT_MESSAGES_MAX)
-        self._prefix = f"{options.internal_naming_prefix}sf."
+        self._prefix = store_and_forward_prefix(options.internal_naming_prefix)
         self._move: QueueMove | None = None
         self._at: str | None = None
         """The queue that is moved, also after the link was lost with it."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from mqbroker.cluster.links.opening import LossListener, show_password
 from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.api import LocatorSettings, QueueConfiguration
-from mqclient.core.connection.connection import Connection, describe
+from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime, new_uuid
-from mqclient.errors import ClusterSecurityError, IllegalStateError, MQError, NotConnectedError, QueueExistsError
+from mqclient.errors import IllegalStateError, MQError, NotConnectedError, QueueExistsError
 from mqclient.management import Management
-from mqclient.wire.packets import ClusterConnect, ClusterConnectReply, ScaleDownAnnouncement
+from mqclient.wire.packets import ScaleDownAnnouncement
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
@@ -50,13 +51,7 @@ class Target:
         ``may_take(node id, scale-down group)`` says why a broker is no target, None when it is one.
         """
 
-        async def authenticate(connection: Connection) -> None:
-            request = ClusterConnect(credentials.user, credentials.password)
-            reply: ClusterConnectReply = await connection.cluster_channel.call(request, ClusterConnectReply)
-            if not reply.authorized:
-                raise ClusterSecurityError(f"the broker at {describe(connector)} refuses the cluster user and password")
-
-        locator = Locator(runtime, [connector], settings, greet=authenticate, follow=False)
+        locator = Locator(runtime, [connector], settings, greet=lambda connection: show_password(connection, credentials), follow=False)
         try:
             factory = await locator.create_session_factory()
             node_id = factory.node_id
@@ -79,7 +74,7 @@ class Target:
 
     def on_lost(self, lost: Callable[[MQError], object]) -> None:
         """``lost`` is called when the connection fails."""
-        self._factory.add_failure_listener(_Loss(lost))
+        self._factory.add_failure_listener(LossListener(lost))
 
     async def open_branch_session(self, credentials: ClusterCredentials) -> Session:
         """A session for branches of XA transactions."""
@@ -143,18 +138,6 @@ class Target:
             replies = f"activemq.management.{new_uuid(self.session.runtime)}"
             self._management = await Management.open(self.session, replies, self.session.settings.call_timeout)
         return self._management
-
-
-class _Loss:
-    """Listens for the end of the connection."""
-
-    def __init__(self, lost: Callable[[MQError], object]) -> None:
-        self._lost = lost
-
-    def before_reconnect(self, error: MQError) -> None: ...
-
-    def connection_failed(self, error: MQError, failed_over: bool) -> None:
-        self._lost(error)
 
 
 def queue_configuration(definition: QueueDefinition) -> QueueConfiguration:

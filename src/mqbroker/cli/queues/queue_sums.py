@@ -9,9 +9,10 @@ from mqbroker.cli.cluster.nodes import Node, Open, each_member, names_of, rows
 from mqbroker.cli.management import Management
 from mqbroker.cli.options import ConnectionOptions
 from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.config.model.internal_names import NOTIFICATION_QUEUE
 
 MANAGEMENT_QUEUES: Final = "activemq.management."
-_NOTIFICATION_QUEUES: Final = ("activemq.notifications", "notif.")
+_NOTIFICATION_QUEUES: Final = ("activemq.notifications", NOTIFICATION_QUEUE)
 """Address and beginning of the name of the queues by which other members hear of this one; brokers do not mark them as internal."""
 _SUMMED: Final = ("consumerCount", "messageCount", "messagesAdded", "deliveringCount", "messagesAcked", "scheduledCount")
 _KEPT: Final = ("name", "address", "routingType", "internalQueue")

@@ -10,6 +10,7 @@ from twisted.logger import Logger
 
 from mqbroker.cluster.links.bridge_machine import BridgeData, make_bridge_machine
 from mqbroker.cluster.links.forwarder import Forwarder
+from mqbroker.cluster.links.opening import LossListener
 from mqbroker.config.model.cluster import BridgeConfiguration
 from mqbroker.messaging.ports import Cancellable
 from mqclient.core.api import LocatorSettings
@@ -261,14 +262,6 @@ class Bridge:
     def start_again(self) -> None:
         self._restart = True
 
-    # --- what the connection tells (SessionFailureListener)
-
-    def before_reconnect(self, error: MQError) -> None:
-        """Links do not reconnect by themselves."""
-
-    def connection_failed(self, error: MQError, failed_over: bool) -> None:
-        self._machine.lost(error, self._pause())
-
     # --- inside
 
     async def _try(self, number: int) -> None:
@@ -301,7 +294,7 @@ class Bridge:
             raise NotConnectedError("the connection was lost right after it was made")
         self._factory, self._session = factory, session
         self._remember(factory, locator.topology)
-        factory.add_failure_listener(self)
+        factory.add_failure_listener(LossListener(lambda error: self._machine.lost(error, self._pause())))
         if self._paused:
             self._machine.connected_while_paused()
         else:

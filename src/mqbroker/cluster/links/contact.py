@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mqbroker.cluster.links.opening import LossListener
 from mqclient.core.factories.factory import SessionFactory
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime, wait_at_most
@@ -86,8 +87,8 @@ class Contact:
             self.failed_attempts += 1
             self.last_error = str(error)
             return False
-        self._lost = self._runtime.create_future()
-        factory.add_failure_listener(_Loss(self._runtime, self._lost))
+        lost = self._lost = self._runtime.create_future()
+        factory.add_failure_listener(LossListener(lambda _: self._runtime.resolve(lost, None)))
         try:
             if not factory.closed and not self._stopped:
                 self.connector = factory.connector
@@ -109,16 +110,3 @@ class Contact:
                 raise
         finally:
             self._wake = None
-
-
-class _Loss:
-    """Listens for the end of a connection."""
-
-    def __init__(self, runtime: Runtime, future: Any) -> None:
-        self._runtime = runtime
-        self._future = future
-
-    def before_reconnect(self, error: MQError) -> None: ...
-
-    def connection_failed(self, error: MQError, failed_over: bool) -> None:
-        self._runtime.resolve(self._future, None)

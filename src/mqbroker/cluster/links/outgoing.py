@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Final
 
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
+from mqbroker.config.model.internal_names import store_and_forward_end
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.message.transformers import Transform
 from mqbroker.messaging.routing.remote import NODE_ID_LENGTH
@@ -164,7 +165,7 @@ def link_id(node_id: str, queue_name: str, connections: Sequence[ClusterConnecti
     when ``node_id`` is none.
     """
     raw = node_id_bytes(node_id)
-    if any(queue_name.endswith(f"sf.{each.name}.{queue_name[-NODE_ID_LENGTH:]}") for each in connections[1:]):
+    if any(queue_name.endswith("sf." + store_and_forward_end(each.name, queue_name[-NODE_ID_LENGTH:])) for each in connections[1:]):
         return blake2b(raw + queue_name.encode("utf-8", "surrogatepass"), digest_size=len(raw)).digest()
     return raw
 

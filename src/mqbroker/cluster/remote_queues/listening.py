@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mqbroker.config.model.internal_names import NOTIFICATION_QUEUE
 from mqclient.core.api import QueueConfiguration
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import new_uuid
@@ -37,7 +38,7 @@ async def listen(session: Session, request: NotificationRequest, handler: Callab
     The session must acknowledge by itself.  When the member ends this, the connection counts as failed: only a new one makes up for what is
     missed.  Raises what the member answers.
     """
-    queue = f"notif.{new_uuid(session.runtime)}.ActiveMQServerImpl_name={request.broker_name}"
+    queue = f"{NOTIFICATION_QUEUE}{new_uuid(session.runtime)}.ActiveMQServerImpl_name={request.broker_name}"
     await session.create_queue(
         QueueConfiguration(
             name=queue,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.config.model.internal_names import store_and_forward_prefix
 from mqbroker.messaging.administration.removal import Removal
 from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.filters.filter import Filter, parse_filter
@@ -159,10 +160,6 @@ class Administration:
             )
         return existing
 
-    def store_and_forward_prefix(self) -> str:
-        """How the names of store-and-forward queues begin; the cluster connection's name, a dot and the node id follow."""
-        return f"{self._core.options.internal_naming_prefix}sf."
-
     def create_store_and_forward(self, name: str) -> Queue:
         """The queue where messages for another broker wait, which is on an address of its own name; an existing one is taken.
 
@@ -288,7 +285,7 @@ class Administration:
 
     def restore_queue(self, queue_id: int, definition: QueueDefinition) -> Queue:
         """A durable queue as the store has kept it."""
-        if definition.name.startswith(self.store_and_forward_prefix()):
+        if definition.name.startswith(store_and_forward_prefix(self._core.options.internal_naming_prefix)):
             name = definition.name
             return self._bind(queue_id, _store_and_forward(name), self._internal_address(name), None)
         address = self._core.addresses.get(definition.address)

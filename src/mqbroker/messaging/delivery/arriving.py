@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from mqbroker.config.model.internal_names import store_and_forward_prefix
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.queues.groups import has_group
 from mqbroker.messaging.queues.queue import Queue
@@ -192,7 +193,7 @@ def _of_remote_ids(core: MessagingCore, address: str, ids: Iterable[int], node: 
             yield binding
     if not ending or not wanted:
         return
-    prefix = f"{core.options.internal_naming_prefix}sf."
+    prefix = store_and_forward_prefix(core.options.internal_naming_prefix)
     waiting = next((queue for queue in core.queues.values() if queue.name.startswith(prefix) and queue.name.endswith(ending)), None)
     if waiting is not None:
         for remote_id in wanted:
