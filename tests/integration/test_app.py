@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from twisted.internet.protocol import Factory
 from twisted.internet.task import deferLater
 from twisted.web.client import Agent, HTTPConnectionPool, readBody
 
@@ -140,26 +138,6 @@ class RestartTests(Sender):
         self.start(persistence_enabled=True)
         error = self.assertRaises(StartError, self.start, persistence_enabled=True)
         self.assertIn("journal", str(error))
-
-    async def test_starts_that_are_refused_for_a_taken_port_leave_the_folder_as_it_was(self) -> None:
-        broker = self.start(persistence_enabled=True)
-        client = await self.client(broker)
-        await self.make_queue(client)
-        await self.publish(client, b"kept")
-        await self.stop(broker)
-        holder = reactor.listenTCP(0, Factory(), interface="127.0.0.1")
-        self.addCleanup(holder.stopListening)
-
-        def contents() -> dict[Path, bytes]:
-            return {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
-
-        before = contents()
-        for _ in range(3):
-            error = self.assertRaises(StartError, self.start, f"tcp://127.0.0.1:{holder.getHost().port}", persistence_enabled=True)
-            self.assertIn("cannot be opened", str(error))
-            self.assertEqual(contents(), before)
-        broker = self.start(persistence_enabled=True)
-        self.assertEqual(broker.messaging.core.queues["q"].message_count, 1)
 
     def test_a_folder_of_a_real_artemis_is_refused_and_not_touched(self) -> None:
         journal = self.folder / "data" / "journal"

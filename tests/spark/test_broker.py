@@ -166,20 +166,6 @@ def test_calls_wait_for_a_broker_that_is_started_again(tmp_path: Path) -> None:
         process.stop()
 
 
-def test_an_operation_whose_answer_is_lost_is_not_made_twice(tmp_path: Path) -> None:
-    process = new_broker(tmp_path / "broker")
-    process.start()
-    try:
-        with opened(process.url, reconnectTimeout="300") as connection:
-            process.kill()
-            with pytest.raises(BrokerUnreachableError, match="not known whether it was done"):
-                connection.manage("broker", "createAddress", "a", "ANYCAST")
-            with pytest.raises(BrokerUnreachableError, match="within 300 ms"):
-                connection.queue_query("kept")
-    finally:
-        process.stop()
-
-
 def test_tls_comes_from_the_url(tmp_path: Path) -> None:
     port = free_port()
     process = new_broker(tmp_path / "broker", Additions(name="spark", tls_port=port))

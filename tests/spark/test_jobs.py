@@ -163,19 +163,6 @@ def test_a_pacer_keeps_the_rate(spark: SparkSession) -> None:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
 
-def test_files_beside_an_archive_are_whole_or_not_there(spark: SparkSession, tmp_path: Path) -> None:
-    folder = Folder(spark, str(tmp_path / "new"))
-    assert folder.names() == [] and not folder.has("plan")
-    folder.write("plan", "größer")
-    assert (folder.names(), folder.read("plan")) == (["plan"], "größer")
-    with pytest.raises(JobError, match="there is one already"):
-        folder.write("plan", "other")
-    assert folder.read("plan") == "größer"
-    folder.remove("plan")
-    folder.remove("plan")
-    assert folder.names() == []
-
-
 # --- with a broker
 
 

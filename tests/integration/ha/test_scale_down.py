@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from twisted.internet import defer
 
 from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.ha import scale_down as scale_down_module
-from mqclient.wire.properties import BYTE, BYTES, LONG
-from mqclient.xa import Xid
-from tests.integration.cluster.nodes import ANYCAST, MULTICAST, ClusterCase, Node
+from mqclient.wire.properties import BYTES
+from tests.integration.cluster.nodes import MULTICAST, ClusterCase, Node
 
 
 class ScaleDownCase(ClusterCase):
@@ -58,37 +56,6 @@ class MovingTests(ScaleDownCase):
         await self.alone_again(one)
         self.assertEqual(one.count("q") + one.count("sub-a") + one.count("sub-b"), 0)
 
-    async def test_scheduled_large_and_non_durable_messages(self) -> None:
-        one, two = await self.cluster_that_scales_down(2)
-        session = await self.session(one)
-        await self.queue(session, "q")
-        producer = await session.create_producer("q")
-        due = int(time.time() * 1000) + 3_600_000
-        for durable, body, properties in (
-            (True, bytes(400_000), {}),
-            (False, b"light", {}),
-            (True, b"later", {"_AMQ_SCHED_DELIVERY": (LONG, due)}),
-        ):
-            message = session.create_message(durable=durable)
-            message.put("_AMQ_ROUTING_TYPE", ANYCAST, BYTE)
-            message.properties.update(properties)
-            message.body = body
-            await producer.send(message)
-        await one.stop()
-        queue = two.broker.messaging.core.queues["q"]
-        self.assertEqual([reference.scheduled for reference in queue.scheduled], [due])
-        self.assertEqual([(each.message.durable, each.message.body_size) for each in queue.references], [(True, 400_000), (False, 5)])
-
-    async def test_paged_messages(self) -> None:
-        paging = {"#": {"max_size_bytes": 20_000, "page_size_bytes": 10_000, "address_full_policy": "PAGE"}}
-        one, two = await self.cluster_that_scales_down(2, address_settings=paging)
-        await self.queue(await self.session(one), "q")
-        texts = [f"{number:04}".ljust(500) for number in range(200)]
-        await self.send(one, "q", texts)
-        self.assertGreater(one.broker.messaging.core.queues["q"].paged, 100)
-        await one.stop()
-        self.assertEqual(await self.receive(await self.consumer(two, "q"), 200), texts)
-
     async def test_duplicate_ids(self) -> None:
         one, two = await self.cluster_that_scales_down(2)
         for node in (one, two):
@@ -105,34 +72,6 @@ class MovingTests(ScaleDownCase):
         cache = two.broker.messaging.core.known_duplicate_ids("q")
         assert cache is not None
         self.assertIn(b"\xff\xfe\x00", cache)
-
-    async def test_prepared_branches(self) -> None:
-        one, two = await self.cluster_that_scales_down(2)
-        session = await self.session(one, xa=True)
-        await self.queue(session, "q")
-        await self.send(one, "q", ["consumed"])
-        xid = Xid(1, b"global", b"branch")
-        await session.xa_resource.start(xid)
-        consumer = await session.create_consumer("q")
-        await session.start()
-        taken = await consumer.receive(5000)
-        assert taken is not None
-        await consumer.individual_acknowledge(taken)
-        producer = await session.create_producer("q")
-        message = session.create_message()
-        message.body = b"sent"
-        await producer.send(message)
-        await session.xa_resource.end(xid)
-        await session.xa_resource.prepare(xid)
-        await one.stop()
-        await two.stop()
-        two.start()
-        there = await self.session(two, xa=True)
-        self.assertEqual(await there.xa_resource.recover(), [xid])
-        await there.xa_resource.rollback(xid)
-        self.assertEqual(await self.receive(await self.consumer(two, "q"), 1), ["consumed"])
-        await self.alone_again(one)
-        self.assertEqual((one.broker.messaging.branches.prepared(), one.count("q")), ([], 0))
 
 
 class TargetTests(ScaleDownCase):

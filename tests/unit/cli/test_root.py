@@ -29,18 +29,6 @@ class HelpTests(SynchronousTestCase):
             example = (command.epilog or "").partition("mqbroker ")[2].split()
             self.assertIn(example[0], [first[0] for first, _ in commands(root) if first], path)
 
-    def test_help_of_a_nested_command(self) -> None:
-        self.assertIn("--maxRows", mqbroker("help", "queue", "stat").out)
-        self.assertEqual(mqbroker("help", "queue", "nonsense").status, 2)
-
-    def test_an_unknown_command_names_the_nearest(self) -> None:
-        result = mqbroker("qeue")
-        self.assertEqual(result.status, 2)
-        self.assertIn("Did you mean 'queue'?", result.err)
-
-    def test_unknown_option(self) -> None:
-        self.assertEqual(mqbroker("queue", "stat", "--nonsense").status, 2)
-
     def test_completion_scripts(self) -> None:
         for shell in ("bash", "zsh", "fish"):
             result = mqbroker("completion", shell)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration, ResourceLimit
-from mqbroker.config.model.matching import Wildcards
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.parse import ConfigurationError, Loaded, parse_configuration
 
 
@@ -56,61 +55,6 @@ class MeaningTests(ConfigurationTestCase):
         expected = Configuration(name="b", persistence_enabled=False, journal_file_size=1 << 20, id_cache_size=5, max_disk_usage=-1)
         self.assertEqual(found, expected)
         self.assertEqual(found.address_settings_repository().lookup("x").id_cache_size, 5)
-
-    def test_addresses_and_queues(self) -> None:
-        found = self.configured(
-            """<addresses>
-            <address name="a"><anycast><queue name="q" max-consumers="2" enabled="false"><filter string="x > 1"/><durable>false</durable>
-            <user>u</user></queue></anycast><multicast/></address>
-            <address name="b"><multicast><queue name="s" purge-on-no-consumers="true"/></multicast></address>
-            </addresses>"""
-        )
-        queue = QueueConfiguration(
-            "q", "a", 1, "x > 1", False, "u", 2, purge_on_no_consumers=False, ring_size=-1, enabled=False, configuration_managed=True
-        )
-        subscription = QueueConfiguration("s", "b", 0, purge_on_no_consumers=True, ring_size=-1, configuration_managed=True)
-        expected = [AddressConfiguration("a", frozenset({0, 1}), [queue]), AddressConfiguration("b", frozenset({0}), [subscription])]
-        self.assertEqual(found.addresses, expected)
-
-    def test_address_settings(self) -> None:
-        found = self.configured(
-            """<address-settings>
-            <address-setting match="#"><dead-letter-address/><expiry-address>E</expiry-address><page-limit-bytes>-1</page-limit-bytes>
-            </address-setting>
-            <address-setting match="a.*"><max-size-bytes>10M</max-size-bytes><address-full-policy>FAIL</address-full-policy>
-            <default-queue-routing-type>ANYCAST</default-queue-routing-type><redelivery-delay-multiplier>1.5</redelivery-delay-multiplier>
-            </address-setting></address-settings>"""
-        )
-        specific = {
-            "max_size_bytes": 10 << 20,
-            "address_full_policy": "FAIL",
-            "default_queue_routing_type": 1,
-            "redelivery_delay_multiplier": 1.5,
-        }
-        self.assertEqual(found.address_settings, {"#": {"expiry_address": "E"}, "a.*": specific})
-
-    def test_security(self) -> None:
-        found = self.configured(
-            """<security-settings>
-            <security-setting match="a"><permission type="send" roles="x, y"/><permission type="send" roles="z"/></security-setting>
-            <security-setting match="a::q"><permission type="consume" roles=""/></security-setting>
-            <role-mapping from="cn=x" to="x,y"/></security-settings>"""
-        )
-        self.assertEqual(found.security_settings, {"a": {"send": {"x", "y", "z"}}, "a::q": {"consume": frozenset()}})
-        self.assertEqual(found.role_mapping, {"cn=x": {"x", "y"}})
-
-    def test_resource_limits_wildcards_and_metrics(self) -> None:
-        found = self.configured(
-            """<resource-limit-settings><resource-limit-setting match="u"><max-connections>3</max-connections></resource-limit-setting>
-            </resource-limit-settings>
-            <wildcard-addresses><routing-enabled>false</routing-enabled><delimiter>/</delimiter><any-words>></any-words></wildcard-addresses>
-            <metrics><jvm-memory>false</jvm-memory>
-            <plugin class-name="x.ArtemisPrometheusMetricsPlugin"><property key="port" value="9"/></plugin></metrics>"""
-        )
-        self.assertEqual(found.resource_limits, {"u": ResourceLimit(3, -1)})
-        self.assertEqual(found.wildcards, Wildcards("/", ">", "*", False))
-        assert found.metrics is not None
-        self.assertEqual((found.metrics.plugin_properties, found.metrics.jvm_memory), ({"port": "9"}, False))
 
     def test_matches_use_the_configured_characters(self) -> None:
         """Whatever the order of the elements."""
@@ -360,42 +304,3 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_a_pattern_that_is_none(self) -> None:
         self.assert_warning('<address-settings><address-setting match="(a|b).#"/></address-settings>', "not a regular expression")
-
-
-class OldSpellingTests(ConfigurationTestCase):
-    def test_queues(self) -> None:
-        loaded = self.load('<queues><queue name="q"><address>a</address><filter string="x=1"/><durable>false</durable></queue></queues>')
-        queue = QueueConfiguration("q", "a", 0, "x=1", False, purge_on_no_consumers=False, ring_size=-1, configuration_managed=True)
-        self.assertEqual(loaded.configuration.addresses, [AddressConfiguration("a", frozenset({0}), [queue])])
-        self.assertTrue(any("AMQ222307" in str(each) for each in loaded.warnings))
-
-    def test_jms_section(self) -> None:
-        jms = (
-            '<jms xmlns="urn:activemq:jms"><queue name="q"><selector string="x=1"/><durable>false</durable></queue><topic name="t"/></jms>'
-        )
-        loaded = self.load("", jms)
-        queue = QueueConfiguration("q", "q", 1, "x=1", False, purge_on_no_consumers=False, ring_size=-1, configuration_managed=True)
-        expected = [AddressConfiguration("t", frozenset({0})), AddressConfiguration("q", frozenset({1}), [queue])]
-        self.assertEqual(loaded.configuration.addresses, expected)
-        self.assertIn("AMQ221038", str(loaded.warnings[0]))
-        self.assertIn("did you mean topic?", self.errors("", '<jms xmlns="urn:activemq:jms"><topik name="t"/></jms>')[0])
-
-    def test_permissions(self) -> None:
-        permission = '<permission type="createTempQueue" roles="r"/>'
-        core = f'<security-settings><security-setting match="a">{permission}</security-setting></security-settings>'
-        loaded = self.load(core)
-        self.assertEqual(loaded.configuration.security_settings, {"a": {"createNonDurableQueue": {"r"}}})
-        self.assert_warning(core, "AMQ221038", "createNonDurableQueue")
-
-    def test_elements_that_moved(self) -> None:
-        for name in ("backup", "shared-store", "failover-on-shutdown", "allow-failback"):
-            self.assert_error(f"<{name}>true</{name}>", f"<{name}> is not an element of <core>", "ha-policy")
-        self.assert_error("<remoting-interceptors/>", "remoting-incoming-interceptors")
-
-    def test_second_settings_of_a_match_are_left_out(self) -> None:
-        """As in Artemis, where the first one counts."""
-        first = '<address-setting match="a"><no-expiry>true</no-expiry></address-setting>'
-        twice = f'<address-settings>{first}<address-setting match="a"/></address-settings>'
-        loaded = self.load(twice)
-        self.assertEqual(loaded.configuration.address_settings, {"a": {"no_expiry": True}})
-        self.assert_warning(twice, "AMQ222301")

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import unittest
+
+if importlib.util.find_spec("pyspark") is None:
+    raise unittest.SkipTest("pyspark is not installed")
+
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st

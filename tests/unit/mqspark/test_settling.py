@@ -15,7 +15,6 @@ if importlib.util.find_spec("pyspark") is None:
     raise unittest.SkipTest("pyspark is not installed")
 
 from mqspark import settling
-from mqspark.errors import BadOptionError, MqsparkError
 from mqspark.options import Options, Use
 from mqspark.reading import queues
 from mqspark.reading.offsets import Offset
@@ -77,28 +76,11 @@ class CheckpointTests(SettlingTestCase):
             self.assertIn("has no reader r: it was removed", outcome.problem or "")
             self.assertEqual((len(self.queue.messages), self.queue.readers), (5, {}))
 
-    def test_other_sources_and_other_forms_are_passed_over(self) -> None:
-        path = self.checkpoint({0: ["-", {"topic": {"0": 5}}, "17", {"0": json.dumps(self.at(2))}]}, [0])
-        self.assertEqual([each.position for each in self.settle(path)], [2])
-
     def test_a_node_that_is_away_is_named(self) -> None:
         path = self.checkpoint({0: [{**self.at(2), "nodes": {"a": {"q": 2}, "gone": {"q": 7}}}]}, [0])
         first, second = self.settle(path)
         self.assertEqual((first.messages, first.problem), (1, None))
         self.assertIn("node gone is not in the topology", second.problem or "")
-
-    def test_nothing_committed(self) -> None:
-        self.assertEqual(self.settle(self.checkpoint({0: [self.at(2)]}, [])), [])
-
-    def test_what_is_no_checkpoint(self) -> None:
-        with self.assertRaisesRegex(BadOptionError, "there is no checkpoint of a query at"):
-            self.settle(str(self.folder / "missing"))
-        path = self.checkpoint({}, [3])
-        with self.assertRaisesRegex(MqsparkError, "offsets/3 cannot be read"):
-            self.settle(path)
-        (self.folder / "offsets" / "3").write_text("PAR1")
-        with self.assertRaisesRegex(MqsparkError, "is not a file of an offset log"):
-            self.settle(path)
 
 
 class ListenerTests(SettlingTestCase):

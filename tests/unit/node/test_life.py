@@ -91,25 +91,14 @@ class LifeCase(SynchronousTestCase):
         self.settle()
 
 
-class StartTests(LifeCase):
-    def test_a_broker_alone_is_active_at_once(self) -> None:
-        life = self.life()
-        self.assertEqual(life.state, "stopped")
-        life.start()
-        self.assertEqual((life.state, life.live(), life.ready()), ("active", None, None))
-        self.assertTrue(self.pages[0].is_open and self.listeners[0].is_open)
-        self.stopped(life)
-        self.assertFalse(self.pages[0].is_open or self.listeners[0].is_open)
-
-    def test_the_same_broker_becomes_active_again_with_what_it_kept(self) -> None:
+class StartCase(LifeCase):
+    def stopped_once(self) -> None:
         life = self.life()
         life.start()
-        self.make_queue(life)
-        self.stopped(life)
-        life.start()
-        self.assertIn("q", life.active.messaging.core.queues)
         self.stopped(life)
 
+
+class StartTests(StartCase):
     def test_who_waits_for_the_stop_may_start_again_at_once(self) -> None:
         life = self.life()
         life.start()
@@ -117,19 +106,6 @@ class StartTests(LifeCase):
         self.settle()
         self.assertEqual(life.state, "active")
         self.stopped(life)
-
-    def test_a_folder_that_another_broker_holds_is_left_alone(self) -> None:
-        first, second = self.life(), self.life()
-        first.start()
-        found = self.files()
-        error = self.assertRaises(StartError, second.start)
-        self.assertIn("lock", str(error))
-        self.assertEqual((second.state, self.files()), ("failed", found))
-        self.assertFalse(self.pages[1].is_open)
-        self.stopped(first)
-        second.start()
-        self.assertEqual(second.state, "active")
-        self.stopped(second)
 
     def test_an_activation_that_fails_frees_the_folder_and_takes_its_files_back(self) -> None:
         self.stopped_once()
@@ -141,11 +117,6 @@ class StartTests(LifeCase):
         other = self.life()
         other.start()
         self.stopped(other)
-
-    def stopped_once(self) -> None:
-        life = self.life()
-        life.start()
-        self.stopped(life)
 
     def test_a_stop_within_a_start_stops(self) -> None:
         lives: list[BrokerLife] = []
@@ -176,21 +147,13 @@ class StartTests(LifeCase):
         self.assertEqual((lives[0].state, ends[0].called), ("stopped", True))
 
 
-class PassiveTests(LifeCase):
+class PassiveCase(LifeCase):
     def setUp(self) -> None:
         super().setUp()
         self.activation = GrantedLater()
 
-    def test_a_passive_broker_shows_health_and_metrics_and_nothing_else(self) -> None:
-        life = self.life(activation=self.activation)
-        life.start()
-        self.assertEqual((life.state, life.live(), life.ready()), ("passive", None, "the broker is passive"))
-        self.assertTrue(self.pages[0].is_open)
-        self.assertEqual(self.listeners, [])
-        text = b"".join(render(life.figures())).decode()
-        self.assertIn('artemis_active{broker="b"} 0\n', text)
-        self.stopped(life)
 
+class PassiveTests(PassiveCase):
     def test_it_becomes_active_when_it_may(self) -> None:
         life = self.life(activation=self.activation)
         life.start()

@@ -358,15 +358,6 @@ class LifeCycleTests(ModeCase):
 
         self.assertRaises(JMSException, ConnectionFactory(url, retry_interval=1).create_connection)
 
-    def test_shared_connection_of_contexts(self) -> None:
-        first = self.context()
-        second = first.create_context()
-        first.close()
-        second.create_producer().send(self.name, "x")
-        self.assertEqual(second.create_consumer(self.name).receive_body(WAIT), "x")
-        second.close()
-        self.assertTrue(second.connection.closed)
-
 
 class AsyncSendTests(ModeCase):
     def test_futures(self) -> None:

@@ -11,12 +11,17 @@ from mqbroker.cli.management import ManagementError
 from tests.unit.cli.runner import FakeManagement, mqbroker
 
 
-class QueueTests(SynchronousTestCase):
+class QueueCase(SynchronousTestCase):
     def run_with(self, broker: FakeManagement, *arguments: str):  # type: ignore[no-untyped-def]
         module = "mqbroker.cli.queues.queue_stat" if arguments[1] == "stat" else f"mqbroker.cli.queues.{arguments[0]}"
         with mock.patch(f"{module}.management", broker.opened):
             return mqbroker(*arguments)
 
+    def queues(self, *names: str) -> str:
+        return json.dumps({"data": [{"name": name, "address": name, "messageCount": "1"} for name in names], "count": len(names)})
+
+
+class QueueTests(QueueCase):
     def test_create_sends_what_was_given(self) -> None:
         broker = FakeManagement(createQueue='{"name":"q","address":"a","routing-type":"ANYCAST","durable":true}')
         result = self.run_with(broker, "queue", "create", "--name", "q", "--address", "a", "--anycast", "--durable", "--max-consumers", "3")
@@ -53,9 +58,6 @@ class QueueTests(SynchronousTestCase):
     def test_anycast_and_multicast_exclude_each_other(self) -> None:
         self.assertEqual(self.run_with(FakeManagement(), "queue", "create", "--name", "q", "--anycast", "--multicast").status, 2)
 
-    def queues(self, *names: str) -> str:
-        return json.dumps({"data": [{"name": name, "address": name, "messageCount": "1"} for name in names], "count": len(names)})
-
     def test_stat_leaves_out_the_queues_of_management(self) -> None:
         broker = FakeManagement(listQueues=self.queues("a", FakeManagement.reply_queue, "activemq.management.x", "b"))
         result = self.run_with(broker, "queue", "stat", "--json")
@@ -75,20 +77,3 @@ class QueueTests(SynchronousTestCase):
         self.assertEqual((asked["field"], asked["operation"], asked["value"]), ("messageCount", "GREATER_THAN", "0"))
         self.assertEqual(self.run_with(broker, "queue", "stat", "--field", "NAME").status, 2)
         self.assertEqual(self.run_with(broker, "queue", "stat", "--field", "NAME", "--queueName", "x").status, 2)
-
-    def test_addresses(self) -> None:
-        broker = FakeManagement(listAddresses=f"a\n{FakeManagement.reply_queue}\nb", createAddress="Address [name=c]")
-        self.assertEqual(self.run_with(broker, "address", "show").out, "a\nb\n")
-        self.assertEqual(self.run_with(broker, "address", "show", "--anycast").out, "a\nb\n")
-        result = self.run_with(broker, "address", "create", "--name", "c", "--anycast", "--multicast")
-        self.assertEqual(result.out, "Address [name=c] created successfully.\n")
-        self.assertEqual(broker.asked[-1], ("broker", "createAddress", "c", "ANYCAST,MULTICAST"))
-        self.assertEqual(self.run_with(broker, "address", "update", "--name", "c").status, 2)
-
-    def test_users(self) -> None:
-        broker = FakeManagement(listUser='[{"username":"bob","roles":["amq","x"]}]')
-        result = self.run_with(broker, "user", "list")
-        self.assertEqual(result.out, '--- "user"(roles) ---\n"bob"(amq,x)\n\n Total: 1\n')
-        self.assertEqual(self.run_with(broker, "user", "list", "--role", "amq").out, result.out)
-        self.run_with(broker, "user", "add", "--user-command-user", "eve", "--user-command-password", "p", "--role", "amq")
-        self.assertEqual(broker.asked[-1], ("broker", "addUser", "eve", "p", "amq", False))

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration, ResourceLimit
 from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration
-from mqbroker.config.properties.entries import split_key
 from tests.unit.config.test_parse import document
 
 XML = document(
@@ -21,7 +16,7 @@ XML = document(
 )
 
 
-class OverrideTests(SynchronousTestCase):
+class OverrideCase(SynchronousTestCase):
     def load(self, *lines: str, name: str = "/b.properties", system: dict[str, str] | None = None) -> Loaded:
         files = {"/broker.xml": XML, name: "\n".join(lines)}
         return load_configuration("/broker.xml", lambda path: files[path].encode(), system or {}, [name])
@@ -33,6 +28,8 @@ class OverrideTests(SynchronousTestCase):
         error = self.assertRaises(ConfigurationError, self.load, *lines, name=name, system=system)
         return [str(problem) for problem in error.problems]
 
+
+class OverrideTests(OverrideCase):
     def test_plain_elements(self) -> None:
         self.configured("enabledAsyncConnectionExecution=true", "networCheckNIC=lo")
         found = self.configured("globalMaxMessages=5", "journalFileSize = 1M", "IDCacheSize=7", "networkCheckPeriod=9", "clusterPassword=p")
@@ -97,19 +94,6 @@ class OverrideTests(SynchronousTestCase):
         self.assertEqual(found.connectors["d"].parameters, {"sslEnabled": "true"})
         self.assertEqual(self.configured("acceptorConfigurations.a=-").acceptors, [])
 
-    def test_system_properties_win(self) -> None:
-        found = self.load("name=file", system={"brokerconfig.name": "property", "name": "other"}).configuration
-        self.assertEqual(found.name, "property")
-
-    def test_json(self) -> None:
-        text = json.dumps({"name": "j", "persistIDCache": False, "addressSettings": {"a.b": {"maxDeliveryAttempts": 3}}})
-        found = self.load(text, name="/b.json").configuration
-        self.assertEqual((found.name, found.persist_id_cache, found.address_settings["a.b"]), ("j", False, {"max_delivery_attempts": 3}))
-
-    def test_other_quotes_and_removals(self) -> None:
-        found = self.configured("key.surround=$", "remove.value=!", "addressSettings.$a.b$.noExpiry=true", "addressSettings.#=!")
-        self.assertEqual(found.address_settings, {"a.b": {"no_expiry": True}})
-
     def test_mistakes_have_file_and_line(self) -> None:
         for line, expected in (
             ("globalMaxSze=1", "there is no property globalMaxSze; did you mean globalMaxSize?"),
@@ -143,8 +127,3 @@ class OverrideTests(SynchronousTestCase):
         self.assertIn("-Dbrokerconfig.a..b: ", self.errors("", system={"brokerconfig.a..b": "x"})[0])
         self.assertIn("/b.json", self.errors("{", name="/b.json")[0])
         self.assertIn("/b.json", self.errors('{"name": null}', name="/b.json")[0])
-
-    @given(st.lists(st.text(alphabet="ab.#*:", min_size=1), min_size=1, max_size=4))
-    def test_keys_survive_quoting(self, names: list[str]) -> None:
-        key = ".".join(f'"{name}"' if "." in name else name for name in names)
-        self.assertEqual(split_key(key, '"'), tuple(names))

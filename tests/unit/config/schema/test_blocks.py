@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.documentation import render
-from mqbroker.config.model.address_settings import FIELD_NAMES
-from mqbroker.config.model.configuration import Configuration, MetricsConfiguration, QueueConfiguration
-from mqbroker.config.schema.address import ADDRESS_SETTING
-from mqbroker.config.schema.blocks import CORE, CORE_BLOCKS, JMS, METRICS, QUEUE
-from mqbroker.config.schema.model import Block, Item, Support
-from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.schema.blocks import CORE
+from mqbroker.config.schema.model import Block, Support
 from mqbroker.config.schema.values import TEXT
 
 HERE = Path(__file__).parent
-DOCUMENT = HERE.parents[3] / "docs" / "configuration.md"
 NEWER_THAN_THE_SCHEMA = {"disk-full-policy", "journal-lock-acquisition-timeout"}
 """Elements of a later Artemis than the list of names was taken from."""
 OWN = {"mqbroker-compress-pages"}
@@ -43,18 +37,13 @@ def names_below(block: Block) -> Iterator[str]:
             yield from names_below(child)
 
 
-def every_item(block: Block) -> Iterator[Item]:
-    yield from block.items()
-    for child in block.children:
-        if isinstance(child, Block):
-            yield from every_item(child)
-
-
-class TableTests(SynchronousTestCase):
+class TableCase(SynchronousTestCase):
     def schema(self) -> list[str]:
         lines = (HERE.parent / "fixtures" / "schema-names.txt").read_text().splitlines()
         return [line for line in lines if not line.startswith("#")]
 
+
+class TableTests(TableCase):
     def test_every_element_of_artemis_is_known(self) -> None:
         missing = []
         for name in self.schema():
@@ -74,20 +63,6 @@ class TableTests(SynchronousTestCase):
                 unknown -= NEWER_THAN_THE_SCHEMA | OLDER_THAN_THE_SCHEMA
                 self.assertEqual(unknown, set(), child.name)
 
-    def test_every_item_has_its_field(self) -> None:
-        core = {field.name for field in fields(Configuration)}
-        self.assertEqual([item.name for item in CORE.items() if item.target not in core], [])
-        self.assertEqual([item.name for item in ADDRESS_SETTING if item.target not in FIELD_NAMES], [])
-        self.assertEqual(FIELD_NAMES - {item.target for item in ADDRESS_SETTING}, set())
-        self.assertEqual({item.target for item in QUEUE.items()} - {field.name for field in fields(QueueConfiguration)}, set())
-        self.assertEqual({item.target for item in METRICS.items()} - {field.name for field in fields(MetricsConfiguration)}, set())
-
-    def test_every_field_has_its_element(self) -> None:
-        blocks = {block.name.replace("-", "_") for block in CORE_BLOCKS} | {"resource_limits", "wildcards", "role_mapping", "scale_down"}
-        without = {"journal_max_attic_files"}
-        known = {item.target for item in CORE.items()} | blocks | without
-        self.assertEqual({field.name for field in fields(Configuration)} - known, set())
-
     def test_defaults_are_values_of_their_kind(self) -> None:
         defaults = Configuration()
         for item in CORE.items():
@@ -101,25 +76,3 @@ class TableTests(SynchronousTestCase):
         for item in CORE.items():
             if item.support is Support.REFUSED:
                 self.assertIn(getattr(defaults, item.target), item.unless or (), item.name)
-
-    def test_what_is_not_done_has_a_reason(self) -> None:
-        items: list[Item | Block] = [*every_item(CORE), *every_item(JMS), *ACCEPTOR, *CONNECTOR]
-        blocks: list[Item | Block] = [block for block in CORE_BLOCKS if block.support is not Support.HONOURED]
-        for entry in [*items, *blocks]:
-            self.assertTrue(entry.description, entry.name)
-            self.assertEqual(bool(entry.reason), entry.support is not Support.HONOURED, entry.name)
-            self.assertFalse(entry.reason.endswith("."), entry.name)
-
-    def test_names_are_unique(self) -> None:
-        for items in (ACCEPTOR, CONNECTOR, ADDRESS_SETTING, CORE.children):
-            names = [item.name for item in items]
-            self.assertEqual(len(names), len(set(names)))
-
-    def test_the_documentation_is_up_to_date(self) -> None:
-        message = "docs/configuration.md is stale: python -m mqbroker.config.documentation > docs/configuration.md"
-        self.assertTrue(DOCUMENT.read_text() == render(), message)
-
-    def test_the_documentation_names_everything(self) -> None:
-        text = render()
-        for name in self.schema():
-            self.assertIn(name.rpartition("/")[2], text)

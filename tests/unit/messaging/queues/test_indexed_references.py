@@ -15,8 +15,7 @@ from mqbroker.messaging.readers import reading
 from mqbroker.messaging.turns import steps
 from tests.unit.messaging.paging_support import numbered
 from tests.unit.messaging.queues.test_references import _reference
-from tests.unit.messaging.readers.stored import StoredBroker
-from tests.unit.messaging.readers.test_reading import filled
+from tests.unit.messaging.readers.stored import StoredBroker, filled
 
 actions = st.sampled_from(("step", "step", "step", "append", "remove", "take", "return"))
 

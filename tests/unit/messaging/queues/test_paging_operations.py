@@ -411,34 +411,6 @@ class LimitTests(TestCase):
         broker.settle()
         self.assertEqual(granted, [1, 2])
 
-    def test_reading_goes_on_when_messages_from_before_are_settled(self) -> None:
-        """What came before the pages counts in the window, too."""
-        for delay in (0, 60_000):
-            limits = {"max_size_messages": 5, "page_size_bytes": 4096, "max_read_page_messages": 3, "redelivery_delay": delay}
-            broker = PagingBroker({"#": limits})
-            queue = broker.make_queue("q")
-            for body in numbered(10):
-                broker.send(body)
-            taker = Taker(broker, queue, room=100)
-            self.assertEqual(taker.bodies, numbered(5))
-            if delay:
-                taker.roll_back()
-                self.assertEqual(taker.drain(), numbered(5, 5))
-            else:
-                self.assertEqual(taker.drain(), numbered(10))
-
-    def test_memory_is_bounded_by_the_window(self) -> None:
-        broker = PagingBroker({"#": {**ALWAYS, "page_size_bytes": 100_000, "max_read_page_messages": 10, "prefetch_page_messages": 4}})
-        queue = broker.make_queue("q")
-        for _ in range(30):
-            broker.send(bytes(40_000))
-        taker = Taker(broker, queue, room=8)
-        self.assertLessEqual(queue.references.count, 6)
-        taker.give_room(100)
-        self.assertLess(len(taker.references), 16)
-        self.assertIn("AMQ224127", broker.reports)
-        self.assertEqual(len(taker.drain()), 30)
-
 
 class BranchTests(TestCase):
     def test_prepared_branches_on_paging_addresses(self) -> None:

@@ -13,7 +13,7 @@ from mqbroker.messaging.readers.rows import Rows
 from mqclient.errors import MQError
 from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import Xid
-from tests.unit.messaging.paging_support import PagingBroker
+from tests.unit.messaging.paging_support import PagingBroker, numbered
 
 
 class StoredBroker(PagingBroker):
@@ -93,3 +93,12 @@ def bodies_of(rows: Rows) -> list[tuple[int, bytes]]:
 
 def xid(number: int) -> Xid:
     return Xid(1, b"branch", b"%d" % number)
+
+
+def filled(count: int = 300, settings: dict[str, dict[str, Any]] | None = None) -> StoredBroker:
+    broker = StoredBroker(settings)
+    broker.make_queue("q")
+    for body in numbered(count):
+        broker.send(body, settle=False)
+    broker.settle()
+    return broker

@@ -7,7 +7,7 @@ from unittest import TestCase, mock
 from mqbroker.messaging.readers import places
 from mqbroker.messaging.readers.places import KeptPlaces, Place
 from tests.unit.messaging.paging_support import ALWAYS
-from tests.unit.messaging.readers.test_reading import filled
+from tests.unit.messaging.readers.stored import filled
 
 
 class PlacesTests(TestCase):

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase
 
-from hypothesis import HealthCheck, Phase, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from mqbroker.messaging.ports import Recovered
@@ -18,7 +15,7 @@ from mqclient.storageformat.errors import Loss
 from mqclient.storageformat.files import Files, folder_name, join
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
 from mqclient.storageformat.images import find_images
-from mqclient.storageformat.replay import References, replay
+from mqclient.storageformat.replay import References
 from mqclient.storageformat.replay_plain import replay_plain
 from mqclient.storageformat.surviving import (
     Index,
@@ -30,9 +27,7 @@ from mqclient.storageformat.surviving import (
     survivors_of_page,
 )
 from tests.support.disk import SimulatedCrash, SimulatedDisk
-from tests.unit.messaging.queues import test_paging_crashes as paging
 from tests.unit.storage.files import test_filestore_crashes as storage
-from tests.unit.storage.files.test_plain import images_of, records
 from tests.unit.storage.make_fixture import FIXTURES, FOLDERS, fill_branches, fill_pages
 from tests.unit.storage.support import BINDINGS, JOURNAL, PAGING, Rig
 
@@ -105,64 +100,9 @@ class StoreMachine(storage.StoreMachine):
         assert read_by_index(self.rig.disk, self.rig.settings) == recovered_by_broker(read_folder(self.rig.disk, self.rig.settings))
 
 
-class Walk(paging.Walk):
-    """The same for pages."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self.broker.start = self.started  # type: ignore[method-assign]
-
-    def started(self) -> None:
-        self.before = self.bodies()
-        type(self.broker).start(self.broker)
-
-    def bodies(self) -> dict[str, list[bytes]]:
-        """The bodies by queue, in the order of the message ids, after a look at what the broker would find."""
-        rig = self.broker.rig
-        found = read_by_index(rig.disk, rig.settings)
-        assert found == recovered_by_broker(read_folder(rig.disk, rig.settings))
-        names = {key[1]: binding.value["name"] for key, binding in index_of(rig.disk, folders_of(rig.settings)).bindings.items()}
-        bodies: dict[str, list[bytes]] = {name: [] for name in paging.QUEUES}
-        for _, (buffer, references, _, large) in sorted(found.items()):
-            end = int.from_bytes(buffer[:4], "big") - 9
-            for queue_id in references:
-                bodies[str(names[queue_id])].append(large if large is not None else buffer[4:end])
-        return bodies
-
-    def check(self, synced: int) -> None:
-        there = {name: sorted(paging.content(self.queue(name))) for name in paging.QUEUES}
-        assert {name: sorted(bodies) for name, bodies in self.before.items()} == there
-        assert {name: sorted(bodies) for name, bodies in self.bodies().items()} == there
-        super().check(synced)
-
-
 class AgreementTests(TestCase):
     def test_after_any_work_and_crash(self) -> None:
         storage.run(StoreMachine, 40, 50)
-
-    @hypothesis_settings(
-        max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate,), derandomize=True
-    )
-    @given(st.integers(0, 2**32))
-    def test_with_pages(self, seed: int) -> None:
-        Walk(seed).run()
-
-    @given(st.lists(st.lists(st.lists(records(), max_size=8), min_size=1, max_size=3), max_size=3))
-    def test_any_records(self, frames: list[list[list[bytes]]]) -> None:
-        """Also rows of records that no broker writes."""
-        expected = {
-            message_id: (stored.sequence, dict(stored.reference_table()), stored.record.branch_id)
-            for message_id, stored in replay(images_of(frames)).messages.items()
-        }
-        places = PlainPlaces()
-        state = replay_plain(images_of(frames), places, buffers=False)
-        self.assertFalse(state.messages.keys() & places.messages.keys())
-        found = {
-            message_id: (stored.sequence, dict(stored.reference_table()), stored.record.branch_id)
-            for message_id, stored in state.messages.items()
-        }
-        found.update((message_id, (sequence, {queue_id: (0, 0)}, 0)) for message_id, (sequence, queue_id) in places.messages.items())
-        self.assertEqual(found, expected)
 
     def test_journals_of_earlier_versions(self) -> None:
         for version in (1, 2, 3):

@@ -120,15 +120,6 @@ def verdict(decode: Callable[[bytes], Any], data: bytes) -> Any:
 
 class MessageTests(SynchronousTestCase):
     @examples(100)
-    @given(values=HEADERS, body=BINARY)
-    def test_message_has_the_bytes_and_values_of_the_grammar(self, values: dict[str, Any], body: bytes) -> None:
-        message = message_of(values, body)
-        data = encode_message(message)
-        self.assertEqual(data, grammar_messages.MESSAGE.build({**grammar_headers(values), "body": body}))
-        self.assertEqual(message_values(decode_message(data)), {**values, "body": body})
-        self.assertEqual(encode_message(decode_message(data)), data)
-
-    @examples(100)
     @given(values=HEADERS, before=BINARY)
     def test_headers_are_found_at_any_offset(self, values: dict[str, Any], before: bytes) -> None:
         message = message_of(values)

@@ -14,7 +14,6 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqspark.errors import BadOptionError, BrokerUnreachableError, LoginError, MqsparkError
 from mqspark.jobs import JobError, Report, Run, job_command
 from mqspark.jobs.command import invoke, root
-from mqspark.jobs.session import parse_conf
 
 JOBS = ("archive", "replay", "audit", "stats", "deadletters", "settle", "transactions")
 UNREACHABLE = ("--url", "tcp://127.0.0.1:1", "--option", "connectTimeout=100")
@@ -65,7 +64,7 @@ class GroupTests(SynchronousTestCase):
         self.assertEqual(done.stdout.splitlines()[-1], "0 []")
 
 
-class CommandTests(SynchronousTestCase):
+class CommandCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.runs: list[tuple[Run, str]] = []
         self.answer: Report | Exception = Report()
@@ -81,19 +80,14 @@ class CommandTests(SynchronousTestCase):
 
         self.probe = probe
 
+
+class CommandTests(CommandCase):
     def test_help_shows_the_jobs_own_options_first(self) -> None:
         with click.Context(self.probe, info_name="probe") as context:
             text = self.probe.get_help(context)
         self.assertIn("Probes.", text)
         places = [text.index(option) for option in ("--to", "--url", "--user", "--password-file", "--master", "--conf", "--dry-run")]
         self.assertEqual(places, sorted(places))
-
-    def test_the_job_gets_the_options_of_the_data_source_and_of_spark(self) -> None:
-        arguments = "--url tcp://b:1 --user u --password-file f --option selector=a=1 --master local[1] --conf spark.x=y=z --dry-run --to t"
-        self.assertEqual(run_command(self.probe, *arguments.split())[0], 0)
-        run, to = self.runs[0]
-        self.assertEqual(run.broker, {"url": "tcp://b:1", "user": "u", "passwordFile": "f", "selector": "a=1"})
-        self.assertEqual((run.spark.master, dict(run.spark.conf), run.dry_run, to), ("local[1]", {"spark.x": "y=z"}, True, "t"))
 
     def test_a_job_without_broker_has_no_url(self) -> None:
         @job_command("local", broker=False)
@@ -127,10 +121,6 @@ class CommandTests(SynchronousTestCase):
     def test_a_defect_is_not_hidden(self) -> None:
         self.answer = ZeroDivisionError("ours")
         self.assertRaises(ZeroDivisionError, run_command, self.probe, "--to", "t")
-
-    def test_a_setting_without_a_value_is_refused(self) -> None:
-        self.assertRaises(BadOptionError, run_command, self.probe, "--to", "t", "--conf", "spark.x")
-        self.assertRaises(BadOptionError, parse_conf, ("=1",))
 
 
 class NamesTests(SynchronousTestCase):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
+import unittest
 from pathlib import Path
 from typing import Any
+
+if importlib.util.find_spec("pyspark") is None:
+    raise unittest.SkipTest("pyspark is not installed")
 
 from mqspark.errors import JournalError
 from mqspark.journal.journal_folder import LocalFiles, Patience, find_folders

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import importlib.util
 import unittest
 import zlib
@@ -15,11 +14,9 @@ if importlib.util.find_spec("pyspark") is None:
 
 import pyarrow as pa
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     BooleanType,
     DataType,
-    DateType,
     IntegerType,
     LongType,
     MapType,
@@ -36,7 +33,7 @@ from mqclient.wire import properties as types
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message
 from mqclient.wire.properties import TypedValue
 from mqspark.columns import COLUMNS
-from mqspark.errors import MessageFormatError, SchemaError
+from mqspark.errors import MessageFormatError
 from mqspark.messages.blocks import BlockConverter
 from tests.unit.mqspark.blocks import block_of
 
@@ -102,24 +99,6 @@ class ShapeTests(SynchronousTestCase):
         damaged = encode_message(CoreMessage(body=b"abc"))[:-1] + b"\x01\xff"
         self.assertEqual(convert([damaged], schema=schema_of("body"), fail_fast=True), [{"body": b"abc"}])
 
-    def test_a_table_with_thousands_of_entries_among_small_ones(self) -> None:
-        many: dict[str, TypedValue] = {f"key{number}": (types.INT, number) for number in range(5000)}
-        messages = [CoreMessage(properties={"a": (types.INT, 1)})] * 10
-        messages.insert(5, CoreMessage(properties=many))
-        found = convert([encode_message(message) for message in messages], schema=schema_of("properties"))
-        self.assertEqual([len(row["properties"]) for row in found], [1] * 5 + [5000] + [1] * 5)
-        self.assertEqual([(key, typed_of(value)) for key, value in found[5]["properties"]], list(many.items()))
-
-    def test_of_entries_with_one_key_the_last_counts(self) -> None:
-        entry = encode_message(CoreMessage(properties={"a": (types.INT, 1)}))[-9 - 2 :]
-        table = b"\x01\x00\x00\x00\x03" + b"".join(
-            b"\x00\x00\x00\x02" + key + b"\x00\x06" + bytes((0, 0, 0, value)) for key, value in ((b"a", 1), (b"b", 2), (b"a", 3))
-        )
-        self.assertTrue(entry)
-        encoded = encode_message(CoreMessage())[:-1] + table
-        (row,) = convert([encoded], schema=schema_of("properties"))
-        self.assertEqual([(key, typed_of(value)[1]) for key, value in row["properties"]], [("a", 3), ("b", 2)])
-
     def test_no_messages(self) -> None:
         (batch,) = converter().batches(block_of([]))
         self.assertEqual(batch.num_rows, 0)
@@ -180,7 +159,7 @@ class BodyTests(SynchronousTestCase):
             convert(encoded, fail_fast=True)
 
 
-class FormatTests(SynchronousTestCase):
+class FormatCase(SynchronousTestCase):
     def encoded(self, *texts: str | bytes) -> list[bytes]:
         return [
             encode_message(
@@ -191,72 +170,15 @@ class FormatTests(SynchronousTestCase):
             for text in texts
         ]
 
+    def json_schema(self) -> StructType:
+        order = StructType().add("id", LongType()).add("name", StringType())
+        return StructType().add("message_id", LongType()).add("body", order).add("_corrupt_record", StringType())
+
+
+class FormatTests(FormatCase):
     def test_text(self) -> None:
         schema = StructType().add("body", StringType())
         encoded = [*self.encoded("é", "é".encode(), b"\xff", ""), encode_message(CoreMessage(type=wire.TYPE_OBJECT, body=b"xx"))]
         self.assertEqual([row["body"] for row in convert(encoded, schema=schema, body_format="text")], ["é", "é", None, "", None])
         with self.assertRaises(MessageFormatError):
             convert(encoded, schema=schema, body_format="text", fail_fast=True)
-
-    def json_schema(self) -> StructType:
-        order = StructType().add("id", LongType()).add("name", StringType())
-        return StructType().add("message_id", LongType()).add("body", order).add("_corrupt_record", StringType())
-
-    def test_json(self) -> None:
-        texts: list[str | bytes] = [
-            '{"id":1,"name":"é\\n"}',
-            b'{"name":"b",\r\n "more":[1,{"x":2}]}',
-            '{"id":"1"}',
-            "",
-            '{"id":1}{"id":2}',
-            '{"id":1}}\n{"i":6,"v":{"id":2}',
-            "null",
-            "[1]",
-            '{"id":3',
-            b"\xff",
-            '{"id":4}',
-        ]
-        found = convert(self.encoded(*texts), schema=self.json_schema(), body_format="json")
-        self.assertEqual(
-            [row["body"] for row in found],
-            [{"id": 1, "name": "é\n"}, {"id": None, "name": "b"}, None, None, None, None, None, None, None, None, {"id": 4, "name": None}],
-        )
-        self.assertEqual([number for number, row in enumerate(found) if row["_corrupt_record"] is not None], [2, 3, 4, 5, 7, 8])
-        self.assertEqual(found[2]["_corrupt_record"], '{"id":"1"}')
-        with self.assertRaisesRegex(MessageFormatError, "message 1003 .* not of the schema"):
-            convert(self.encoded(*texts), schema=self.json_schema(), body_format="json", fail_fast=True)
-
-    def test_dates_in_json(self) -> None:
-        line = StructType().add("due", DateType())
-        order = StructType().add("day", DateType()).add("lines", ArrayType(line)).add("at", TimestampType())
-        texts: list[str | bytes] = [
-            '{"day":"2026-11-21","lines":[{"due":"2027-01-31"},null],"at":"2026-11-21T08:30:00+01:00"}',
-            '{"day":null}',
-            '{"day":"21.11.2026"}',
-            '{"day":20000}',
-        ]
-        found = convert(self.encoded(*texts), schema=StructType().add("body", order), body_format="json")
-        at = datetime.datetime(2026, 11, 21, 7, 30, tzinfo=datetime.UTC)
-        self.assertEqual(
-            [row["body"] for row in found],
-            [
-                {"day": datetime.date(2026, 11, 21), "lines": [{"due": datetime.date(2027, 1, 31)}, None], "at": at},
-                {"day": None, "lines": None, "at": None},
-                None,
-                None,
-            ],
-        )
-
-    def test_a_schema_that_does_not_match(self) -> None:
-        for schema, body_format, expected in (
-            (StructType().add("mesage_id", LongType()), "binary", "there is no column mesage_id; did you mean message_id"),
-            (StructType().add("message_id", StringType()), "binary", "the column message_id has the type string; expected bigint"),
-            (StructType().add("body", StringType()), "binary", "the column body has the type string; expected binary"),
-            (StructType().add("body", BinaryType()), "text", "the column body has the type binary; expected string"),
-            (StructType().add("body", StringType()), "json", "the column body has the type string; with bodyFormat=json expected a struct"),
-            (StructType().add("body", StructType().add("a", LongType())), "binary", "bodyFormat=json makes it a struct"),
-            (StructType().add("body", StructType().add("a", VariantType())), "json", "cannot be read"),
-            (StructType().add("_corrupt_record", StringType()), "binary", "there is no column _corrupt_record"),
-        ):
-            with self.assertRaisesRegex(SchemaError, expected):
-                converter(schema, body_format=body_format)

@@ -168,25 +168,6 @@ class BatchesTests(StreamTestCase):
         engine.run().initialOffset()
         self.assertEqual(list(self.cluster.nodes["a"].queues["q"].readers), ["warehouse"])
 
-    def test_latest_begins_behind_the_newest_also_when_the_first_batch_is_repeated(self) -> None:
-        self.send(3)
-        engine = Engine(self, startingOffsets="latest")
-        self.assertFalse(engine.trigger())
-        sent = self.send(2)
-        with self.assertRaises(CrashError):
-            engine.trigger(crash="after the offset log")
-        sent_later = self.send(2)
-        self.assertTrue(engine.trigger())
-        self.assertEqual(engine.out, sent)
-        engine.trigger()
-        self.assertEqual(engine.out, sent + sent_later)
-
-    def test_positions_of_the_option(self) -> None:
-        sent = self.send(5)
-        engine = Engine(self, startingOffsets=json.dumps({"nodes": {"a": {"q": sent[1][1]}}}))
-        engine.trigger()
-        self.assertEqual(engine.out, sent[2:])
-
     def test_two_queues(self) -> None:
         sent = self.send(2)
         other = self.cluster.nodes["a"].send("p")

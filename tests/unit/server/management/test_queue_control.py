@@ -4,40 +4,21 @@ from __future__ import annotations
 
 import json
 
-from mqclient.wire import packets as wire
-from mqclient.wire.bodies import decode_text, encode_text
+from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import (
     KEY_ORIGINAL_QUEUE,
     KEY_SCHEDULED_DELIVERY,
 )
-from mqclient.wire.properties import BYTES, INT, LONG, STRING, TypedValue
+from mqclient.wire.properties import INT, LONG
 from tests.unit.server.management.test_service import ManagementCase
-from tests.unit.server.support import message_id
 
 
-class QueueControlTests(ManagementCase):
+class QueueControlCase(ManagementCase):
     def left(self) -> list[bytes]:
         return [reference.message.decoded().body for reference in self.world.queue("q").references]
 
-    def test_look(self) -> None:
-        self.fill()
-        self.assertEqual(self.call("queue.q", "countMessages", "n > 0"), 2)
-        self.assertEqual(json.loads(self.call("queue.q", "countMessages", "", "n")), {"0": 1, "1": 1, "2": 1})
-        self.assertEqual(json.loads(self.call("queue.q", "countMessages", None, None)), {"null": 3})
-        self.assertEqual(json.loads(self.call("queue.q", "countMessages", "n > 0", None)), {"null": 2})
-        (first,) = json.loads(self.attribute("queue.q", "FirstMessageAsJSON"))
-        self.assertEqual((first["n"], json.loads(self.call("queue.q", "peekFirstMessageAsJSON"))), (0, first))
-        rows = json.loads(self.call("queue.q", "listMessagesAsJSON", "n = 1"))
-        self.assertEqual([(row["n"], row["address"], row["durable"]) for row in rows], [(1, "q", True)])
-        self.assertIn("filter", self.fails("queue.q", "countMessages", "n ="))
 
-    def test_long_properties_are_cut(self) -> None:
-        properties: dict[str, TypedValue] = {"text": (STRING, "x" * 300), "bytes": (BYTES, b"y" * 300), "short": (BYTES, b"y")}
-        self.session.publish(properties=properties)
-        (row,) = self.call("queue.q", "listMessages", "")
-        self.assertEqual(row["text"], "x" * 256 + ", + 44 more")
-        self.assertEqual((row["bytes"], row["short"]), ([121] * 256, [121]))
-
+class QueueControlTests(QueueControlCase):
     def test_remove(self) -> None:
         ids = self.fill()
         self.assertTrue(self.call("queue.q", "removeMessage", ids[0]))
@@ -121,37 +102,6 @@ class QueueControlTests(ManagementCase):
         self.request({"_AMQ_ResourceName": "queue.q", "_AMQ_OperationName": "resume"}, b"", reply_to=None)
         self.assertEqual(self.session.bodies(), [b"0", b"1", b"2"])
 
-    def test_what_clients_hold_is_listed_and_left_alone(self) -> None:
-        self.fill()
-        self.session.consume("q")
-        self.session.received()
-        (entry,) = json.loads(self.call("queue.q", "listDeliveringMessagesAsJSON"))
-        self.assertEqual(len(entry["elements"]), 3)
-        self.assertEqual(self.call("queue.q", "removeAllMessages"), 0)
-        self.assertEqual(self.world.queue("q").message_count, 3)
-        (rows,) = self.call("queue.q", "listDeliveringMessages").values()
-        self.assertEqual([row["n"] for row in rows], [0, 1, 2])
-        self.assertEqual(self.call("queue.q", "countDeliveringMessages", None), 3)
-        self.assertEqual(json.loads(self.call("queue.q", "countDeliveringMessages", None, None)), {"null": 3})
-        self.assertEqual(self.call("queue.q", "countDeliveringMessages", "n > 0"), 2)
-        self.assertEqual(json.loads(self.call("queue.q", "countDeliveringMessages", "n > 0", "n")), {"1": 1, "2": 1})
-        self.assertEqual(self.attribute("queue.q", "DurableDeliveringCount"), 3)
-        size = self.attribute("queue.q", "DeliveringSize")
-        self.assertEqual((size, self.attribute("queue.q", "DurableDeliveringSize")), (self.attribute("queue.q", "PersistentSize"), size))
-
-    def test_what_a_transaction_has_taken_is_in_delivery(self) -> None:
-        self.assertEqual(self.attribute("queue.q", "FirstMessageAsJSON"), "[{}]")
-        self.assertEqual(self.call("queue.q", "peekFirstMessageAsJSON"), "null")
-        self.fill()
-        taker = self.world.peer().open(username="admin", password="secret", auto_commit_acks=False)
-        taker.consume("q", 7)
-        first = taker.received()[0]
-        taker.send(wire.Acknowledge(7, message_id(first), False))
-        taker.ok(wire.ConsumerClose(7))
-        (entry,) = json.loads(self.call("queue.q", "listDeliveringMessagesAsJSON"))
-        self.assertEqual([row["n"] for row in entry["elements"]], [0])
-        self.assertEqual(self.call("queue.q", "countDeliveringMessages", "n = 0"), 1)
-
     def test_copies_stay_in_the_first_queue_too(self) -> None:
         ids = self.fill()
         self.session.create_queue("other")
@@ -161,23 +111,3 @@ class QueueControlTests(ManagementCase):
         (copy,) = self.world.queue("other").references
         self.assertEqual((copy.message.decoded().body, copy.message.property(KEY_ORIGINAL_QUEUE)), (b"1", "q"))
         self.assertEqual(self.left(), [b"0", b"1", b"2"])
-
-    def test_a_message_sent_to_a_queue_comes_to_no_other_of_its_address(self) -> None:
-        self.session.create_queue("second", "q")
-        self.call("queue.q", "sendMessage", {"color": "red"}, 3, "text", True, None, None)
-        (reference,) = self.world.queue("q").references
-        self.assertEqual((reference.message.property("color"), decode_text(reference.message.decoded().body)), ("red", "text"))
-        self.assertEqual(self.world.queue("second").message_count, 0)
-        self.assertIn("base64", self.fails("queue.q", "sendMessage", {}, 4, "?", True, None, None))
-
-    def test_a_sent_message_has_a_user_id_where_one_is_wanted(self) -> None:
-        for wanted in (True, True, False):
-            self.call("address.q", "sendMessage", None, 4, "", True, None, None, wanted)
-        first, second, third = (reference.message.decoded().user_id for reference in self.world.queue("q").references)
-        assert first is not None and second is not None
-        self.assertEqual((len(first), len(second), third), (16, 16, None))
-        self.assertNotEqual(first, second)
-
-    def test_bindings_of_an_address(self) -> None:
-        self.call("broker", "createDivert", "d", "d", "q", "elsewhere", False, None, None)
-        self.assertEqual(self.attribute("address.q", "BindingNames"), ["q", "d"])

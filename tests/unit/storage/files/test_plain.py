@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.message.message import Message
-from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.plain import PlainMessages, place_of
 from mqclient.storageformat.frames import (
     HEADER_SIZE,
@@ -130,22 +129,3 @@ class PlainReplayTest(SynchronousTestCase):
         self.assertEqual(found, found_in(expected))
         self.assertEqual(state.id_limit, expected.id_limit)
         self.assertEqual(state.branches, expected.branches)
-
-    def test_messages_of_one_address_share_it(self) -> None:
-        heads = []
-        for number in (1, 2):
-            buffer, headers = buffer_of(number, "an.address", None, True, 4)
-            heads.append(encode_message_head(headers, len(buffer), [1]) + buffer)
-        plain = PlainMessages()
-        replay_plain(images_of([[heads[:1]], [heads[1:]]]), plain)
-        first, second = plain.messages.values()
-        self.assertIs(first.address, second.address)
-
-    def test_cut_off_record_is_damage(self) -> None:
-        buffer, headers = buffer_of(1, "a", None, True, 4)
-        whole = encode_message_head(headers, len(buffer), [1]) + buffer
-        for cut in (1, 10, len(whole) - 1):
-            with self.assertRaises(JournalDamagedError):
-                replay_plain(images_of([[[whole, whole[:cut]]]]), PlainMessages())
-        with self.assertRaises(JournalDamagedError):
-            replay_plain(images_of([[[ACKNOWLEDGED.pack(ACKNOWLEDGE, 1, 1)[:-1]]]]), PlainMessages())

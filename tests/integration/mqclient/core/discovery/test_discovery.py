@@ -26,9 +26,9 @@ from mqclient.protocol import discovery
 from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint
 from mqclient.sockets import SocketRuntime
 from tests.integration.mqclient.core.discovery.test_jgroups import free_range
+from tests.integration.mqclient.exchange import exchange
 from tests.integration.mqclient.server import SocketBroker
 from tests.integration.mqclient.shells.test_datagrams import GROUP, QuietRuntime, free_port, until
-from tests.integration.mqclient.test_shells import exchange
 
 
 class ClientTests(TestCase):

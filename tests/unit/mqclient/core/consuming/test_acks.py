@@ -10,7 +10,7 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     NullResponse,
 )
-from tests.unit.mqclient.core.session.test_session_order import BRANCH, CHANNEL, OrderTestCase
+from tests.unit.mqclient.core.session.order import BRANCH, CHANNEL, OrderTestCase
 from tests.unit.mqclient.core_support import message, pending
 
 

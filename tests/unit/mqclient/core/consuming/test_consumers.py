@@ -9,7 +9,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.message import ClientMessage
 from mqclient.errors import (
-    ConnectionTimedOutError,
     IllegalStateError,
     ObjectClosedError,
 )
@@ -19,16 +18,15 @@ from mqclient.wire.packets import (
     CreateConsumer,
     DisconnectConsumer,
     ExceptionResponse,
-    Expired,
     FlowToken,
     ForceConsumerDelivery,
     IndividualAcknowledge,
 )
 from tests.unit.mqclient.core.connection.test_connection import CHANNEL
-from tests.unit.mqclient.core_support import WALL_CLOCK_MS, ScriptedBroker, World, message, pending
+from tests.unit.mqclient.core_support import ScriptedBroker, World, message, pending
 
 
-class ConsumerTests(SynchronousTestCase):
+class ConsumerCase(SynchronousTestCase):
     def start(self, session: dict[str, Any] | None = None, consumer: dict[str, Any] | None = None, **settings: Any) -> None:
         self.broker = ScriptedBroker()
         self.world = World(self.broker, **settings)
@@ -47,24 +45,8 @@ class ConsumerTests(SynchronousTestCase):
         assert found is not None
         return found
 
-    def test_receive_waits_and_returns_none_after_asking_the_broker(self) -> None:
-        self.start()
-        call = self.consumer.receive(500)
-        self.world.advance(0.45)
-        self.assertTrue(pending(call))
-        self.assertEqual(self.broker.got(ForceConsumerDelivery), [])
-        self.world.advance(0.1)
-        self.assertIsNone(self.world.finish(call))
-        self.assertEqual(len(self.broker.got(ForceConsumerDelivery)), 1)
 
-    def test_marker_that_never_comes_fails_the_connection(self) -> None:
-        self.start(call_timeout=1000)
-        self.broker.silent.add(ForceConsumerDelivery)
-        call = self.consumer.receive_immediate()
-        self.world.advance(1.05)
-        self.assertRaises(ConnectionTimedOutError, self.world.finish, call)
-        self.assertTrue(self.session.closed)
-
+class ConsumerTests(ConsumerCase):
     def test_endless_receive_ends_when_closed_or_cancelled(self) -> None:
         self.start()
         cancelled, closed = self.consumer.receive(), self.consumer.receive()
@@ -77,21 +59,6 @@ class ConsumerTests(SynchronousTestCase):
         self.world.finish(self.session.close())
         self.assertIsNone(self.world.finish(last))
         self.assertRaises(ObjectClosedError, self.world.finish, self.consumer.receive())
-
-    def test_priorities(self) -> None:
-        self.start()
-        for number, priority in enumerate((4, 9, 0, 9, 4)):
-            self.broker.deliver(CHANNEL, message(number, priority=priority))
-        self.assertEqual([self.take().message_id for _ in range(5)], [1, 3, 0, 4, 2])
-
-    def test_credits_return_at_half_the_window(self) -> None:
-        self.start(consumer={"window_size": 1000})
-        self.assertEqual(self.credits(), [1000])
-        self.broker.deliver(CHANNEL, message(1, body=b"x" * 300))
-        self.broker.deliver(CHANNEL, message(2, body=b"x" * 300))
-        self.assertEqual(self.credits(), [1000])
-        first, second = self.take(), self.take()
-        self.assertEqual(self.credits(), [1000, first.frame_size + second.frame_size])
 
     def test_window_kinds(self) -> None:
         for window, expected in ((-1, [-1]), (1, [1]), (1024 * 1024, [7777])):
@@ -107,18 +74,6 @@ class ConsumerTests(SynchronousTestCase):
         self.broker.deliver(CHANNEL, message(1))
         size = self.take().frame_size
         self.assertEqual(self.credits(), [1, size])
-
-    def test_window_zero_asks_for_each_message(self) -> None:
-        self.start(consumer_window_size=0)
-        self.assertEqual(self.credits(), [])
-        call = self.consumer.receive(1000)
-        self.world.network.stir()
-        self.assertEqual(self.credits(), [1])
-        self.broker.deliver(CHANNEL, message(1))
-        received = self.world.finish(call)
-        self.assertEqual(self.credits(), [1, received.frame_size - 1])
-        self.assertIsNone(self.world.finish(self.consumer.receive_immediate()))
-        self.assertEqual(self.credits()[2:], [1, 0])
 
     def test_acknowledgements_are_batched(self) -> None:
         self.start(ack_batch_size=200)
@@ -165,13 +120,6 @@ class ConsumerTests(SynchronousTestCase):
         self.broker.answers[Acknowledge] = lambda packet: ExceptionResponse(104, "unknown message")
         self.broker.deliver(CHANNEL, message(1))
         self.assertRaises(IllegalStateError, self.world.finish, self.take().acknowledge())
-
-    def test_expired_message(self) -> None:
-        self.start()
-        self.broker.deliver(CHANNEL, message(1, expiration=WALL_CLOCK_MS - 1))
-        self.broker.deliver(CHANNEL, message(2, expiration=WALL_CLOCK_MS + 60_000))
-        self.assertEqual(self.take().message_id, 2)
-        self.assertEqual([packet.message_id for packet in self.broker.got(Expired)], [1])
 
     def test_handler(self) -> None:
         self.start()
@@ -266,8 +214,3 @@ class ConsumerTests(SynchronousTestCase):
         self.assertRaises(CancelledError, self.world.finish, create)
         self.broker.deliver(CHANNEL, self.broker._info("q"))
         self.assertEqual([packet.consumer_id for packet in self.broker.got(ConsumerClose)], [1])
-
-    def test_packets_for_unknown_consumers_are_passed_over(self) -> None:
-        self.start()
-        self.broker.deliver(CHANNEL, message(1, consumer_id=99))
-        self.assertFalse(self.session.closed)

@@ -11,7 +11,7 @@ from mqclient.wire.packets import (
     XaEnd,
 )
 from mqclient.xa import XAError
-from tests.unit.mqclient.core.session.test_session_order import BRANCH, CHANNEL, OrderTestCase
+from tests.unit.mqclient.core.session.order import BRANCH, CHANNEL, OrderTestCase
 from tests.unit.mqclient.core_support import pending
 
 

@@ -18,7 +18,7 @@ from mqclient.wire.packets import (
     ProducerFailCredits,
     Rollback,
 )
-from tests.unit.mqclient.core.session.test_session_order import CHANNEL, OrderTestCase
+from tests.unit.mqclient.core.session.order import CHANNEL, OrderTestCase
 from tests.unit.mqclient.core_support import message, pending
 
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.message import ClientMessage
 from mqclient.jms.destinations import Destination, Queue, TemporaryQueue, Topic
 from mqclient.jms.exceptions import (
-    MessageEOFException,
     MessageFormatException,
-    MessageNotReadableException,
     MessageNotWriteableException,
 )
 from mqclient.jms.messages.bytes_message import BytesMessage
-from mqclient.jms.messages.conversion import as_message, from_core, to_core
+from mqclient.jms.messages.conversion import from_core, to_core
 from mqclient.jms.messages.map_message import MapMessage
 from mqclient.jms.messages.message import Message
-from mqclient.jms.messages.simple_messages import JavaSerialized, ObjectMessage, TextMessage
+from mqclient.jms.messages.simple_messages import ObjectMessage, TextMessage
 from mqclient.jms.messages.stream_message import StreamMessage
 from mqclient.jms.messages.values import Short
 from mqclient.wire.message import CoreMessage
@@ -150,78 +145,3 @@ class BodyTests(SynchronousTestCase):
             message = received(CoreMessage(type=kind.core_type, body=b"\x01\xff\xff"))
             with self.assertRaises(MessageFormatException, msg=kind.__name__):
                 _ = message.body
-
-    def test_bytes_values_in_order(self) -> None:
-        message = BytesMessage()
-        message.write_int(-1)
-        message.write_utf("é")
-        message.write_char("x")
-        self.assertRaises(MessageNotReadableException, message.read_int)
-        message.reset()
-        self.assertEqual((message.read_int(), message.read_utf(), message.read_char()), (-1, "é", "x"))
-        self.assertRaises(MessageEOFException, message.read_byte)
-        self.assertEqual(message.read_bytes(), b"")
-        message.reset()
-        self.assertEqual((message.read_bytes(2), message.read_unsigned_short(), message.body_length), (b"\xff\xff", 0xFFFF, 10))
-        self.assertRaises(MessageNotWriteableException, message.write_int, 1)
-        self.assertRaises(MessageFormatException, BytesMessage().write_byte, 128)
-        self.assertRaises(MessageFormatException, BytesMessage().write_utf, "x" * 65536)
-
-    def test_bytes_to_a_file(self) -> None:
-        target = io.BytesIO()
-        received(CoreMessage(type=4, body=b"data")).save_to(target)  # type: ignore[attr-defined]
-        self.assertEqual(target.getvalue(), b"data")
-
-    def test_stream_items_convert_or_stay(self) -> None:
-        message = StreamMessage(["12", Short(3)])
-        message.write_char("c")
-        self.assertRaises(MessageNotReadableException, message.read_int)
-        message.reset()
-        self.assertEqual(message.read_byte(), 12)
-        self.assertRaises(MessageFormatException, message.read_float)
-        self.assertEqual((message.read_long(), message.read_char()), (3, "c"))
-        self.assertRaises(MessageEOFException, message.read_object)
-        self.assertEqual(list(message), ["12", 3, "c"])
-
-    def test_map(self) -> None:
-        message = MapMessage({"a": 1})
-        message.set_long("l", 1)
-        message.set_bytes("b", b"x")
-        self.assertEqual((message.get_long("a"), message.get_string("l"), message.get_bytes("b"), message.get("z", 5)), (1, "1", b"x", 5))
-        self.assertEqual((sorted(message), len(message), "a" in message), (["a", "b", "l"], 3, True))
-        self.assertRaises(MessageFormatException, message.get_int, "l")
-        self.assertRaises(ValueError, message.set_int, "", 1)
-        with self.assertRaises(KeyError):
-            _ = message["missing"]
-
-    @given(
-        st.recursive(
-            st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
-        )
-    )
-    def test_objects_travel_as_json(self, value: object) -> None:
-        got = received(CoreMessage(type=2, body=ObjectMessage(value)._encode_body()))
-        self.assertEqual(got.body, value)
-
-    def test_java_objects_stay_opaque(self) -> None:
-        java = JavaSerialized(bytes.fromhex("aced00057400036f626a"))
-        got = received(CoreMessage(type=2, body=ObjectMessage(java)._encode_body()))
-        assert isinstance(got, ObjectMessage)
-        self.assertEqual((got.value, type(got.value)), (java, JavaSerialized))
-        unknown = received(CoreMessage(type=2, body=b"\0\0\0\1\xff"))
-        assert isinstance(unknown, ObjectMessage)
-        self.assertRaises(MessageFormatException, lambda: unknown.value)
-        self.assertEqual(unknown.serialized, b"\xff")
-        self.assertRaises(MessageFormatException, ObjectMessage, object())
-
-    def test_messages_from_python_values(self) -> None:
-        for body, kind in [("x", TextMessage), (b"x", BytesMessage), ({"a": 1}, MapMessage), ([1], StreamMessage), (None, Message)]:
-            self.assertIs(type(as_message(body)), kind)
-            self.assertEqual(as_message(body).body, body)
-        ready = TextMessage("x")
-        self.assertIs(as_message(ready), ready)
-        self.assertRaises(MessageFormatException, as_message, 5)
-
-    def test_an_unknown_type_of_body_is_bytes(self) -> None:
-        got = received(CoreMessage(type=7, body=b"EMB"))
-        self.assertEqual((type(got), got.body, to_core(got).type), (BytesMessage, b"EMB", 7))

@@ -30,25 +30,6 @@ def has_groups(description: Description) -> bool:
     return group_count(description) > 0 and "groups" in PACKETS[description.type].__dataclass_fields__  # type: ignore[attr-defined]
 
 
-class TableTests(SynchronousTestCase):
-    def test_all_packets_are_described(self) -> None:
-        self.assertEqual(set(PACKETS), set(grammar.GRAMMAR))
-
-    def test_classes_say_what_the_grammar_says(self) -> None:
-        for description in grammar.GRAMMAR.values():
-            cls = PACKETS[description.type]
-            self.assertEqual(
-                (cls.TYPE, cls.NAME, cls.SINCE, cls.COUNTED, cls.RESPONSE),
-                (description.type, description.name, description.since, description.counted, description.response),
-            )
-
-    def test_fields_have_the_order_and_types_of_the_grammar(self) -> None:
-        for description in grammar.GRAMMAR.values():
-            names = [entry[0] for entry in PACKETS[description.type].FIELDS if isinstance(entry, tuple)]
-            if names:
-                self.assertEqual(names, grammar.field_names(description), description.name)
-
-
 class EveryVersionTests(SynchronousTestCase):
     """Each packet, in all versions: both write the same bytes and read the same values from them."""
 

@@ -12,7 +12,7 @@ from tests.unit.messaging.paging_support import PagingBroker, Taker, body_of, nu
 from tests.unit.storage.support import PAGING, Rig
 
 
-class FolderTests(TestCase):
+class FolderCase(TestCase):
     def filled(self, count: int = 100, **settings: bool) -> PagingBroker:
         broker = PagingBroker(rig=Rig(1, journal_file_size=16384, **settings))
         broker.make_queue("q")
@@ -23,6 +23,8 @@ class FolderTests(TestCase):
     def page(self, broker: PagingBroker, index: int) -> str:
         return f"{PAGING}/{folder_name('q')}/{broker.page_files()[index]}"
 
+
+class FolderTests(FolderCase):
     def test_names(self) -> None:
         broker = self.filled(10)
         (name,) = broker.rig.disk.list(PAGING)
@@ -54,97 +56,6 @@ class FolderTests(TestCase):
             broker.restart()
             self.assertEqual(Taker(broker, broker.core.queues["q"]).drain(), [body * 30 for body in numbered(100)])
         self.assertLess(sizes[1] * 3, sizes[0])
-
-    def test_files_of_pages_are_closed(self) -> None:
-        broker = self.filled(300)
-        few = broker.rig.disk.open_files
-        self.assertGreater(broker.pages(), 8)
-        self.assertLess(few, 5)
-        broker.rig.stop()
-        self.assertEqual(broker.rig.disk.open_files, 0)
-
-    def test_what_a_crash_leaves_is_removed(self) -> None:
-        broker = self.filled()
-        stray = f"{PAGING}/{folder_name('q')}/999999999.page"
-        broker.rig.disk.open(stray).close()
-        broker.restart()
-        self.assertFalse(broker.rig.disk.exists(stray))
-        self.assertEqual(Taker(broker, broker.core.queues["q"]).drain(), numbered(100))
-
-    def test_a_page_that_is_missing_or_cut_off_stops_the_start(self) -> None:
-        broker = self.filled()
-        path = self.page(broker, 1)
-        broker.rig.stop()
-        whole = broker.rig.disk.read(path)
-        broker.rig.disk.remove(path)
-        with self.assertRaisesRegex(JournalDamagedError, "cannot be read"):
-            broker.start()
-        for content, reason in ((whole[:-100], "the page ends here"), (bytes(len(whole)), "not a journal segment")):
-            file = broker.rig.disk.open(path)
-            file.write(0, content)
-            file.close()
-            with self.assertRaisesRegex(JournalDamagedError, reason):
-                broker.start()
-            broker.rig.disk.remove(path)
-        file = broker.rig.disk.open(path)
-        file.write(0, whole)
-        file.close()
-        broker.start()
-        self.assertEqual(Taker(broker, broker.core.queues["q"]).drain(), numbered(100))
-
-    def test_damage_is_noticed_when_it_is_read_and_costs_nothing_else(self) -> None:
-        broker = self.filled()
-        path = self.page(broker, 1)
-        broker.rig.disk.flip_bit(path, HEADER_SIZE + 40)
-        taker = Taker(broker, broker.core.queues["q"])
-        seen = taker.drain()
-        self.assertEqual(seen, numbered(len(seen)))
-        self.assertLess(len(seen), 60)
-        self.assertTrue(broker.rig.store.failed)
-        self.assertIn("a page cannot be read", broker.rig.failures[0])
-        self.assertNotIn("none could be read", broker.rig.failures[0])
-
-    def test_pages_that_were_never_synced_may_be_lost_with_the_machine(self) -> None:
-        broker = self.filled(100, journal_datasync=False)
-        broker.rig.disk.end_process()
-        broker.start()
-        self.assertEqual(broker.core.queues["q"].message_count, 100)
-        for body in numbered(100, 100):
-            broker.send(body)
-        broker.crash()
-        found = Taker(broker, broker.core.queues["q"]).drain()
-        self.assertEqual(sorted(found), found)
-        self.assertLessEqual(set(found), set(numbered(200)))
-        self.assertEqual((broker.rig.failures, broker.page_files()), ([], []))
-
-    def test_a_failed_write_of_a_page_acknowledges_nothing(self) -> None:
-        broker = self.filled(10)
-        broker.rig.disk.fail("sync", OSError("no"))
-        ticket = broker.send(b"lost")
-        self.assertLess(broker.rig.store.synced, ticket)
-        self.assertTrue(broker.rig.store.failed)
-        broker.rig.failures.clear()
-        broker.crash()
-        self.assertIn(Taker(broker, broker.core.queues["q"]).drain(), (numbered(10), [*numbered(10), b"lost"]))
-
-    def test_a_full_disk_loses_nothing(self) -> None:
-        broker = self.filled(10)
-        disk = broker.rig.disk
-        disk.capacity = 1 << 40
-        disk.capacity -= disk.free_space(PAGING) - 3000
-        sure = 10
-        for body in numbered(100, 10):
-            ticket = broker.send(body)
-            if broker.rig.store.synced >= ticket:
-                sure += 1
-        self.assertTrue(broker.rig.store.failed)
-        self.assertLess(sure, 110)
-        broker.rig.failures.clear()
-        broker.rig.disk.capacity = None
-        broker.rig.disk.end_process()
-        broker.start()
-        found = Taker(broker, broker.core.queues["q"]).drain()
-        self.assertEqual(found[:sure], numbered(sure))
 
 
 class ReadingTests(TestCase):

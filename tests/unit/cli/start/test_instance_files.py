@@ -1,0 +1,34 @@
+"""The files of a new instance."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from mqbroker.config.parse import load_configuration
+from tests.unit.cli.start.test_create import CreateCase
+
+
+class FileTests(CreateCase):
+    def test_the_configuration_is_valid_and_says_what_was_asked_for(self) -> None:
+        folder, result = self.create(
+            "--name", "a<b", "--host", "127.0.0.1", "--port-offset", "3", "--queues", "q1,q2:multicast", "--addresses", "x&y"
+        )
+        self.assertEqual(result.status, 0, result.err)
+        loaded = load_configuration(str(folder / "etc" / "broker.xml"), lambda path: Path(path).read_bytes(), {})
+        self.assertEqual([str(warning) for warning in loaded.warnings], [])
+        configuration = loaded.configuration
+        self.assertEqual(configuration.name, "a<b")
+        self.assertEqual([(acceptor.host, acceptor.port) for acceptor in configuration.acceptors], [("127.0.0.1", 61619)])
+        self.assertEqual({address.name for address in configuration.addresses}, {"DLQ", "ExpiryQueue", "q1", "q2", "x&y"})
+
+    def test_secrets_are_for_the_owner_only(self) -> None:
+        folder, _ = self.create()
+        self.assertEqual(os.stat(folder / "etc" / "artemis-users.properties").st_mode & 0o077, 0)
+        self.assertTrue(os.access(folder / "bin" / "artemis", os.X_OK))
+
+    def test_the_start_scripts_are_valid_shell(self) -> None:
+        folder, _ = self.create()
+        for script in (folder / "bin").iterdir():
+            self.assertEqual(subprocess.run(["sh", "-n", str(script)], check=False).returncode, 0, script)

@@ -1,0 +1,36 @@
+"""Who is admitted to a server, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.server.security.login import Identity
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import SESSION_CHANNEL
+from tests.unit.server.session.test_sessions import CreationCase
+from tests.unit.server.support import World
+
+
+class AdmissionTests(CreationCase):
+    def test_nobody_is_admitted_before_the_start_and_after_the_stop(self) -> None:
+        self.world.server.started = False
+        self.assertEqual(self.refused(), 112)
+
+    def test_two_logins_at_once_cannot_take_the_same_name(self) -> None:
+        waiting: list[Deferred[Any]] = []
+
+        def later(function: Any, *args: Any) -> Deferred[Any]:
+            waiting.append(Deferred())
+            return waiting[-1]
+
+        world = World(Configuration(), defer_to_thread=later)
+        peers = [world.peer(), world.peer()]
+        for peer in peers:
+            peer.session(name="n", username="admin", password="secret")
+        for login in waiting:
+            login.callback(Identity("admin", frozenset({"all"})))
+        kinds = [type(peer.take(SESSION_CHANNEL)[0]) for peer in peers]
+        self.assertEqual(kinds, [wire.CreateSessionResponse, wire.ExceptionResponse])
