@@ -166,9 +166,9 @@ class SubscriptionTests(BrokerCase):
     def test_a_closed_subscription_leaves_no_queue(self) -> None:
         session = self.session()
         consumer = session.create_consumer(Topic(self.name))
-        self.assertEqual(len(session._lookup.address(self.name).queue_names), 1)
+        self.assertEqual(len(session.work.lookup.address(self.name).queue_names), 1)
         consumer.close()
-        self.assertEqual(session._lookup.address(self.name).queue_names, ())
+        self.assertEqual(session.work.lookup.address(self.name).queue_names, ())
 
 
 class TemporaryTests(BrokerCase):
@@ -218,7 +218,7 @@ class TemporaryTests(BrokerCase):
         queue = connection.create_session().create_temporary_queue()
         connection.close()
         other = self.session()
-        self.eventually(lambda: not other._lookup.queue(queue.name).exists)
+        self.eventually(lambda: not other.work.lookup.queue(queue.name).exists)
 
 
 class BrowserTests(BrokerCase):
@@ -249,7 +249,7 @@ class BrowserTests(BrokerCase):
             self.assertEqual(self.text(message), "a")
             break
         browser.close()
-        self.eventually(lambda: session._lookup.queue(self.name).consumer_count == 0)
+        self.eventually(lambda: session.work.lookup.queue(self.name).consumer_count == 0)
 
     def test_large_messages_that_nobody_reads(self) -> None:
         """Neither browsing nor receiving without waiting may end before the last message."""

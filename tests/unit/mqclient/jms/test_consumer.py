@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.core.api import BlockingConsumer
 from mqclient.core.message import ClientMessage
 from mqclient.jms import AcknowledgeMode, Message, MessageConsumer, Queue
-from mqclient.jms.session import Session
+from mqclient.jms.work import SessionWork
 
 
 class Core:
@@ -33,17 +33,19 @@ class Core:
 
 
 class Connection:
-    _large_bodies = None
+    large_bodies = None
+
+    def call(self, function: Any, *args: object) -> Any:
+        return function(*args)
 
 
 class ListenerTests(SynchronousTestCase):
     def setUp(self) -> None:
-        session = cast(Any, Session.__new__(Session))
-        self.core = session._core = Core()
-        session._closed, session._connection, session._mode = False, Connection(), AcknowledgeMode.AUTO_ACKNOWLEDGE
-        session._pre_acknowledges, session._acknowledges, session._dispatcher = False, True, object()
-        session._call = lambda function, *args: function(*args)
-        self.consumer = MessageConsumer(session, cast(BlockingConsumer, self.core), Queue("orders"), None)
+        work = cast(Any, SessionWork.__new__(SessionWork))
+        self.core = work.core = Core()
+        work.closed, work.connection, work.mode = False, Connection(), AcknowledgeMode.AUTO_ACKNOWLEDGE
+        work.pre_acknowledges, work.acknowledges, work._dispatcher = False, True, object()
+        self.consumer = MessageConsumer(work, cast(BlockingConsumer, self.core), Queue("orders"), None)
         self.errors: list[Exception | None] = []
         self.consumer.listener = self.fail_as_told
 

@@ -10,7 +10,7 @@ from mqclient.core.api import BlockingProducer, ClientMessage
 from mqclient.errors import AddressFullError
 from mqclient.jms import JMSException, Message, Queue
 from mqclient.jms.producer import MessageProducer
-from mqclient.jms.session import Session
+from mqclient.jms.work import SessionWork
 from tests.support.clock import ClientClock
 
 
@@ -25,7 +25,7 @@ class Producer:
 
 
 class Connection:
-    _connection_id = "c"
+    connection_id = "c"
 
 
 class Listener:
@@ -38,12 +38,12 @@ class Listener:
 
 class AsyncSendTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.session = cast(Any, Session.__new__(Session))
-        self.session._clock, self.session._connection, self.session._closed = ClientClock(), Connection(), False
-        self.session._pending = set()
+        self.work = cast(Any, SessionWork.__new__(SessionWork))
+        self.work.clock, self.work.connection, self.work.closed = ClientClock(), Connection(), False
+        self.work._pending = set()
 
     def producer(self, error: Exception) -> MessageProducer:
-        return MessageProducer(self.session, cast(BlockingProducer, Producer(error)), Queue("q"))
+        return MessageProducer(self.work, cast(BlockingProducer, Producer(error)), Queue("q"))
 
     def test_a_file_that_cannot_be_read(self) -> None:
         """The caller has the exception; nobody waits for that send any more, neither commit nor close."""
@@ -51,9 +51,9 @@ class AsyncSendTests(SynchronousTestCase):
         self.assertRaises(OSError, producer.send_async, "x")
         with self.assertRaises(OSError):
             producer.send("x", completion_listener=Listener())
-        self.assertEqual(self.session._pending, set())
+        self.assertEqual(self.work._pending, set())
 
     def test_what_the_broker_refuses_is_in_the_future(self) -> None:
         future = self.producer(AddressFullError("full")).send_async("x")
         self.assertIsInstance(future.exception(0), JMSException)
-        self.assertEqual(self.session._pending, set())
+        self.assertEqual(self.work._pending, set())

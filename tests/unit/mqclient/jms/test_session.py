@@ -24,7 +24,7 @@ from mqclient.jms import (
 from mqclient.jms.context import JMSProducer
 from mqclient.jms.destinations import as_destination, check_plain_name
 from mqclient.jms.messages.conversion import as_message
-from mqclient.jms.session import Session
+from mqclient.jms.work import SessionWork
 from tests.support.clock import ClientClock
 
 
@@ -34,7 +34,7 @@ class Lookup:
 
 
 class Connection:
-    _connection_id = "c"
+    connection_id = "c"
 
 
 class Sink:
@@ -58,9 +58,9 @@ class Sink:
 
 class SessionTestCase(SynchronousTestCase):
     def setUp(self) -> None:
-        self.session = cast(Any, Session.__new__(Session))
-        self.session._clock, self.session._connection, self.session._closed = ClientClock(), Connection(), False
-        self.session._lookup, self.session._pending = Lookup(), set()
+        self.work = cast(Any, SessionWork.__new__(SessionWork))
+        self.work.clock, self.work.connection, self.work.closed, self.work.lookup = ClientClock(), Connection(), False, Lookup()
+        self.work._pending = set()
         self.sink = Sink()
 
     def refused(self, error: type[Exception], function: Any, *args: Any, **kwargs: Any) -> str:
@@ -74,7 +74,7 @@ class SessionTestCase(SynchronousTestCase):
 class SendTests(SessionTestCase):
     def setUp(self) -> None:
         super().setUp()
-        self.producer = MessageProducer(self.session, cast(BlockingProducer, self.sink), None)
+        self.producer = MessageProducer(self.work, cast(BlockingProducer, self.sink), None)
         self.simple = JMSProducer(self.producer, None)
 
     def test_bodies(self) -> None:
@@ -120,7 +120,7 @@ class SendTests(SessionTestCase):
 
 class ReceiveTests(SessionTestCase):
     def test_a_timeout_is_a_whole_number_of_milliseconds(self) -> None:
-        consumer = MessageConsumer(self.session, cast(BlockingConsumer, self.sink), Queue("q"), None)
+        consumer = MessageConsumer(self.work, cast(BlockingConsumer, self.sink), Queue("q"), None)
         for wrong in (0.5, "5", 5.0):
             self.assertIn("milliseconds", self.refused(IllegalArgumentException, consumer.receive, wrong))
         consumer.receive(5)

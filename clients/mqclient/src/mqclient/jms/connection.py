@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self, TypeVar
 
 from mqclient.core.api import (
     BlockingRunner,
-    ClientMessage,
     ClientSession,
     ClientSessionFactory,
     FailoverEvent,
     FailoverEventListener,
     SessionDispatcher,
 )
-from mqclient.core.runtime import Runtime, new_user_id, new_uuid
+from mqclient.core.runtime import Runtime
 from mqclient.errors import DuplicateMetadataError, MQError
+from mqclient.jms.closing import Closing
 from mqclient.jms.destinations import Destination
 from mqclient.jms.exceptions import (
     JMS_ERRORS,
@@ -27,6 +26,7 @@ from mqclient.jms.exceptions import (
 from mqclient.jms.modes import AcknowledgeMode, SessionFlags, session_flags
 from mqclient.jms.session import Session
 from mqclient.jms.settings import FactorySettings
+from mqclient.jms.work import ConnectionWork, SessionWork, close_quietly
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Destination)
@@ -40,39 +40,6 @@ class ConnectionMetaData(NamedTuple):
     jms_version: str = "2.0"
     jms_provider_name: str = "mqclient"
     jmsx_property_names: tuple[str, ...] = ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount", "JMSXUserID")
-
-
-class Clock:
-    """Times and ids from the runtime that the connection runs on."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-
-    def wall_clock_ms(self) -> int:
-        return self._runtime.wall_clock_ms()
-
-    def now(self) -> float:
-        """Seconds of a monotonic clock."""
-        return self._runtime.now()
-
-    def new_uuid(self) -> str:
-        return new_uuid(self._runtime)
-
-    def new_user_id(self) -> bytes:
-        return new_user_id(self._runtime)
-
-
-class _LargeBodies:
-    def __init__(self, runner: BlockingRunner) -> None:
-        self._runner = runner
-
-    def read(self, message: ClientMessage) -> bytes:
-        with JMS_ERRORS:
-            return self._runner.read_body(message)
-
-    def save(self, message: ClientMessage, file: BinaryIO) -> None:
-        with JMS_ERRORS:
-            self._runner.save_body(message, file)
 
 
 class _FailureListener:
@@ -97,7 +64,7 @@ class _FailureListener:
             self.thread.submit(self.failover_listener, event)
 
 
-class Connection:
+class Connection(Closing):
     """A connection to a broker; made by :meth:`ConnectionFactory.create_connection`.
 
     Messages arrive once it is started: by :meth:`start`, or by ``with connection:``, which also closes it.  It may be used from any thread.
@@ -111,17 +78,9 @@ class Connection:
         settings: FactorySettings,
         credentials: tuple[str | None, str | None],
     ) -> None:
-        self._runner = runner
+        self._work = ConnectionWork(runner, runtime, settings)
         self._factory = factory
-        self._settings = settings
         self._credentials = credentials
-        self._clock = Clock(runtime)
-        self._large_bodies = _LargeBodies(runner)
-        self._uid = self._clock.new_uuid()
-        self._client_id: str | None = settings.client_id
-        self._sessions: set[Session] = set()
-        self._temporary: set[str] = set()
-        self._destinations: dict[Destination, Destination] = {}
         self._failures = _FailureListener()
         self._used = False
         self._started = False
@@ -131,35 +90,28 @@ class Connection:
     def _open_hidden_session(self) -> ClientSession:
         """The session that authenticates the connection and holds its client id; it is never started."""
         hidden = self._core_session(auto_commit_sends=False, auto_commit_acks=False, pre_acknowledge=False, ack_batch_size=0)
-        self._runner.post(hidden.add_failure_listener, self._failures)
-        self._runner.post(hidden.add_failover_listener, self._failures.failover)
-        if self._client_id is None:
-            self._call(hidden.add_metadata, "jms-session", "")
+        self._work.runner.post(hidden.add_failure_listener, self._failures)
+        self._work.runner.post(hidden.add_failover_listener, self._failures.failover)
+        if self._work.client_id is None:
+            self._work.call(hidden.add_metadata, "jms-session", "")
         else:
-            self._reserve(hidden, self._client_id)
+            self._reserve(hidden, self._work.client_id)
         return hidden
 
     def _reserve(self, hidden: ClientSession, client_id: str) -> None:
-        reserve = hidden.add_metadata if self._settings.enable_shared_client_id else hidden.add_unique_metadata
+        reserve = hidden.add_metadata if self._work.settings.enable_shared_client_id else hidden.add_unique_metadata
         try:
-            self._call(reserve, "jms-client-id", client_id)
+            self._work.call(reserve, "jms-client-id", client_id)
         except JMSException as error:
             if isinstance(error.__cause__, DuplicateMetadataError):
                 raise InvalidClientIDException(f"the client id {client_id} is used by another connection", error.error_code) from error
             raise
-        self._call(hidden.add_metadata, "jms-session", "")
-        self._call(hidden.add_metadata, "jms-client-id", client_id)
+        self._work.call(hidden.add_metadata, "jms-session", "")
+        self._work.call(hidden.add_metadata, "jms-client-id", client_id)
 
     def _core_session(self, **flags: Any) -> ClientSession:
         user, password = self._credentials
-        return self._call(self._factory.create_session, user, password, client_id=self._client_id, **flags)
-
-    def _call(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
-        """Run a call of the core client in its thread and wait; raises JMS exceptions."""
-        untyped: Callable[..., Any] = function
-        with JMS_ERRORS:
-            result: T = self._runner.call(untyped, *args, **kwargs)
-            return result
+        return self._work.call(self._factory.create_session, user, password, client_id=self._work.client_id, **flags)
 
     # --- identity ----------------------------------------------------------------------------------------------------
 
@@ -170,24 +122,19 @@ class Connection:
         It can be set once, before the connection is used, and only when the factory has none.  Raises InvalidClientIDException when another
         connection uses it.
         """
-        return self._client_id
+        return self._work.client_id
 
     @client_id.setter
     def client_id(self, client_id: str) -> None:
         self._check_open()
-        if self._client_id is not None:
-            raise IllegalStateException(f"the client id is set already: {self._client_id}")
+        if self._work.client_id is not None:
+            raise IllegalStateException(f"the client id is set already: {self._work.client_id}")
         if self._used:
             raise IllegalStateException("the client id must be set before the connection is used")
         if not client_id:
             raise InvalidClientIDException("a client id is not empty")
         self._reserve(self._hidden, client_id)
-        self._client_id = client_id
-
-    @property
-    def _connection_id(self) -> str:
-        """What marks the messages of this connection, for ``no_local``."""
-        return self._client_id or self._uid
+        self._work.client_id = client_id
 
     @property
     def metadata(self) -> ConnectionMetaData:
@@ -234,7 +181,7 @@ class Connection:
         self._used = True
         if self._failures.thread is None:
             with JMS_ERRORS:
-                self._failures.thread = self._runner.dispatcher(self._hidden)
+                self._failures.thread = self._work.runner.dispatcher(self._hidden)
 
     # --- sessions and delivery ---------------------------------------------------------------------------------------
 
@@ -244,25 +191,25 @@ class Connection:
         Raises JMSException for a number that is no mode.
         """
         mode = AcknowledgeMode.SESSION_TRANSACTED if transacted else acknowledge_mode
-        flags = session_flags(mode, self._settings)
+        flags = session_flags(mode, self._work.settings)
         return self._open_session(Session, AcknowledgeMode(mode), flags)
 
     def _open_session(self, kind: type[S], mode: AcknowledgeMode, flags: SessionFlags, *, xa: bool = False) -> S:
         self._check_open()
         self._used = True
         core = self._core_session(xa=xa, **flags._asdict())
-        session = kind(self, core, mode, flags)
-        self._sessions.add(session)
+        work = SessionWork(self._work, core, mode, flags)
+        self._work.sessions.add(work)
         if self._started:
-            self._call(core.start)
-        return session
+            self._work.call(core.start)
+        return kind(work)
 
     def start(self) -> None:
         """Let messages arrive."""
         self._check_open()
         self._used = True
-        for session in tuple(self._sessions):
-            self._call(session._core.start)
+        for session in tuple(self._work.sessions):
+            self._work.call(session.core.start)
         self._started = True
 
     def stop(self) -> None:
@@ -270,26 +217,17 @@ class Connection:
         self._check_open()
         self._refuse_in_listener("stopped")
         self._used = True
-        for session in tuple(self._sessions):
-            self._call(session._core.stop)
-            session._await_listener()
+        for session in tuple(self._work.sessions):
+            self._work.call(session.core.stop)
+            session.await_listener()
         self._started = False
-
-    def _cached(self, kind: type[D], name: str, find: Callable[[str], D]) -> D:
-        if not self._settings.cache_destinations:
-            return find(name)
-        key = kind(name)
-        found = self._destinations.get(key)
-        if not isinstance(found, kind):
-            found = self._destinations[key] = find(name)
-        return found
 
     def _check_open(self) -> None:
         if self._closed:
             raise IllegalStateException("the connection is closed")
 
     def _refuse_in_listener(self, what: str) -> None:
-        if any(session._in_listener() for session in tuple(self._sessions)):
+        if any(session.in_listener() for session in tuple(self._work.sessions)):
             raise IllegalStateException(f"a connection cannot be {what} by a listener of one of its sessions")
 
     def close(self) -> None:
@@ -303,22 +241,14 @@ class Connection:
             return
         self._refuse_in_listener("closed")
         self._closed = True
-        for session in tuple(self._sessions):
-            session._await_completions()
-            session._end_listeners()
-            session._close_quietly(session._sender.settle)
-            session._abandon()
-        self._sessions.clear()
-        try:
-            self._call(self._factory.close)
-        except JMSException:
-            pass
+        for session in tuple(self._work.sessions):
+            session.await_completions()
+            session.end()
+        self._work.sessions.clear()
+        close_quietly(lambda: self._work.call(self._factory.close))
         if self._failures.thread is not None:
-            self._failures.thread.close(0 if self._failures.thread.in_thread() else self._settings.on_message_close_timeout)
+            self._failures.thread.close(0 if self._failures.thread.in_thread() else self._work.settings.on_message_close_timeout)
 
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import BinaryIO
 
 from mqclient.core.api import BlockingConsumer, ClientMessage
 from mqclient.errors import LargeMessageInterruptedError
+from mqclient.jms.closing import Closing
 from mqclient.jms.destinations import Destination
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalArgumentException, IllegalStateException, JMSException
 from mqclient.jms.messages.conversion import LargeBodies, from_core
 from mqclient.jms.messages.message import Message
 from mqclient.jms.modes import AcknowledgeMode
-
-if TYPE_CHECKING:
-    from mqclient.jms.session import Session
+from mqclient.jms.work import SessionWork, close_quietly
 
 MessageListener = Callable[[Message], object]
 _log = logging.getLogger(__name__)
@@ -43,11 +41,11 @@ class _OwedBody:
         self._done(message)
 
     def _done(self, message: ClientMessage) -> None:
-        if self._consumer._owed is message:
-            self._consumer._acknowledge_owed()
+        if self._consumer.owed is message:
+            self._consumer.acknowledge_owed()
 
 
-class MessageConsumer:
+class MessageConsumer(Closing):
     """Receives the messages of a queue or of a subscription, as far as its selector lets them through.
 
     ``for message in consumer`` receives until the consumer is closed.
@@ -55,7 +53,7 @@ class MessageConsumer:
 
     def __init__(
         self,
-        session: Session,
+        work: SessionWork,
         consumer: BlockingConsumer,
         destination: Destination,
         selector: str | None,
@@ -63,7 +61,7 @@ class MessageConsumer:
         temporary_queue: str | None = None,
     ) -> None:
         """``temporary_queue``: the queue of a non-durable subscription, deleted with the consumer."""
-        self._session = session
+        self._work = work
         self._consumer = consumer
         self._destination = destination
         self._selector = selector
@@ -71,7 +69,7 @@ class MessageConsumer:
         self._listener: MessageListener | None = None
         self._in_hand: ClientMessage | None = None
         """What the listener has, until it is acknowledged."""
-        self._owed: ClientMessage | None = None
+        self.owed: ClientMessage | None = None
         """What was received and is not acknowledged yet."""
         self._failed_at: tuple[object, ...] = ()
         """Kind and place of the listener's last error."""
@@ -97,15 +95,15 @@ class MessageConsumer:
         self._check_open()
         if not isinstance(timeout, int | None):
             raise IllegalArgumentException(f"the timeout must be a whole number of milliseconds, or None to wait forever, not {timeout!r}")
-        self._acknowledge_owed()
-        clock = self._session._clock
+        self.acknowledge_owed()
+        clock = self._work.clock
         deadline = clock.now() + timeout / 1000 if timeout else None
         left = timeout
         while True:
             with JMS_ERRORS:
                 core = self._consumer.receive_immediate() if left == 0 else self._consumer.receive(left)
             if core is None:
-                if self._consumer.closed and not self._closed and not self._session._closed:
+                if self._consumer.closed and not self._closed and not self._work.closed:
                     raise JMSException("the consumer was closed by the broker or by a failure of the connection", "DISCONNECT")
                 return None
             try:
@@ -116,15 +114,15 @@ class MessageConsumer:
                 # The connection was lost before the whole body had come: the broker sends the message again.
                 left = timeout if deadline is None else max(round((deadline - clock.now()) * 1000), 0)
                 continue
-            if self._session._acknowledges:
-                self._owed = core
-                if core.large is None or core.large.finished or self._session.acknowledge_mode not in _ACKNOWLEDGED_AFTERWARDS:
-                    self._acknowledge_owed()
+            if self._work.acknowledges:
+                self.owed = core
+                if core.large is None or core.large.finished or self._work.mode not in _ACKNOWLEDGED_AFTERWARDS:
+                    self.acknowledge_owed()
             return message
 
-    def _acknowledge_owed(self) -> None:
+    def acknowledge_owed(self) -> None:
         """Acknowledge the message received last, if that has waited for its body to be read."""
-        core, self._owed = self._owed, None
+        core, self.owed = self.owed, None
         if core is not None:
             with JMS_ERRORS:
                 self._consumer.acknowledge(core)
@@ -135,7 +133,7 @@ class MessageConsumer:
 
     def __iter__(self) -> Iterator[Message]:
         while True:
-            if self._closed or self._session._closed:
+            if self._closed or self._work.closed:
                 return
             message = self.receive()
             if message is None:
@@ -156,25 +154,25 @@ class MessageConsumer:
         self._check_open()
         self._listener = listener
         with JMS_ERRORS:
-            self._consumer.set_message_handler(None if listener is None else self._on_message, self._session._listener_thread())
+            self._consumer.set_message_handler(None if listener is None else self._on_message, self._work.listener_thread())
 
     def _on_message(self, core: ClientMessage) -> None:
-        listener, mode = self._listener, self._session.acknowledge_mode
+        listener, mode = self._listener, self._work.mode
         if listener is None:
             return
         before = mode in (AcknowledgeMode.SESSION_TRANSACTED, AcknowledgeMode.CLIENT_ACKNOWLEDGE)
         message = self._wrap(core)
         self._in_hand = core
-        if before and self._session._acknowledges:
+        if before and self._work.acknowledges:
             self._consumer.acknowledge(core)
         try:
             listener(message)
         except Exception as error:  # the next message is delivered, whatever the application does
             self._log_failure(message, error)
-            if not before and not self._session._pre_acknowledges:
+            if not before and not self._work.pre_acknowledges:
                 self._redeliver(core, individual=mode == AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE)
             return
-        if not before and self._session._acknowledges and self._in_hand is not None:
+        if not before and self._work.acknowledges and self._in_hand is not None:
             self._in_hand = None
             self._consumer.acknowledge(core)
 
@@ -197,67 +195,61 @@ class MessageConsumer:
     def _acknowledge_in_hand(self) -> None:
         """The listener closes its own consumer: afterwards its message could not be acknowledged any more."""
         core, self._in_hand = self._in_hand, None
-        if core is not None and self._session._acknowledges and self._session.acknowledge_mode in _ACKNOWLEDGED_AFTERWARDS:
-            self._session._close_quietly(lambda: self._consumer.acknowledge(core))
+        if core is not None and self._work.acknowledges and self._work.mode in _ACKNOWLEDGED_AFTERWARDS:
+            close_quietly(lambda: self._consumer.acknowledge(core))
 
     def _redeliver(self, core: ClientMessage, *, individual: bool) -> None:
         """Give the message back with its delivery counted, and what was only buffered without."""
         if individual:
             self._consumer.individual_acknowledge(core)
-        self._session._call(self._session._core.rollback, not individual)
+        self._work.rollback(not individual)
 
     def _wrap(self, core: ClientMessage) -> Message:
-        bodies = self._session._connection._large_bodies
+        bodies = self._work.connection.large_bodies
         with JMS_ERRORS:
             message = from_core(core, self._destination, bodies if core.large is None else _OwedBody(bodies, self))
-        mode = self._session.acknowledge_mode
-        if not self._session._pre_acknowledges:
+        mode = self._work.mode
+        if not self._work.pre_acknowledges:
             if mode == AcknowledgeMode.CLIENT_ACKNOWLEDGE:
-                message._acknowledge = self._session.acknowledge
+                message._acknowledge = self._work.acknowledge
             elif mode == AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE:
                 message._acknowledge = lambda: self._acknowledge_one(core)
         return message
 
     def _acknowledge_one(self, core: ClientMessage) -> None:
-        self._session._check_open()
+        self._work.check_open()
         with JMS_ERRORS:
             self._consumer.individual_acknowledge(core)
-        self._session._commit_acknowledgements()
+        self._work.commit_acknowledgements()
 
     def _check_open(self) -> None:
         if self._closed:
             raise IllegalStateException("the consumer is closed")
-        self._session._check_open()
+        self._work.check_open()
 
     def close(self) -> None:
         """Stop receiving: waits for a running listener, returns what was not received to the queue.  Safe to call twice."""
         if self._closed:
             return
-        self._session._close_quietly(self._acknowledge_owed)
+        close_quietly(self.acknowledge_owed)
         self._closed = True
-        self._session._consumers.discard(self)
+        self._work.consumers.discard(self)
         if self._listener is not None:
-            self._consumer.set_message_handler(None, self._session._listener_thread())
-            if self._session._in_listener():
+            self._consumer.set_message_handler(None, self._work.listener_thread())
+            if self._work.in_listener():
                 self._acknowledge_in_hand()
-            self._session._await_listener()
-        self._session._close_quietly(self._consumer.close)
+            self._work.await_listener()
+        close_quietly(self._consumer.close)
         if self._temporary_queue is not None:
             queue = self._temporary_queue
-            self._session._close_quietly(lambda: self._session._lookup.delete_queue(queue))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+            close_quietly(lambda: self._work.lookup.delete_queue(queue))
 
 
-class QueueBrowser:
+class QueueBrowser(Closing):
     """Looks at the messages of a queue without taking them.  Each iteration begins anew and ends when the queue has no more."""
 
-    def __init__(self, session: Session, queue: Destination, selector: str | None, filter: str | None) -> None:
-        self._session = session
+    def __init__(self, work: SessionWork, queue: Destination, selector: str | None, filter: str | None) -> None:
+        self._work = work
         self._queue = queue
         self._selector = selector
         self._filter = filter
@@ -276,18 +268,18 @@ class QueueBrowser:
     def __iter__(self) -> Iterator[Message]:
         if self._closed:
             raise IllegalStateException("the browser is closed")
-        self._session._check_open()
-        consumer = self._session._open_consumer(self._queue.queue_name, self._filter, browse_only=True)
+        self._work.check_open()
+        consumer = self._work.open_consumer(self._queue.queue_name, self._filter, browse_only=True)
         self._open.add(consumer)
         try:
             while not self._closed:
                 with JMS_ERRORS:
                     core = None if consumer.closed else consumer.receive_immediate()
                     if core is None:
-                        if consumer.closed and not self._closed and not self._session._closed:
+                        if consumer.closed and not self._closed and not self._work.closed:
                             raise JMSException("the browser was closed by the broker or by a failure of the connection", "DISCONNECT")
                         return
-                    message = from_core(core, self._queue, self._session._connection._large_bodies, browsed=True)
+                    message = from_core(core, self._queue, self._work.connection.large_bodies, browsed=True)
                 yield message
         finally:
             self._forget(consumer)
@@ -295,16 +287,10 @@ class QueueBrowser:
     def _forget(self, consumer: BlockingConsumer) -> None:
         if consumer in self._open:
             self._open.discard(consumer)
-            self._session._close_quietly(consumer.close)
+            close_quietly(consumer.close)
 
     def close(self) -> None:
         """End all iterations; safe to call twice."""
         self._closed = True
         for consumer in tuple(self._open):
             self._forget(consumer)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()

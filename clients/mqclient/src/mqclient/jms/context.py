@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any
 
+from mqclient.jms.closing import Closing
 from mqclient.jms.connection import Connection, ConnectionMetaData, ExceptionListener
 from mqclient.jms.consumer import MessageConsumer, MessageListener, QueueBrowser
 from mqclient.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, looks_like_destination
 from mqclient.jms.exceptions import IllegalStateException, InvalidDestinationException
-from mqclient.jms.messages.bytes_message import BytesMessage
 from mqclient.jms.messages.conversion import as_message
-from mqclient.jms.messages.map_message import MapMessage
+from mqclient.jms.messages.making import MessageMaking
 from mqclient.jms.messages.message import DeliveryMode, Message
-from mqclient.jms.messages.simple_messages import ObjectMessage, TextMessage
-from mqclient.jms.messages.stream_message import StreamMessage
 from mqclient.jms.modes import AcknowledgeMode
 from mqclient.jms.producer import DEFAULT_PRIORITY, CompletionListener, MessageProducer
 from mqclient.jms.session import Session
 
 
-class JMSConsumer:
+class JMSConsumer(Closing):
     """A :class:`MessageConsumer` that can also give just the bodies."""
 
     def __init__(self, consumer: MessageConsumer) -> None:
@@ -60,12 +57,6 @@ class JMSConsumer:
 
     def close(self) -> None:
         self._consumer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 class JMSProducer:
@@ -139,7 +130,7 @@ def _check_order(destination: object, body: object) -> None:
         )
 
 
-class JMSContext:
+class JMSContext(MessageMaking, Closing):
     """A connection and one session of it; made by :meth:`ConnectionFactory.create_context`, best in a ``with`` statement.
 
     The connection is started with the first consumer, unless ``auto_start`` was set to False before.
@@ -264,24 +255,6 @@ class JMSContext:
     def unsubscribe(self, name: str) -> None:
         self._session.unsubscribe(name)
 
-    def create_message(self) -> Message:
-        return Message()
-
-    def create_text_message(self, text: str | None = None) -> TextMessage:
-        return TextMessage(text)
-
-    def create_bytes_message(self, data: bytes = b"", *, stream: BinaryIO | None = None) -> BytesMessage:
-        return BytesMessage(data, stream=stream)
-
-    def create_map_message(self, entries: Mapping[str, object] | None = None) -> MapMessage:
-        return MapMessage(entries)
-
-    def create_stream_message(self, items: Iterable[object] = ()) -> StreamMessage:
-        return StreamMessage(items)
-
-    def create_object_message(self, value: object = None) -> ObjectMessage:
-        return ObjectMessage(value)
-
     def commit(self) -> None:
         self._session.commit()
 
@@ -297,16 +270,10 @@ class JMSContext:
 
     def close(self) -> None:
         """Close the session, and the connection when no other context shares it."""
-        if self._session._in_listener():
+        if self._session.work.in_listener():
             raise IllegalStateException("a context cannot be closed by its own listener")
         self._sharing.discard(self)
         if self._sharing:
             self._session.close()
         else:
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()

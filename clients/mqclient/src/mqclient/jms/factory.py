@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from mqclient import blocking
 from mqclient.core.api import BlockingRunner, ServerLocator, TransportConfiguration
 from mqclient.core.connection.configuration import one_kind
 from mqclient.core.runtime import HasRuntime
+from mqclient.jms.closing import Closing
 from mqclient.jms.connection import Connection
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalArgumentException, IllegalStateException
 from mqclient.jms.modes import AcknowledgeMode
@@ -24,7 +24,7 @@ C = TypeVar("C", bound=Connection)
 DEFAULT_URL: Final = "tcp://localhost:61616"
 
 
-class ConnectionFactory:
+class ConnectionFactory(Closing):
     """Makes connections to a broker, or to the brokers of a cluster in turn.
 
     ``url`` is a connection URL, such as ``tcp://host:61616?reconnectAttempts=-1``, ``(tcp://a:61616,tcp://b:61616)?ha=true`` or
@@ -133,12 +133,6 @@ class ConnectionFactory:
         self._closed = True
         if self._locator is not None and self._runner is not None:
             _call(self._runner, self._locator.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<ConnectionFactory {', '.join(self._shown()) or 'discovery'}>"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol
 
 from mqclient.core.api import BlockingProducer, ClientMessage
 from mqclient.errors import MQError
+from mqclient.jms.closing import Closing
 from mqclient.jms.destinations import Destination, as_destination
 from mqclient.jms.exceptions import (
     JMS_ERRORS,
@@ -19,11 +19,9 @@ from mqclient.jms.exceptions import (
 )
 from mqclient.jms.messages.conversion import as_message, to_core
 from mqclient.jms.messages.message import DeliveryMode, Message
+from mqclient.jms.work import SessionWork, close_quietly
 from mqclient.wire import message as wire
 from mqclient.wire import properties as types
-
-if TYPE_CHECKING:
-    from mqclient.jms.session import Session
 
 DEFAULT_PRIORITY = 4
 
@@ -56,7 +54,7 @@ class _Completion:
             self.future.set_exception(exception)
 
 
-class MessageProducer:
+class MessageProducer(Closing):
     """Sends messages to one destination, or, made without one, to the destination that each call names.
 
     The attributes are the defaults of ``send``: ``delivery_mode``, ``priority`` (0 to 9), ``time_to_live`` and ``delivery_delay`` in ms, 0
@@ -65,7 +63,7 @@ class MessageProducer:
 
     def __init__(
         self,
-        session: Session,
+        work: SessionWork,
         producer: BlockingProducer,
         destination: Destination | None,
         *,
@@ -76,7 +74,7 @@ class MessageProducer:
         disable_message_id: bool = False,
         disable_message_timestamp: bool = False,
     ) -> None:
-        self._session = session
+        self._work = work
         self._producer = producer
         self._destination = destination
         self._closed = False
@@ -111,7 +109,7 @@ class MessageProducer:
         """
         if completion_listener is not None:
             sent, future = self._send_async(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
-            self._session._tell_completion(sent, future, completion_listener)
+            self._tell_completion(sent, future, completion_listener)
             return sent
         sent, core, target = self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
         with JMS_ERRORS:
@@ -146,7 +144,7 @@ class MessageProducer:
     ) -> tuple[Message, Future[Message]]:
         sent, core, target = self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
         completion = _Completion(sent)
-        self._session._track(completion.future)
+        self._work.track(completion.future)
         try:
             with JMS_ERRORS:
                 self._producer.send(core, target.name if self._destination is None else None, acknowledgement_handler=completion)
@@ -157,6 +155,22 @@ class MessageProducer:
             completion.future.cancel()
             raise
         return sent, completion.future
+
+    def _tell_completion(self, message: Message, future: Future[Message], listener: CompletionListener) -> None:
+        thread, told = self._work.listener_thread(), Future[None]()
+        self._work.track(told)
+
+        def tell() -> None:
+            try:
+                error = future.exception()
+                if isinstance(error, JMSException):
+                    listener.on_exception(message, error)
+                else:
+                    listener.on_completion(message)
+            finally:
+                told.set_result(None)
+
+        future.add_done_callback(lambda _: thread.submit(tell))
 
     def _prepare(
         self,
@@ -181,9 +195,9 @@ class MessageProducer:
         if ttl < 0 or delay < 0:
             raise IllegalArgumentException("time to live and delivery delay are not negative")
         message = as_message(body)
-        now = self._session._clock.wall_clock_ms()
+        now = self._work.clock.wall_clock_ms()
         headers = message._core
-        headers.user_id = None if self.disable_message_id else self._session._clock.new_user_id()
+        headers.user_id = None if self.disable_message_id else self._work.clock.new_user_id()
         headers.timestamp = 0 if self.disable_message_timestamp else now
         headers.durable = (self.delivery_mode if delivery_mode is None else delivery_mode) == DeliveryMode.PERSISTENT
         headers.priority = priority
@@ -193,7 +207,7 @@ class MessageProducer:
         core = to_core(message)
         core.user_id, core.timestamp, core.durable = headers.user_id, headers.timestamp, headers.durable
         core.priority, core.expiration = headers.priority, headers.expiration
-        core.properties[wire.KEY_CID] = (types.STRING, self._session._connection._connection_id)
+        core.properties[wire.KEY_CID] = (types.STRING, self._work.connection.connection_id)
         if target.routing_type is None:
             core.properties.pop(wire.KEY_ROUTING_TYPE, None)
         else:
@@ -212,23 +226,16 @@ class MessageProducer:
         if destination is None:
             raise InvalidDestinationException("the producer has no destination; name one in the call")
         target = as_destination(destination)
-        self._session._lookup.prepare_send(target)
+        self._work.lookup.prepare_send(target)
         return target
 
     def _check_open(self) -> None:
         if self._closed:
             raise IllegalStateException("the producer is closed")
-        self._session._check_open()
+        self._work.check_open()
 
     def close(self) -> None:
         """Stop sending; safe to call twice."""
         if not self._closed:
             self._closed = True
-            self._session._producers.discard(self)
-            self._session._close_quietly(self._producer.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+            close_quietly(self._producer.close)

@@ -111,9 +111,9 @@ class XASession(Session):
     @property
     def xa_resource(self) -> XAResource:
         """For the transaction manager."""
-        self._check_open()
+        self.work.check_open()
         if self._resource is None:
-            self._resource = XAResource(self._connection._runner, self._core.xa_resource, self._sender)
+            self._resource = XAResource(self.work.connection.runner, self.work.core.xa_resource, self.work.sender)
         return self._resource
 
     def commit(self) -> NoReturn:
@@ -130,7 +130,7 @@ class XAConnection(Connection):
 
     def create_xa_session(self) -> XASession:
         """Open a session whose work belongs to branches of distributed transactions."""
-        flags = session_flags(AcknowledgeMode.SESSION_TRANSACTED, self._settings)
+        flags = session_flags(AcknowledgeMode.SESSION_TRANSACTED, self._work.settings)
         return self._open_session(XASession, AcknowledgeMode.SESSION_TRANSACTED, flags, xa=True)
 
 
