@@ -9,7 +9,6 @@ from twisted.logger import globalLogPublisher
 import mqclient.asyncio
 import mqclient.sockets
 import mqclient.twisted
-from mqclient.core.api import LocatorSettings
 from tests.integration.mqclient.exchange import exchange
 from tests.integration.mqclient.test_shells import ShellTestCase
 
@@ -24,6 +23,3 @@ class TwistedTests(ShellTestCase):
         self.addCleanup(globalLogPublisher.removeObserver, events.append)
         await exchange(mqclient.twisted.server_locator(self.url()))
         self.assertEqual([event for event in events if "starting factory" in str(event.get("log_format")).lower()], [])
-
-    def test_url_and_settings_exclude_each_other(self) -> None:
-        self.assertRaises(ValueError, mqclient.twisted.server_locator, self.url(), LocatorSettings())

@@ -10,7 +10,6 @@ from xml.sax.saxutils import quoteattr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqbroker.checks import idle_parts
 from mqbroker.config.model.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
@@ -407,11 +406,6 @@ class RefusedTests(ConfigurationTestCase):
         ):
             with self.subTest(core=core):
                 self.assertIn(expected, self.errors(core)[0])
-
-    def test_a_grouping_handler_without_a_cluster_is_told(self) -> None:
-        handler = "<grouping-handler name='g'><type>LOCAL</type><address>a</address></grouping-handler>"
-        self.assertIn("no effect without a cluster connection", next(idle_parts(self.configured(handler))))
-        self.assertEqual(list(idle_parts(self.configured(BASE))), [])
 
 
 class WarningTests(ConfigurationTestCase):

@@ -1,0 +1,45 @@
+"""All connections of one server: made, looked after and ended together."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.server.transport.connection import ServerConnection
+from tests.unit.server.support import World
+
+
+class ConnectionsTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world = World()
+
+    def test_each_has_an_id_of_its_own_and_is_counted_also_after_its_end(self) -> None:
+        server = self.world.server
+        first, second = self.world.peer(), self.world.peer()
+        self.assertEqual(set(server.connections), {first.connection.connection_id, second.connection.connection_id})
+        first.lose()
+        self.assertEqual((set(server.connections), server.total_connections), ({second.connection.connection_id}, 2))
+
+    def test_a_peer_that_is_silent_for_too_long_is_given_up_and_others_stay(self) -> None:
+        silent, alive = self.world.peer(), self.world.peer()
+        silent.ping(ttl_ms=5000)
+        for _ in range(10):
+            alive.ping(ttl_ms=5000)
+            self.world.clock.advance(1)
+        self.assertEqual((silent.transport.closed, alive.transport.closed), (True, False))
+
+    def test_a_check_that_fails_does_not_end_the_others(self) -> None:
+        broken, silent = self.world.peer(), self.world.peer()
+        silent.ping(ttl_ms=5000)
+        plain = ServerConnection.check_alive
+
+        def check(connection: ServerConnection, now: float) -> None:
+            if connection is broken.connection:
+                raise ValueError("broken")
+            plain(connection, now)
+
+        with mock.patch.object(ServerConnection, "check_alive", check):
+            self.world.clock.advance(10)
+        self.assertTrue(self.flushLoggedErrors(ValueError))
+        self.assertTrue(silent.transport.closed)
