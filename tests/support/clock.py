@@ -73,5 +73,5 @@ class ClientClock(FakeClock):
     def wall_clock_ms(self) -> int:
         return self.wall_ms()
 
-    def new_user_id(self) -> bytes:
-        return bytes(16)
+    def random_bytes(self, size: int) -> bytes:
+        return bytes(size)

@@ -39,7 +39,7 @@ class Listener:
 class AsyncSendTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.work = cast(Any, SessionWork.__new__(SessionWork))
-        self.work.clock, self.work.connection, self.work.closed = ClientClock(), Connection(), False
+        self.work.runtime, self.work.connection, self.work.closed = ClientClock(), Connection(), False
         self.work._pending = set()
 
     def producer(self, error: Exception) -> MessageProducer:

@@ -59,7 +59,7 @@ class Sink:
 class SessionTestCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.work = cast(Any, SessionWork.__new__(SessionWork))
-        self.work.clock, self.work.connection, self.work.closed, self.work.lookup = ClientClock(), Connection(), False, Lookup()
+        self.work.runtime, self.work.connection, self.work.closed, self.work.lookup = ClientClock(), Connection(), False, Lookup()
         self.work._pending = set()
         self.sink = Sink()
 

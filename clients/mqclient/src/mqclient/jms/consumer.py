@@ -96,8 +96,8 @@ class MessageConsumer(Closing):
         if not isinstance(timeout, int | None):
             raise IllegalArgumentException(f"the timeout must be a whole number of milliseconds, or None to wait forever, not {timeout!r}")
         self.acknowledge_owed()
-        clock = self._work.clock
-        deadline = clock.now() + timeout / 1000 if timeout else None
+        runtime = self._work.runtime
+        deadline = runtime.now() + timeout / 1000 if timeout else None
         left = timeout
         while True:
             with JMS_ERRORS:
@@ -112,7 +112,7 @@ class MessageConsumer(Closing):
                 if not isinstance(error.__cause__, LargeMessageInterruptedError) or self._consumer.closed:
                     raise
                 # The connection was lost before the whole body had come: the broker sends the message again.
-                left = timeout if deadline is None else max(round((deadline - clock.now()) * 1000), 0)
+                left = timeout if deadline is None else max(round((deadline - runtime.now()) * 1000), 0)
                 continue
             if self._work.acknowledges:
                 self.owed = core

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from mqclient.core.api import BlockingProducer, ClientMessage
+from mqclient.core.runtime import new_user_id
 from mqclient.errors import MQError
 from mqclient.jms.closing import Closing
 from mqclient.jms.destinations import Destination, as_destination
@@ -195,9 +196,9 @@ class MessageProducer(Closing):
         if ttl < 0 or delay < 0:
             raise IllegalArgumentException("time to live and delivery delay are not negative")
         message = as_message(body)
-        now = self._work.clock.wall_clock_ms()
+        now = self._work.runtime.wall_clock_ms()
         headers = message._core
-        headers.user_id = None if self.disable_message_id else self._work.clock.new_user_id()
+        headers.user_id = None if self.disable_message_id else new_user_id(self._work.runtime)
         headers.timestamp = 0 if self.disable_message_timestamp else now
         headers.durable = (self.delivery_mode if delivery_mode is None else delivery_mode) == DeliveryMode.PERSISTENT
         headers.priority = priority

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from mqclient.core.runtime import new_uuid
 from mqclient.jms import selectors
 from mqclient.jms.closing import Closing
 from mqclient.jms.consumer import MessageConsumer, QueueBrowser
@@ -38,9 +39,9 @@ class Session(MessageMaking, Closing):
     def __init__(self, work: SessionWork) -> None:
         """``work`` is for the other objects of this package."""
         self.work = work
-        self._temporaries = Temporaries(
-            work.lookup, work.connection.temporary, work.clock.new_uuid, work.connection.settings.enable_1x_prefixes
-        )
+        connection, runtime = work.connection, work.runtime
+        prefixed = connection.settings.enable_1x_prefixes
+        self._temporaries = Temporaries(work.lookup, connection.temporary, lambda: new_uuid(runtime), prefixed)
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
@@ -153,7 +154,7 @@ class Session(MessageMaking, Closing):
             queue = self.work.lookup.prepare_topic_queue(target)
         else:
             self.work.lookup.prepare_topic_consumer(target)
-            queue = temporary_queue = self.work.clock.new_uuid()
+            queue = temporary_queue = new_uuid(self.work.runtime)
             self.work.lookup.temporary_subscription(target, queue, filter)
         return self._add_consumer(target, queue, selector, filter, temporary_queue)
 

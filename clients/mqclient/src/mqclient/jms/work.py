@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any, BinaryIO, Protocol, TypeVar
 
 from mqclient.core.api import BlockingConsumer, BlockingRunner, ClientMessage, ClientSession, SessionDispatcher
-from mqclient.core.runtime import Runtime, new_user_id, new_uuid
+from mqclient.core.runtime import Runtime, new_uuid
 from mqclient.errors import MQError
 from mqclient.jms.destinations import Destination
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, JMSException
@@ -18,26 +18,6 @@ from mqclient.jms.settings import FactorySettings
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Destination)
-
-
-class Clock:
-    """Times and ids from the runtime that the connection runs on."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-
-    def wall_clock_ms(self) -> int:
-        return self._runtime.wall_clock_ms()
-
-    def now(self) -> float:
-        """Seconds of a monotonic clock."""
-        return self._runtime.now()
-
-    def new_uuid(self) -> str:
-        return new_uuid(self._runtime)
-
-    def new_user_id(self) -> bytes:
-        return new_user_id(self._runtime)
 
 
 class _LargeBodies:
@@ -59,13 +39,13 @@ class ConnectionWork:
     def __init__(self, runner: BlockingRunner, runtime: Runtime, settings: FactorySettings) -> None:
         self.runner = runner
         self.settings = settings
-        self.clock = Clock(runtime)
+        self.runtime = runtime
         self.large_bodies = _LargeBodies(runner)
         self.client_id: str | None = settings.client_id
         self.sessions: set[SessionWork] = set()
         self.temporary: set[str] = set()
         """Names of the temporary destinations that this connection has made."""
-        self._uid = self.clock.new_uuid()
+        self._uid = new_uuid(runtime)
         self._destinations: dict[Destination, Destination] = {}
 
     @property
@@ -110,7 +90,7 @@ class SessionWork:
         self.pre_acknowledges = flags.pre_acknowledge
         self.acknowledges = not flags.pre_acknowledge and mode != AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE
         """Does the client acknowledge what it receives, one way or the other?"""
-        self.clock = connection.clock
+        self.runtime = connection.runtime
         self.lookup = Lookup(connection.call, core)
         self.sender = connection.runner.sender(core)
         self.consumers: set[OpenConsumer] = set()
