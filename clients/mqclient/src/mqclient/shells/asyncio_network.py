@@ -7,9 +7,8 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
-from mqclient.core.discovery.network import Listener, Multicast, Received
-from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
-from mqclient.shells.datagrams import MulticastLink, listening_socket
+from mqclient.core.discovery.network import Listener, Received
+from mqclient.core.runtime import Link, LinkHandler, Runtime
 from mqclient.shells.host import HostNetwork, hear, listen_tcp
 
 T = TypeVar("T")
@@ -22,16 +21,6 @@ class AsyncioNetwork(HostNetwork):
         self._runtime = runtime
         self._loop = loop
 
-    def multicast(self, group: Multicast, received: Received | None) -> BroadcastLink:
-        listening: socket.socket | None = None
-        if received is not None:
-            listening = listening_socket(group)
-            self._loop.add_reader(listening, hear, self._runtime, listening, received)
-        link = MulticastLink(self._runtime, group, lambda: self._stop(listening))
-        if received is None:
-            link.open_sending()
-        return link
-
     def listen(self, host: str, port: int, accepted: Callable[[Link], LinkHandler]) -> Listener:
         found = listen_tcp(host, port)
         return _Listener(self._loop, found, self._runtime.spawn(self._loop.create_server(lambda: _Accepted(accepted), sock=found)))
@@ -39,11 +28,15 @@ class AsyncioNetwork(HostNetwork):
     def _beside(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
         return self._loop.run_in_executor(None, function, *args)
 
-    def _stop(self, listening: socket.socket | None) -> None:
-        if listening is not None:
+    def _watch(self, listening: socket.socket, received: Received) -> Callable[[], object]:
+        self._loop.add_reader(listening, hear, self._runtime, listening, received)
+
+        def stop() -> None:
             if not self._loop.is_closed():
                 self._loop.remove_reader(listening)
             listening.close()
+
+        return stop
 
 
 class _Listener:

@@ -22,7 +22,7 @@ _PORT_TRIES = 100
 class MulticastLink:
     """Implements :class:`mqclient.core.runtime.BroadcastLink`; ``stop_listening`` closes what the shell listens with."""
 
-    def __init__(self, runtime: Runtime, group: Multicast, stop_listening: Callable[[], None]) -> None:
+    def __init__(self, runtime: Runtime, group: Multicast, stop_listening: Callable[[], object]) -> None:
         self._runtime = runtime
         self._group = group
         self._stop_listening = stop_listening

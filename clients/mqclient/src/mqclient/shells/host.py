@@ -14,11 +14,11 @@ from typing import TypeVar
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.configuration import configuration_from_url
 from mqclient.core.discovery.broadcasting import Broadcasts
-from mqclient.core.discovery.network import Network, Received
+from mqclient.core.discovery.network import Multicast, Network, Received
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import BroadcastLink, Runtime
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
-from mqclient.shells.datagrams import DATAGRAM_BUFFER, local_address
+from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 from mqclient.shells.shared_folder import read_files, remove_file, write_file
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -70,6 +70,15 @@ class HostRuntime:
 class HostNetwork(Network):
     """The part of a shell's network that is the same in all shells."""
 
+    _runtime: Runtime
+
+    def multicast(self, group: Multicast, received: Received | None) -> BroadcastLink:
+        if received is not None:
+            return MulticastLink(self._runtime, group, self._watch(listening_socket(group), received))
+        link = MulticastLink(self._runtime, group, lambda: None)
+        link.open_sending()
+        return link
+
     @property
     def environment(self) -> Mapping[str, str]:
         return os.environ
@@ -91,6 +100,10 @@ class HostNetwork(Network):
         # At once: when the process ends no thread would do it any more.
         with contextlib.suppress(OSError):
             remove_file(path, name)
+
+    def _watch(self, listening: socket.socket, received: Received) -> Callable[[], object]:
+        """Pass on what arrives at a socket, until the returned function is called; it closes the socket."""
+        raise NotImplementedError
 
     def _beside(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
         """Call a function that may have to wait for the disk, in a thread if the shell has any."""

@@ -6,9 +6,8 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-from mqclient.core.discovery.network import Listener, Multicast, Received
-from mqclient.core.runtime import BroadcastLink, Link, LinkHandler
-from mqclient.shells.datagrams import MulticastLink, listening_socket
+from mqclient.core.discovery.network import Listener, Received
+from mqclient.core.runtime import Link, LinkHandler
 from mqclient.shells.host import HostNetwork, hear, listen_tcp
 from mqclient.shells.sockets_links import LoopRuntime, SocketLink
 from mqclient.shells.sockets_loop import READ, Loop
@@ -27,20 +26,11 @@ class LinkingRuntime(LoopRuntime, Protocol):
 class SocketNetwork(HostNetwork):
     """Implements :class:`mqclient.core.discovery.network.Network`."""
 
+    _runtime: LinkingRuntime
+
     def __init__(self, runtime: LinkingRuntime) -> None:
         self._runtime = runtime
         self._loop: Loop = runtime.loop
-
-    def multicast(self, group: Multicast, received: Received | None) -> BroadcastLink:
-        listening: socket.socket | None = None
-        if received is not None:
-            listening = listening_socket(group)
-            heard, told = listening, received
-            self._loop.watch(listening, READ, lambda _: hear(self._runtime, heard, told))
-        link = MulticastLink(self._runtime, group, lambda: self._stop(listening))
-        if received is None:
-            link.open_sending()
-        return link
 
     def listen(self, host: str, port: int, accepted: Callable[[Link], LinkHandler]) -> Listener:
         found = listen_tcp(host, port)
@@ -53,10 +43,14 @@ class SocketNetwork(HostNetwork):
 
         return self._runtime.spawn(call())
 
-    def _stop(self, listening: socket.socket | None) -> None:
-        if listening is not None:
+    def _watch(self, listening: socket.socket, received: Received) -> Callable[[], object]:
+        self._loop.watch(listening, READ, lambda _: hear(self._runtime, listening, received))
+
+        def stop() -> None:
             self._loop.forget(listening)
             listening.close()
+
+        return stop
 
 
 class _Listener:

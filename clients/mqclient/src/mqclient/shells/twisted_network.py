@@ -13,9 +13,9 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from mqclient.core.discovery.network import Listener, Multicast, Received
-from mqclient.core.runtime import BroadcastLink, Link, LinkHandler, Runtime
-from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket
+from mqclient.core.discovery.network import Listener, Received
+from mqclient.core.runtime import Link, LinkHandler, Runtime
+from mqclient.shells.datagrams import DATAGRAM_BUFFER
 from mqclient.shells.host import HostNetwork
 from mqclient.shells.twisted_losses import loss_reason
 
@@ -29,23 +29,18 @@ class TwistedNetwork(HostNetwork):
         self._runtime = runtime
         self._reactor = reactor
 
-    def multicast(self, group: Multicast, received: Received | None) -> BroadcastLink:
-        port: Any = None
-        if received is not None:
-            found = listening_socket(group)
-            with found:  # the reactor takes a copy
-                port = self._reactor.adoptDatagramPort(found.fileno(), socket.AF_INET, _Datagrams(received), DATAGRAM_BUFFER)
-        link = MulticastLink(self._runtime, group, port.stopListening if port is not None else _nothing)
-        if received is None:
-            link.open_sending()
-        return link
-
     def listen(self, host: str, port: int, accepted: Callable[[Link], LinkHandler]) -> Listener:
         factory = Factory.forProtocol(lambda: _Accepted(accepted))
         try:
             return _Listener(self._reactor.listenTCP(port, factory, interface=host))
         except CannotListenError as error:
             raise OSError(f"port {port} cannot be had: {error.socketError}") from error
+
+    def _watch(self, listening: socket.socket, received: Received) -> Callable[[], object]:
+        with listening:  # the reactor takes a copy
+            port: Any = self._reactor.adoptDatagramPort(listening.fileno(), socket.AF_INET, _Datagrams(received), DATAGRAM_BUFFER)
+        stop: Callable[[], object] = port.stopListening
+        return stop
 
     def _beside(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
         result: Awaitable[T] = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), function, *args)
@@ -119,7 +114,3 @@ class _Datagrams(DatagramProtocol):
 
     def datagramReceived(self, datagram: bytes, addr: Any) -> None:
         self._received(datagram, f"{addr[0]}:{addr[1]}")
-
-
-def _nothing() -> None:
-    pass
