@@ -139,16 +139,13 @@ class Screen:
     def picture(self, seconds: float, limit: float | None, note: str) -> Group:
         """For a terminal."""
         from rich.console import Group
-        from rich.table import Table
         from rich.text import Text
 
         sent, read = self._ledger.totals()
         until = "" if limit is None else f" of {limit:g}"
         counts = f"sent {sent}   read {read}   on the way {max(sent - read, 0)}"
         head = Text(f"mqbroker demo cluster   {seconds:.0f}{until} s   {counts}", "bold")
-        clients = Table(title="producers and consumers", title_justify="left", expand=False)
-        for title in ("client", "node", "does", "messages", "per second"):
-            clients.add_column(title, justify="right" if title in ("messages", "per second") else "left")
+        clients = _table("producers and consumers", ("client", "node", "does"), ("messages", "per second"))
         for worker in self._workers:
             kind = "producer" if isinstance(worker, Producer) else "consumer" if isinstance(worker, Consumer) else ""
             rate = self._rates.of(worker.name, worker.count)
@@ -157,11 +154,7 @@ class Screen:
         return Group(head, self._brokers(), self._links(), clients, Text(note, "yellow"), Text(f"{keys}  q: end and compare", "dim"))
 
     def _brokers(self) -> Table:
-        from rich.table import Table
-
-        table = Table(title="brokers", title_justify="left", expand=False)
-        for title in ("broker", "state", "messages waiting", "consumers", "redistributed"):
-            table.add_column(title, justify="left" if title in ("broker", "state") else "right")
+        table = _table("brokers", ("broker", "state"), ("messages waiting", "consumers", "redistributed"))
         colours = {"running": "green", "starting": "yellow", "killed": "red"}
         for watcher in self._watchers:
             figures, state = watcher.figures, self.state(watcher)
@@ -170,12 +163,8 @@ class Screen:
         return table
 
     def _links(self) -> Table:
-        from rich.table import Table
-
         names = self._names()
-        table = Table(title="links", title_justify="left", expand=False)
-        for title in ("from", "to", "state", "forwarded", "per second", "backlog"):
-            table.add_column(title, justify="left" if title in ("from", "to", "state") else "right")
+        table = _table("links", ("from", "to", "state"), ("forwarded", "per second", "backlog"))
         for watcher in self._watchers:
             for link in [] if watcher.figures is None else watcher.figures.links:
                 target, count = names.get(link.node_id, link.node_id[:8]), int(link.values["messagesForwarded"])
@@ -183,3 +172,12 @@ class Screen:
                 colour = "green" if link.state == "connected" else "red"
                 table.add_row(watcher.node.name, target, f"[{colour}]{link.state}[/]", str(count), f"{rate:.0f}", str(link.backlog))
         return table
+
+
+def _table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", expand=False)
+    for name in (*texts, *numbers):
+        table.add_column(name, justify="left" if name in texts else "right")
+    return table

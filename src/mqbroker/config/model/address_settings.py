@@ -116,10 +116,6 @@ class AddressSettings:
     auto_delete_jms_queues: bool = True
     auto_delete_jms_topics: bool = True
 
-    def redelivery_delay_limit(self) -> int:
-        """The longest redelivery delay, in ms."""
-        return self.redelivery_delay * 10 if self.max_redelivery_delay is None else self.max_redelivery_delay
-
 
 FIELD_NAMES = frozenset(field.name for field in fields(AddressSettings))
 

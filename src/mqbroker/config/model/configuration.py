@@ -210,7 +210,6 @@ class Configuration:
     journal_file_open_timeout: int = 5
     """Seconds."""
     journal_lock_acquisition_timeout: int = -1
-    journal_max_attic_files: int = 10
     log_journal_write_rate: bool = False
     page_sync_timeout: int = 3333333
     """Nanoseconds."""

@@ -128,7 +128,7 @@ class AddressSettingsTests(SynchronousTestCase):
         general = {"page_size_bytes": 1000, "redelivery_delay": 5}
         repository = AddressSettingsRepository(settings={"#": general, "a": {"max_read_page_bytes": 7}})
         found = repository.lookup("b")
-        self.assertEqual((found.max_read_page_bytes, found.prefetch_page_bytes, found.redelivery_delay_limit()), (2000, 2000, 50))
+        self.assertEqual((found.max_read_page_bytes, found.prefetch_page_bytes, found.max_redelivery_delay), (2000, 2000, None))
         self.assertEqual(repository.lookup("a").prefetch_page_bytes, 7)
 
     def test_a_flood_of_names_does_not_fill_memory(self) -> None:

@@ -32,8 +32,7 @@ class ItemTests(TableCase):
 
     def test_every_field_has_its_element(self) -> None:
         blocks = {block.name.replace("-", "_") for block in CORE_BLOCKS} | {"resource_limits", "wildcards", "role_mapping", "scale_down"}
-        without = {"journal_max_attic_files"}
-        known = {item.target for item in CORE.items()} | blocks | without
+        known = {item.target for item in CORE.items()} | blocks
         self.assertEqual({field.name for field in fields(Configuration)} - known, set())
 
     def test_what_is_not_done_has_a_reason(self) -> None:

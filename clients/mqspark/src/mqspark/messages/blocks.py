@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -163,8 +163,7 @@ class _Rows:
         return rows
 
     def column(self, field: pa.Field) -> pa.Array:
-        found: pa.Array = getattr(self, f"_{field.name.lstrip('_')}")(field.type)
-        return found
+        return _COLUMNS[field.name](self, field.type)
 
     def report(self) -> None:
         """Tell of the messages that are bad in a way that the wanted columns have shown."""
@@ -201,44 +200,16 @@ class _Rows:
 
     # --- headers ------------------------------------------------------------------------------------------------------
 
-    def _message_id(self, kind: pa.DataType) -> pa.Array:
-        return pa.array(self.ids, kind)
-
-    def _delivery_count(self, kind: pa.DataType) -> pa.Array:
-        return pa.array(self.delivery_counts, kind)
-
-    def _queue(self, kind: pa.DataType) -> pa.Array:
-        return pa.repeat(pa.scalar(self._converter.queue, kind), self._count)
-
-    def _node_id(self, kind: pa.DataType) -> pa.Array:
-        return pa.repeat(pa.scalar(self._converter.node_id, kind), self._count)
-
-    def _address(self, kind: pa.DataType) -> pa.Array:
+    def _addresses(self) -> pa.Array:
         starts, ends, there = self.headers.addresses
         found = self._source.ranges(starts, ends, there).dictionary_encode()
         return to_utf8(found.dictionary).take(found.indices)
-
-    def _type(self, kind: pa.DataType) -> pa.Array:
-        numbers = self.headers.types
-        return _TYPES.take(pa.array(numbers, mask=self.headers.bad))
-
-    def _timestamp(self, kind: pa.DataType) -> pa.Array:
-        return self._time(self.headers.timestamps, kind)
-
-    def _expiration(self, kind: pa.DataType) -> pa.Array:
-        return self._time(self.headers.expirations, kind)
 
     def _time(self, milliseconds: Ints, kind: pa.DataType) -> pa.Array:
         missing = (milliseconds == 0) | self.headers.bad
         return pa.array(np.clip(milliseconds, TIME_MIN_MS, TIME_MAX_MS) * 1000, pa.int64(), mask=missing).view(kind)
 
-    def _priority(self, kind: pa.DataType) -> pa.Array:
-        return pa.array(self.headers.priorities.astype(np.int32), kind, mask=self.headers.bad)
-
-    def _durable(self, kind: pa.DataType) -> pa.Array:
-        return pa.array(self.headers.durable, kind, mask=self.headers.bad)
-
-    def _user_id(self, kind: pa.DataType) -> pa.Array:
+    def _user_ids(self) -> pa.Array:
         at, there = self.headers.user_ids
         rows = np.flatnonzero(there)
         raw = self._source.matrix(at[rows], 16)
@@ -253,26 +224,13 @@ class _Rows:
 
     # --- properties ---------------------------------------------------------------------------------------------------
 
-    def _properties(self, kind: pa.MapType) -> pa.Array:
-        tables = self.tables
-        return variant_map(tables, kind, ~(self.headers.bad | tables.bad))
-
-    def _correlation_id(self, kind: pa.DataType) -> pa.Array:
-        return self._text_property("JMSCorrelationID")
-
-    def _reply_to(self, kind: pa.DataType) -> pa.Array:
-        return self._text_property("JMSReplyTo")
-
-    def _group_id(self, kind: pa.DataType) -> pa.Array:
-        return self._text_property(wire.KEY_GROUP_ID)
-
     def _text_property(self, name: str) -> pa.Array:
         tables = self.tables
         entries = tables.named(name)
         entries = entries[tables.kind[entries] == types.STRING]
         return spread(tables.texts(entries), tables.row[entries], self._count)
 
-    def _duplicate_id(self, kind: pa.DataType) -> pa.Array:
+    def _duplicate_ids(self) -> pa.Array:
         tables = self.tables
         entries = tables.named(wire.KEY_DUPLICATE_ID)
         texts = entries[tables.kind[entries] == types.STRING]
@@ -341,16 +299,13 @@ class _Rows:
         self._check_size(row, len(plain))
         return plain if inflater.eof else None
 
-    def _body(self, kind: pa.DataType) -> pa.Array:
+    def _body(self) -> pa.Array:
         if self._converter.body_format == "json":
             return self._json[0]
         if self._converter.body_format == "text":
             return self._body_text
         source, starts, ends, readable = self._bodies
         return source.ranges(starts, ends, readable)
-
-    def _text(self, kind: pa.DataType) -> pa.Array:
-        return self._texts
 
     @cached_property
     def _texts(self) -> pa.Array:
@@ -389,18 +344,40 @@ class _Rows:
         self._unreadable |= bad
         return found, bad
 
-    def _corrupt_record(self, kind: pa.DataType) -> pa.Array:
-        return self._body_text.take(pa.array(np.arange(self._count), mask=~self._json[1]))
+    @property
+    def _maps(self) -> Mask:
+        maps: Mask = self._bodies[3] & (self.headers.types == wire.TYPE_MAP)
+        return maps
 
     @cached_property
     def _map_tables(self) -> Tables:
-        source, starts, ends, readable = self._bodies
-        return Tables(source, starts, ends, readable & (self.headers.types == wire.TYPE_MAP) & (ends > starts))
+        source, starts, ends, _ = self._bodies
+        return Tables(source, starts, ends, self._maps & (ends > starts))
 
-    def _map_body(self, kind: pa.MapType) -> pa.Array:
-        tables = self._map_tables
-        readable = self._bodies[3]
-        return variant_map(tables, kind, readable & (self.headers.types == wire.TYPE_MAP) & ~tables.bad)
+
+_COLUMNS: Final[dict[str, Callable[[_Rows, Any], pa.Array]]] = {
+    "message_id": lambda rows, kind: pa.array(rows.ids, kind),
+    "address": lambda rows, _: rows._addresses(),
+    "queue": lambda rows, kind: pa.repeat(pa.scalar(rows._converter.queue, kind), rows._count),
+    "node_id": lambda rows, kind: pa.repeat(pa.scalar(rows._converter.node_id, kind), rows._count),
+    "type": lambda rows, _: _TYPES.take(pa.array(rows.headers.types, mask=rows.headers.bad)),
+    "timestamp": lambda rows, kind: rows._time(rows.headers.timestamps, kind),
+    "expiration": lambda rows, kind: rows._time(rows.headers.expirations, kind),
+    "priority": lambda rows, kind: pa.array(rows.headers.priorities.astype(np.int32), kind, mask=rows.headers.bad),
+    "durable": lambda rows, kind: pa.array(rows.headers.durable, kind, mask=rows.headers.bad),
+    "correlation_id": lambda rows, _: rows._text_property("JMSCorrelationID"),
+    "reply_to": lambda rows, _: rows._text_property("JMSReplyTo"),
+    "group_id": lambda rows, _: rows._text_property(wire.KEY_GROUP_ID),
+    "delivery_count": lambda rows, kind: pa.array(rows.delivery_counts, kind),
+    "user_id": lambda rows, _: rows._user_ids(),
+    "duplicate_id": lambda rows, _: rows._duplicate_ids(),
+    "properties": lambda rows, kind: variant_map(rows.tables, kind, ~(rows.headers.bad | rows.tables.bad)),
+    "body": lambda rows, _: rows._body(),
+    "text": lambda rows, _: rows._texts,
+    "map_body": lambda rows, kind: variant_map(rows._map_tables, kind, rows._maps & ~rows._map_tables.bad),
+    CORRUPT.name: lambda rows, _: rows._body_text.take(pa.array(np.arange(rows._count), mask=~rows._json[1])),
+}
+"""How each column is made of some messages and its Arrow type."""
 
 
 def _valid_utf8(raw: pa.Array) -> Mask:

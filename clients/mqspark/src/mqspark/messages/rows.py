@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -87,39 +87,37 @@ class RowSettings:
     extra_properties: bool = False
 
 
-def _accepts(kind: Any, name: str) -> bool:
-    if name in ("address", "reply_to", "group_id", "text", "type"):
-        return is_text(kind)
-    if name in ("correlation_id", "duplicate_id", "user_id", "body"):
-        return is_text(kind) or is_binary(kind)
-    if name in ("expiration", "timestamp"):
-        return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind))
-    if name == "priority":
-        return bool(pa.types.is_integer(kind))
-    if name == "durable":
-        return bool(pa.types.is_boolean(kind))
-    if name == "properties" and pa.types.is_struct(kind):
-        return all(cells.can_be_value(field.type) for field in kind)
+class _Accepted(NamedTuple):
+    """What a column may hold: whether an Arrow type fits, and how an error says it."""
+
+    fits: Callable[[Any], bool]
+    expected: str
+
+
+def _is_map(kind: Any) -> bool:
     return bool(pa.types.is_map(kind) and is_text(kind.key_type) and cells.can_be_value(kind.item_type))
 
 
+def _is_struct(kind: Any) -> bool:
+    return bool(pa.types.is_struct(kind) and all(cells.can_be_value(field.type) for field in kind))
+
+
+def _is_text_or_binary(kind: Any) -> bool:
+    return is_text(kind) or is_binary(kind)
+
+
 _VALUES: Final = "of booleans, whole numbers of 8 to 64 bits, floats, doubles, strings, binaries or variants"
-_EXPECTED: Final = {
-    "address": "a string",
-    "reply_to": "a string",
-    "group_id": "a string",
-    "text": "a string",
-    "correlation_id": "a string or binary",
-    "duplicate_id": "a string or binary",
-    "user_id": "a string (a UUID) or binary (16 bytes)",
-    "body": "a string or binary",
-    "expiration": "a long (ms since 1970) or a timestamp",
-    "timestamp": "a long (ms since 1970) or a timestamp",
-    "type": "a string",
-    "priority": "an int from 0 to 9",
-    "durable": "a boolean",
-    "map_body": f"a map with strings as keys, {_VALUES}",
-    "properties": f"a map with strings as keys, or a struct, {_VALUES}",
+_TEXT: Final = _Accepted(is_text, "a string")
+_TIME: Final = _Accepted(lambda kind: pa.types.is_integer(kind) or pa.types.is_timestamp(kind), "a long (ms since 1970) or a timestamp")
+_EXPECTED: Final[Mapping[str, _Accepted]] = {
+    **dict.fromkeys(("address", "reply_to", "group_id", "text", "type"), _TEXT),
+    **dict.fromkeys(("correlation_id", "duplicate_id", "body"), _Accepted(_is_text_or_binary, "a string or binary")),
+    **dict.fromkeys(("expiration", "timestamp"), _TIME),
+    "user_id": _Accepted(_is_text_or_binary, "a string (a UUID) or binary (16 bytes)"),
+    "priority": _Accepted(pa.types.is_integer, "an int from 0 to 9"),
+    "durable": _Accepted(pa.types.is_boolean, "a boolean"),
+    "map_body": _Accepted(_is_map, f"a map with strings as keys, {_VALUES}"),
+    "properties": _Accepted(lambda kind: _is_map(kind) or _is_struct(kind), f"a map with strings as keys, or a struct, {_VALUES}"),
 }
 """The columns that a row may have, and their types."""
 
@@ -133,8 +131,9 @@ def check_schema(schema: Any, settings: RowSettings) -> None:
         if name in READ_ONLY:
             continue
         if name in _EXPECTED:
-            if not _accepts(field.type, name):
-                raise SchemaError(f"the column {field.name} has the type {field.type}, expected {_EXPECTED[name]}")
+            accepted = _EXPECTED[name]
+            if not accepted.fits(field.type):
+                raise SchemaError(f"the column {field.name} has the type {field.type}, expected {accepted.expected}")
         elif not settings.extra_properties:
             nearest = nearest_name(name, list(_EXPECTED))
             hint = f"; did you mean {nearest}?" if nearest else f"; there are: {', '.join(sorted(_EXPECTED))}"
