@@ -520,6 +520,11 @@ class PropertyTests(ConfigurationTestCase):
         found = self.with_properties('clusterConfigurations."c".maxHops=2\nclusterConfigurations.gone=-\n', core).configuration
         self.assertEqual(found.cluster_connections, [ClusterConnectionConfiguration("c", "own", max_hops=2)])
 
+    def test_a_connection_that_is_a_url_can_be_changed(self) -> None:
+        core = connections('<cluster-connection-uri name="u" address="multicast://dg?connectorName=own;maxHops=3"/>')
+        found = self.with_properties("clusterConfigurations.u.maxHops=2\n", core).configuration
+        self.assertEqual(found.cluster_connections, [ClusterConnectionConfiguration("u", "own", max_hops=2, discovery_group="dg")])
+
     def test_connectors_of_properties_are_known(self) -> None:
         text = "connectorConfigurations.late.params.port=9\nclusterConfigurations.c.connectorName=late\n"
         self.assertEqual(self.with_properties(text).configuration.cluster_connections[0].connector_ref, "late")
@@ -531,6 +536,7 @@ class PropertyTests(ConfigurationTestCase):
             ("clusterConfigurations.c=1", "expected clusterConfigurations.name.property"),
             ("clusterConfigurations.c.transformerConfiguration.className=x", "there is no property"),
             ("divertConfigurations.d.transformerConfiguration.x=1", "expected transformerConfiguration.className or"),
+            ("divertConfigurations.d.transformerConfiguration.properties.k=v", "<transformer> lacks <class-name>"),
             ("divertConfigurations.d.a.b=1", "there is no property a.b"),
             ("groupingHandlerConfiguration.typ=LOCAL", "did you mean type?"),
             ("HAPolicyConfiguration=SHARED_STORE_PRIMARY", "high availability is not there yet"),

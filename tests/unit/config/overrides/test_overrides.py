@@ -42,6 +42,11 @@ class OverrideTests(OverrideCase):
         found = self.load("name=${who:x}-1", "clusterPassword=ENC(-41e444c3ed07d6dd)", system={"who": "me"}).configuration
         self.assertEqual((found.name, found.cluster_password), ("me-1", "secret"))
 
+    def test_what_the_file_says_of_passwords_can_be_overridden(self) -> None:
+        found = self.configured("maskPassword=true", "clusterPassword=-41e444c3ed07d6dd")
+        self.assertEqual(found.cluster_password, "secret")
+        self.assertIn("cannot be loaded", self.errors("passwordCodec=a.B")[0])
+
     def test_address_settings(self) -> None:
         found = self.configured(
             'addressSettings."a.b".maxDeliveryAttempts=3',
@@ -80,6 +85,10 @@ class OverrideTests(OverrideCase):
         )
         self.assertEqual(found.security_settings, {"#": {"send": {"y", "z"}}, "a": {"createNonDurableQueue": {"x"}}})
         self.assertEqual(found.resource_limits, {"u": ResourceLimit(-1, 2)})
+
+    def test_a_new_url_replaces_the_whole_one(self) -> None:
+        (uri,) = self.configured("acceptorConfigurations.a=tcp://k:2?backlog=3").acceptors
+        self.assertEqual((str(uri), uri.parameters), ("tcp://k:2", {"backlog": "3"}))
 
     def test_transports(self) -> None:
         found = self.configured(
