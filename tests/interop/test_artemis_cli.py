@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 
 import pytest
 
 from tests.interop import instance
-from tests.interop.artemis import artemis_command
+from tests.interop.artemis import artemis_command, tool_environment
 from tests.interop.peers import Peer
 
 
 def run(peer: Peer, *arguments: str) -> str:
     """Output of one command of the real distribution against the peer; fails the test on a non-zero exit status."""
     command = artemis_command(*arguments, "--url", peer.url, "--user", instance.USER, "--password", instance.PASSWORD, "--silent")
-    environment = {**os.environ, "JAVA_ARGS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=tool_environment())
     assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
     return done.stdout + done.stderr
 
@@ -90,6 +88,6 @@ def test_wrong_password_is_told(peer: Peer) -> None:
     command = artemis_command(
         "producer", "--url", peer.url, "--user", instance.USER, "--password", "wrong", "--silent", "--message-count", "1"
     )
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=tool_environment())
     assert done.returncode != 0
     assert "AMQ229031" in done.stdout + done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 
 from mqclient.jms import ConnectionFactory
 from tests.interop import instance
-from tests.interop.artemis import ArtemisBroker, artemis_command
+from tests.interop.artemis import ArtemisBroker, artemis_command, tool_environment
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.peers import Peer
 
@@ -80,10 +79,6 @@ def login(broker: Peer) -> str:
     return f"--url {broker.url} --user {instance.USER} --password {instance.PASSWORD}"
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "JAVA_ARGS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m"}
-
-
 def told(broker: Peer, text: str) -> list[str]:
     """The lines of a command's output, without what differs by nature: where the broker is, and the class that counts consumers."""
     lines = [PROMPT.sub("", line).replace(broker.url, "URL") for line in text.splitlines()]
@@ -105,7 +100,7 @@ def printed(broker: Peer) -> tuple[list[str], list[str]]:
             text=True,
             timeout=120,
             check=False,
-            env=environment(),
+            env=tool_environment(),
         )
     return told(broker, done.stdout), told(broker, done.stderr)
 
@@ -132,7 +127,7 @@ def test_a_command_ends_with_the_same_status(brokers: tuple[Peer, Peer], argumen
     ends = []
     for broker in brokers:
         command = artemis_command(*arguments.split(), "--silent", *login(broker).split())
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=tool_environment())
         ends.append((done.returncode, told(broker, done.stdout), told(broker, done.stderr)))
     assert ends[0] == ends[1]
 
@@ -143,7 +138,7 @@ def printed_by(start: list[str], broker: Peer, name: str) -> list[str]:
     lines = []
     for arguments in (making, making, f"queue update --name {name} --anycast --max-consumers 3", "queue update --name t.none --anycast"):
         command = [*start, *arguments.split(), "--silent", *login(broker).split()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=tool_environment())
         lines += [line.replace(name, "NAME") for line in told(broker, done.stdout + done.stderr)]
     return [line for line in lines if not line.startswith("Connection brokerURL")]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mqclient.jms import ConnectionFactory
 from tests.interop import instance
-from tests.interop.artemis import ArtemisBroker, artemis_command
+from tests.interop.artemis import ArtemisBroker, artemis_command, tool_environment
 from tests.interop.mqbroker_process import ROOT, MqbrokerProcess
 from tests.interop.peers import Peer
 
@@ -38,7 +38,7 @@ def ours(*arguments: str, folder: Path) -> None:
 
 def theirs(*arguments: str, folder: Path) -> None:
     command = artemis_command(*arguments)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=folder)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=folder, env=tool_environment())
     assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
 
 
