@@ -15,7 +15,8 @@ import pytest
 
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.maven import java_missing as maven_missing
-from tests.spark.support import Additions, MqbrokerProcess, java_missing, new_broker, new_cluster, new_session, paged
+from tests.spark.support import QUICK_JAVA, Additions, MqbrokerProcess, java_missing, new_broker, new_cluster, new_session, paged
+from tests.spark.warm_python import warm_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session: two tasks at a time."""
-    session = new_session(tmp_path_factory.mktemp("spark"))
+    folder = tmp_path_factory.mktemp("spark")
+    session = new_session(folder, python=warm_python(folder), spark__driver__extraJavaOptions=QUICK_JAVA)
     try:
         yield session
     finally:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqclient.jms import ConnectionFactory, JMSContext
+from tests.interop.artemis import QUICK_JAVA
 from tests.interop.instance import PASSWORD, POWERLESS_PASSWORD, POWERLESS_USER, USER, Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.processes import free_port
@@ -25,14 +26,12 @@ from tests.interop.processes import free_port
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["PASSWORD", "POWERLESS_PASSWORD", "POWERLESS_USER", "USER", "Additions", "MqbrokerProcess"]
+__all__ = ["PASSWORD", "POWERLESS_PASSWORD", "POWERLESS_USER", "QUICK_JAVA", "USER", "Additions", "MqbrokerProcess"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = tuple(str(ROOT / part) for part in ("src", "clients/mqclient/src", "clients/mqspark/src", "plugins"))
 COMMIT_EVERY = 5_000
 """Messages of one transaction of :func:`send_numbered`."""
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A virtual machine that lives for a minute starts sooner so."""
 NUMBER = "number"
 """The property in which a message has its number."""
 
@@ -50,26 +49,26 @@ def java_missing() -> str | None:
     return None
 
 
-def environment() -> dict[str, str]:
-    """For a process of Spark: our sources, and this interpreter for its workers."""
+def environment(python: str = sys.executable) -> dict[str, str]:
+    """For a process of Spark: our sources, and the interpreter for its workers."""
     inherited = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and entry not in SOURCES]
     return os.environ | {
         "PYTHONPATH": os.pathsep.join([*SOURCES, str(ROOT), *inherited]),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_HOSTNAME": "localhost",
     }
 
 
-def new_session(folder: Path, master: str = "local[2,3]", **settings: object) -> SparkSession:
+def new_session(folder: Path, master: str = "local[2,3]", python: str = sys.executable, **settings: object) -> SparkSession:
     """A Spark session in this process, which must have none; ``settings`` are Spark's, with ``__`` for a dot.
 
     A task is tried three times, as on a real cluster.
     """
     from pyspark.sql import SparkSession
 
-    os.environ.update(environment())
+    os.environ.update(environment(python))
     builder = SparkSession.builder.master(master).appName("mqspark-tests")
     chosen: dict[str, object] = {
         "spark.ui.enabled": "false",
