@@ -155,13 +155,13 @@ def with_java(tools: Sequence[str], suite: Callable[[Outcome], int]) -> Callable
 SUITES: dict[str, Callable[[Outcome], int]] = {
     "lint": lint,
     "types": types,
-    "interop": with_java(("javac", "java", "mvn"), pytest_suite("tests/interop", "tests/bench")),
     "spark": with_java(("java",), pytest_suite("tests/spark")),
+    "interop": with_java(("javac", "java", "mvn"), pytest_suite("tests/interop", "tests/bench")),
+    "simulation": pytest_suite("tests/simulation"),
+    "unit": pytest_suite("tests/unit"),
     "trial": trial,
     "integration": pytest_suite("tests/integration", "--ignore=tests/integration/examples"),
-    "unit": pytest_suite("tests/unit"),
     "packaging": pytest_suite("tests/packaging"),
-    "simulation": pytest_suite("tests/simulation"),
     "examples": pytest_suite("tests/integration/examples"),
 }
 """In the order in which they begin: after the quick checks the longest first, so that both lanes end together."""
