@@ -17,6 +17,7 @@ from twisted.logger import Logger
 from mqbroker.config.instance.broker_settings import BrokerSettings as BrokerSettings
 from mqbroker.listening import Listeners
 from mqbroker.messaging.administration.disk_guard import DiskSpace
+from mqbroker.messaging.administration.registrar import LocalRegistrar
 from mqbroker.monitoring import MonitoringPages
 from mqbroker.node.activation import ActiveAtOnce
 from mqbroker.node.life import BrokerLife
@@ -101,6 +102,7 @@ class Broker:
             make_listeners=self._make_listeners,
             make_pages=self._make_pages,
             activation=ActiveAtOnce(),
+            registrar=LocalRegistrar(),
             loop_lag_ms=lambda: None if self._watch is None else self._watch.watch.lag_ms(),
             memory_default=default_global_max_size,
             version=product_version(),

@@ -106,7 +106,7 @@ class Broker:
         configuration = Configuration(address_settings={"#": {"max_size_bytes": 10 * 1024 * 1024}})
         self.messaging = messaging_of(configuration, self.store, self.store.load(), self.loop, random.random)
         q = QueueConfiguration(name="q", address="q", routing_type=1, durable=True)
-        self.queue = self.messaging.administration.create_queue(q, ignore_if_exists=True)
+        self.queue = self.messaging.core.queues.get(q.name) or self.messaging.administration.create_queue(q)
 
     def turn(self, function: Callable[..., object], *args: Any, wait: bool = False) -> None:
         self.messaging.core.turn.run(function, *args)

@@ -9,6 +9,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 
 from mqbroker.messaging.administration.disk_guard import DiskSpace
+from mqbroker.messaging.administration.registrar import LocalRegistrar
 from mqbroker.messaging.ports import Clock
 from mqbroker.node.activation import ActiveAtOnce
 from mqbroker.node.parts import Observed, Parts
@@ -83,6 +84,7 @@ def make_parts(clock: Clock, file_system: FileSystem, **others: Any) -> Parts:
         make_listeners=KnownListeners,
         make_pages=KnownPages,
         activation=ActiveAtOnce(),
+        registrar=LocalRegistrar(),
         loop_lag_ms=lambda: None,
         memory_default=lambda: -1,
         version="1.0",

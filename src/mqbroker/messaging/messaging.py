@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.config.model.configuration import AddressConfiguration, QueueConfiguration
 from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.administration.administration import Administration
+from mqbroker.messaging.administration.definitions import Definitions
 from mqbroker.messaging.administration.disk_guard import DiskGuard, DiskSpace
 from mqbroker.messaging.administration.diverts import Diverts
 from mqbroker.messaging.administration.pauses import Pauses
 from mqbroker.messaging.administration.reapers import ExpiryReaper, UsageReaper
+from mqbroker.messaging.administration.registrar import LocalRegistrar, Registrar
 from mqbroker.messaging.administration.removal import Removal
 from mqbroker.messaging.core import MessagingCore, MessagingOptions
 from mqbroker.messaging.delivery.branches import Branches
@@ -21,19 +23,20 @@ from mqbroker.messaging.delivery.renewal import Renewal
 from mqbroker.messaging.delivery.restoring import restore_messages
 from mqbroker.messaging.delivery.sending import Sending
 from mqbroker.messaging.delivery.settlement import Settlement
-from mqbroker.messaging.filters.filter import parse_filter
 from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.readers.readers import Readers, queues_with_readers
+from mqbroker.messaging.turns.undecided import Undecided
+from mqclient.errors import MQError
 
 
 class Messaging:
     """Addresses, queues, routing, settlement and periodic work over one store.
 
     ``removed`` is told the names of queues and addresses that were removed because nobody used them, and ``tell`` takes lines for the log
-    about readers.  ``disk_space`` gives the disks below
-    the store's folders, for the disk guard; None = there is none to guard.
+    about readers.  ``disk_space`` gives the disks below the store's folders, for the disk guard; None = there is none to guard.
+    ``registrar`` agrees to definitions and names; None = this broker is alone.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Messaging:
         removed: Callable[[str], object] = lambda name: None,
         tell: Callable[[str], object] = lambda text: None,
         disk_space: Callable[[], Iterable[DiskSpace]] | None = None,
+        registrar: Registrar | None = None,
     ) -> None:
         self.core = MessagingCore(store, clock, settings, wildcards, options, random)
         self.removal = Removal(self.core)
@@ -54,7 +58,9 @@ class Messaging:
         self.sending = Sending(self.core, self.administration)
         self.settlement = Settlement(self.core, self.sending, self.administration)
         self.renewal = Renewal(self.core, self.sending)
-        self.diverts = Diverts(self.core)
+        self.registrar = registrar or LocalRegistrar()
+        self.definitions = Definitions(self.core, self.administration, self.registrar)
+        self.diverts = Diverts(self.core, self.registrar)
         self.pauses = Pauses(self.core)
         self.redistribution = Redistribution(self.core, self.sending)
         self.branches = Branches(self.core, self.settlement)
@@ -98,25 +104,41 @@ class Messaging:
         self.pauses.restore(recovered.settings)
         return count
 
-    def deploy(self, addresses: Iterable[AddressConfiguration], tell: Callable[[str], object] = lambda text: None) -> list[str]:
-        """Make or bring up to date what the configuration names.  Returns sentences about what could not be deployed.
+    def deploy(
+        self,
+        addresses: Iterable[AddressConfiguration],
+        tell: Callable[[str], object] = lambda text: None,
+        warn: Callable[[str], object] = lambda text: None,
+    ) -> None:
+        """Make or bring up to date what the configuration names, now or once that is agreed.
 
-        ``tell`` takes a line for the log about each address and queue, also about those that were there already.
+        ``tell`` takes a line for the log about each address and queue, also about those that were there already, and ``warn`` a sentence
+        about each that could not be deployed.
         """
-        problems: list[str] = []
         for configuration in addresses:
-            address = self.core.addresses.get(configuration.name)
-            types = frozenset(configuration.routing_types)
-            kinds = ",".join(ROUTING_TYPE_NAMES[each] for each in sorted(types))
-            tell(f"AMQ221080: Deploying address {configuration.name} supporting [{kinds}]")
+            self._deploy(configuration, tell, warn)
+
+    def _deploy(self, configuration: AddressConfiguration, tell: Callable[[str], object], warn: Callable[[str], object]) -> None:
+        def again() -> None:
+            try:
+                self._deploy(configuration, tell, warn)
+            except MQError as error:
+                warn(f"{configuration.name} is not deployed: {error}")
+
+        address = self.core.addresses.get(configuration.name)
+        types = frozenset(configuration.routing_types)
+        try:
             if address is None:
-                self.administration.create_address(configuration.name, types)
+                self.definitions.create_address(configuration.name, types)
             else:
                 address.auto_created = False
-                self.administration.update_address(address, types | {queue.definition.routing_type for queue in address.queues})
+                self.definitions.update_address(address, types | {queue.definition.routing_type for queue in address.queues})
+            kinds = ",".join(ROUTING_TYPE_NAMES[each] for each in sorted(types))
+            tell(f"AMQ221080: Deploying address {configuration.name} supporting [{kinds}]")
             for queue in configuration.queues:
-                problems.extend(self._deploy_queue(queue, tell))
-        return problems
+                self._deploy_queue(queue, tell, warn)
+        except Undecided as undecided:
+            undecided.when_known(lambda: self.core.turn.run(again))
 
     def deploy_diverts(self, diverts: Iterable[DivertConfiguration], tell: Callable[[str], object] = lambda text: None) -> None:
         """Put the diverts of the configuration in force.  ``tell`` takes a line for the log about each.  Raises DivertError."""
@@ -144,24 +166,26 @@ class Messaging:
         for queue in self.core.queues.values():
             queue.stop()
 
-    def _deploy_queue(self, configuration: QueueConfiguration, tell: Callable[[str], object]) -> list[str]:
+    def _deploy_queue(self, configuration: QueueConfiguration, tell: Callable[[str], object], warn: Callable[[str], object]) -> None:
         existing = self.core.queues.get(configuration.name)
         if existing is None:
-            _tell_queue(self.administration.create_queue(configuration), tell)
-            return []
+            _tell_queue(self.definitions.create_queue(configuration), tell)
+            return
         if existing.definition.address != (configuration.address or configuration.name):
-            return [
+            warn(
                 f"AMQ229019: queue {configuration.name} exists on address {existing.definition.address}; "
                 f"it is not deployed on {configuration.address}"
-            ]
-        wanted = resolve(configuration, existing.address.settings)
-        wanted, problems = _kept(existing, wanted)
+            )
+            return
+        wanted, problems = _kept(existing, resolve(configuration, existing.address.settings))
         if wanted != existing.definition:
-            existing.filter = parse_filter(wanted.filter_string)
-            existing.definition = wanted
-            self.administration.update_queue(existing)
+            names = [field.name for field in fields(wanted)]
+            known = existing.definition
+            changes = {name: getattr(wanted, name) for name in names if getattr(wanted, name) != getattr(known, name)}
+            self.definitions.update_queue(existing, **changes)
+        for problem in problems:
+            warn(problem)
         _tell_queue(existing, tell)
-        return problems
 
 
 def _tell_queue(queue: Queue, tell: Callable[[str], object]) -> None:

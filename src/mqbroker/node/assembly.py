@@ -60,6 +60,7 @@ class ActiveBroker:
             parts.random,
             memory_default=parts.memory_default,
             disk_space=lambda: parts.disk_space(written_folders(settings)),
+            registrar=parts.registrar,
         )
         self.others = Others(configuration, self._make_clustering, lambda: parts.clock.call_later(0, stop_wanted))
         try:

@@ -8,6 +8,7 @@ from twisted.logger import Logger
 
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.administration.disk_guard import DiskSpace
+from mqbroker.messaging.administration.registrar import Registrar
 from mqbroker.messaging.core import MessagingOptions
 from mqbroker.messaging.delivery.branches import xid_text
 from mqbroker.messaging.messaging import Messaging
@@ -30,11 +31,12 @@ def messaging_of(
     *,
     memory_default: Callable[[], int] = lambda: -1,
     disk_space: Callable[[], Iterable[DiskSpace]] | None = None,
+    registrar: Registrar | None = None,
 ) -> Messaging:
     """Messaging with what the store has kept and what the configuration deploys; its periodic work has not begun.
 
-    ``random``, ``memory_default`` and ``disk_space`` are those of :class:`mqbroker.node.parts.Parts`; the disks below the folders of the
-    broker are guarded when it has persistence, and ``disk_space`` is given.  Raises StartError; every timer has ended then.
+    ``random``, ``memory_default``, ``disk_space`` and ``registrar`` are those of :class:`mqbroker.node.parts.Parts`; the disks below the
+    folders of the broker are guarded when it has persistence, and ``disk_space`` is given.  Raises StartError; every timer has ended then.
     """
     repository = configuration.address_settings_repository()
     restore_address_settings(recovered.settings, repository, _warn)
@@ -48,6 +50,7 @@ def messaging_of(
         lambda name: log.info("AMQ224113: {name} was not in use and has been removed", name=name),
         _inform,
         disk_space if configuration.persistence_enabled else None,
+        registrar,
     )
     try:
         store.write_at_end_of(messaging.core.turn)
@@ -78,8 +81,7 @@ def _restore(messaging: Messaging, recovered: Recovered) -> None:
 
 
 def _deploy(messaging: Messaging, configuration: Configuration) -> None:
-    for problem in messaging.deploy(configuration.addresses, _inform):
-        _warn(problem)
+    messaging.deploy(configuration.addresses, _inform, _warn)
     try:
         messaging.deploy_diverts(configuration.diverts, _inform)
     except ValueError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqbroker.messaging.administration.disk_guard import DiskSpace
+from mqbroker.messaging.administration.registrar import Registrar
 from mqbroker.messaging.ports import Clock, Store
 from mqbroker.node.activation import Activation
 from mqbroker.storage.disk.diskwriter import DiskWriter
@@ -82,12 +83,13 @@ class StoreFactory(Protocol):
 class Parts:
     """The outside world of one broker.
 
-    ``make_writer`` makes a disk writer that reports by calling its argument, ``in_turn(function, *args)``.  ``entropy`` gives random
-    bytes, ``random`` a number from 0 to 1.  ``defer_to_thread`` runs a function beside the loop.  ``read_file`` and ``write_file`` are for
-    the files that the configuration names.  ``disk_space`` tells of the disks below folders, ``disk_usage`` how full the disk below a
-    folder is, 0 to 1.  ``make_runtime`` gives links to other brokers their network and clock.  ``make_listeners`` makes the ways into a
-    server, ``make_pages`` those to health and metrics.  ``memory_default`` is the ``global-max-size`` in bytes of a configuration without
-    one.  ``loop_lag_ms`` tells how long the event loop let others wait; None = nobody watches it.
+    ``make_writer`` makes a disk writer that reports by calling its argument, ``in_turn(function, *args)``.  ``entropy`` gives random bytes,
+    ``random`` a number from 0 to 1.  ``defer_to_thread`` runs a function beside the loop.  ``read_file`` and ``write_file`` are for the
+    files that the configuration names.  ``disk_space`` tells of the disks below folders, ``disk_usage`` how full the disk below a folder
+    is, 0 to 1.  ``make_runtime`` gives links to other brokers their network and clock.  ``make_listeners`` makes the ways into a server,
+    ``make_pages`` those to health and metrics.  ``registrar`` agrees to definitions and to names that are taken.  ``memory_default`` is the
+    ``global-max-size`` in bytes of a configuration without one.  ``loop_lag_ms`` tells how long the event loop let others wait; None =
+    nobody watches it.
     """
 
     clock: Clock
@@ -105,6 +107,7 @@ class Parts:
     make_listeners: Callable[[ConnectingServer], Listeners]
     make_pages: Callable[[Observed], Pages]
     activation: Activation
+    registrar: Registrar
     loop_lag_ms: Callable[[], float | None]
     memory_default: Callable[[], int]
     version: str

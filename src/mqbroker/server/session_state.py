@@ -56,6 +56,7 @@ class SessionState(ConnectionSession):
         "server",
         "started",
         "transaction",
+        "undecided",
         "xa",
     )
 
@@ -79,10 +80,13 @@ class SessionState(ConnectionSession):
         self._check_kept_at = _KEPT_STEP
         self._counted_size = 0
         self._given_up = False
+        self.undecided: Undecided | None = None
+        """The last request that had to wait."""
 
     def put_off(self, undecided: Undecided) -> None:
-        """Handle the frame in hand again when the group of its message is decided; what follows it stays behind it."""
+        """Handle the frame in hand again when it is decided what it depends on (decision 31); what follows it stays behind it."""
         self._counted_size = 0
+        self.undecided = undecided
         undecided.when_known(self.connection.put_off())
 
     # --- replies, in the order of the requests

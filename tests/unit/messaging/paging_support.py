@@ -145,7 +145,7 @@ class PagingBroker:
 
     def make_queue(self, name: str, address: str | None = None, routing_type: int = 1, **attributes: Any) -> Queue:
         configuration = QueueConfiguration(name=name, address=address or name, routing_type=routing_type, **attributes)
-        queue = self.messaging.administration.create_queue(configuration, ignore_if_exists=True)
+        queue = self.messaging.core.queues.get(configuration.name) or self.messaging.administration.create_queue(configuration)
         self.settle()
         return queue
 

@@ -82,7 +82,8 @@ class Transport:
 
 
 class World:
-    """An active broker on parts in memory, without links to others.  ``domains`` are the login entries that acceptors may name."""
+    """An active broker on parts in memory, without links to others.  ``domains`` are the login entries that acceptors may name,
+    ``others`` further parts."""
 
     def __init__(
         self,
@@ -93,6 +94,7 @@ class World:
         recovered: Recovered | None = None,
         defer_to_thread: Callable[..., Deferred[Any]] = at_once,
         domains: Mapping[str, Any] | None = None,
+        **others: Any,
     ) -> None:
         self.configuration = configuration or Configuration(security_enabled=False)
         if self.configuration.security_enabled and not self.configuration.security_settings:
@@ -101,7 +103,8 @@ class World:
         self.store: Any = store or HeldStore()
         self._bytes_given = 0
         disk = SimulatedDisk(Random(1))
-        parts = make_parts(self.clock, disk, entropy=self._next_bytes, defer_to_thread=defer_to_thread, read_file=lambda path: b"")
+        known: dict[str, Any] = {"entropy": self._next_bytes, "defer_to_thread": defer_to_thread, "read_file": lambda path: b""}
+        parts = make_parts(self.clock, disk, **(known | others))
         users: Any = [LoginStep("required", Users())]
         settings = BrokerSettings(self.configuration, Path("/"), users, login_domains=domains or {})
         self.broker = ActiveBroker(settings, parts, self.store, recovered or Recovered(), lambda: None)

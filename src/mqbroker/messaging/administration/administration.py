@@ -1,18 +1,19 @@
-"""Making and removing addresses and queues, also those that appear by themselves."""
+"""Making and removing addresses and queues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from mqbroker.config.model.configuration import QueueConfiguration
 from mqbroker.config.model.internal_names import store_and_forward_prefix
+from mqbroker.messaging.administration.auto_creation import auto_create_for_send
 from mqbroker.messaging.administration.removal import Removal
 from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.filters.filter import Filter, parse_filter
 from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queues.address import Address
-from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, ROUTING_TYPE_NAMES, QueueDefinition, resolve
+from mqbroker.messaging.queues.definitions import MULTICAST, ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.queues.last_values import LastValueQueue
 from mqbroker.messaging.queues.non_destructive import NonDestructiveQueue
 from mqbroker.messaging.queues.queue import Queue
@@ -29,7 +30,7 @@ from mqclient.errors import (
 
 
 class Administration:
-    """Addresses and queues as clients, configuration and management make and remove them.
+    """Makes and removes addresses and queues.  What somebody asks for goes through :class:`Definitions` first; nothing here waits.
 
     Nothing here checks permissions.  Definitions become durable with the store's next batch: callers that answer wait for
     ``store.ticket()``.
@@ -80,8 +81,9 @@ class Administration:
             observer.address_added(address)
         return address
 
-    def update_address(self, address: Address, routing_types: frozenset[int]) -> None:
-        """Replace the routing types.  Raises IllegalStateError when a dropped one still has queues."""
+    @staticmethod
+    def check_address_update(address: Address, routing_types: frozenset[int]) -> None:
+        """Raises IllegalStateError when a routing type that is dropped still has queues."""
         for queue in address.queues:
             if queue.definition.routing_type not in routing_types:
                 kind = ROUTING_TYPE_NAMES[queue.definition.routing_type]
@@ -89,20 +91,29 @@ class Administration:
                     f"AMQ229209: Can't remove routing type {kind}, queues exists for address: {address.name}. "
                     "Please delete queues before removing this routing type."
                 )
+
+    def update_address(self, address: Address, routing_types: frozenset[int]) -> None:
+        """Replace the routing types.  Raises as :meth:`check_address_update`."""
+        self.check_address_update(address, routing_types)
         if routing_types != address.routing_types:
             address.routing_types = routing_types
             self._core.routing.changed()
             if not address.temporary and not address.internal:
                 self._commit(lambda batch: batch.put_address(address.record()))
 
-    def delete_address(self, name: str, force: bool = False) -> None:
-        """Remove an address; with ``force`` its queues, their consumers and messages too."""
-        core = self._core
-        address = core.addresses.get(name)
+    def check_address_deletion(self, name: str, force: bool) -> Address:
+        """The address to be deleted.  Raises AddressDoesNotExistError, and DeleteAddressError for one with queues unless ``force``."""
+        address = self._core.addresses.get(name)
         if address is None:
             raise AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {name}")
         if address.queues and not force:
             raise DeleteAddressError(f"AMQ229205: Address {name} has bindings")
+        return address
+
+    def delete_address(self, name: str, force: bool = False) -> None:
+        """Remove an address; with ``force`` its queues, their consumers and messages too.  Raises as :meth:`check_address_deletion`."""
+        core = self._core
+        address = self.check_address_deletion(name, force)
         for queue in list(address.queues):
             self.delete_queue(queue, remove_consumers=True, keep_address=True)
         del core.addresses[name]
@@ -116,39 +127,37 @@ class Administration:
 
     # --- queues
 
-    def create_queue(
-        self,
-        configuration: QueueConfiguration,
-        *,
-        ignore_if_exists: bool = False,
-        auto_create_address: bool | None = None,
-    ) -> Queue:
+    def new_queue(self, configuration: QueueConfiguration, auto_create_address: bool | None) -> QueueDefinition:
+        """What :meth:`create_queue` would make.  Raises as that."""
+        core = self._core
+        existing = core.queues.get(configuration.name)
+        if existing is not None:
+            raise QueueExistsError(f"AMQ229019: Queue {configuration.name} already exists on address {existing.definition.address}")
+        settings = core.settings_of(configuration.address or configuration.name, bool(configuration.temporary))
+        definition = resolve(configuration, settings)
+        parse_filter(definition.filter_string)
+        if not ((settings.auto_create_addresses if auto_create_address is None else auto_create_address) or definition.temporary):
+            self._check_address(definition)
+        return definition
+
+    def create_queue(self, configuration: QueueConfiguration, *, auto_create_address: bool | None = None) -> Queue:
         """Make a queue.
 
         ``auto_create_address``: whether its address, or the routing type of the address, is made with it; None: where the address settings
         allow that.  Raises QueueExistsError, AddressDoesNotExistError, UnexpectedRoutingTypeError, InvalidFilterExpressionError.
         """
-        core = self._core
-        existing = core.queues.get(configuration.name)
-        if existing is not None:
-            if ignore_if_exists:
-                return existing
-            raise QueueExistsError(f"AMQ229019: Queue {configuration.name} already exists on address {existing.definition.address}")
-        address_name = configuration.address or configuration.name
-        temporary = bool(configuration.temporary)
-        definition = resolve(configuration, core.settings_of(address_name, temporary))
+        definition = self.new_queue(configuration, auto_create_address)
         filter = parse_filter(definition.filter_string)
-        address = self._address_for(definition, auto_create_address)
-        queue = self._bind(core.store.next_id(), definition, address, filter)
+        queue = self._bind(self._core.store.next_id(), definition, self._address_for(definition), filter)
         if definition.durable:
             self._commit(lambda batch: batch.put_queue(definition.record(queue.queue_id)))
         return queue
 
-    def create_shared_queue(self, configuration: QueueConfiguration) -> Queue:
-        """Make the queue of a shared subscription, or take the one that is there if it is the same."""
+    def shared_queue(self, configuration: QueueConfiguration) -> Queue | None:
+        """The queue of a shared subscription, if it is there.  Raises InvalidTransientQueueUseError for one that is different."""
         existing = self._core.queues.get(configuration.name)
         if existing is None:
-            return self.create_queue(configuration)
+            return None
         definition = existing.definition
         if definition.address != (configuration.address or configuration.name):
             raise InvalidTransientQueueUseError(
@@ -182,16 +191,21 @@ class Administration:
     def _internal_address(self, name: str) -> Address:
         return self._core.addresses.get(name) or self.create_address(name, (MULTICAST,), internal=True)
 
-    def update_queue(self, queue: Queue, **changes: bool | int | str | None) -> None:
-        """Change attributes of a queue in place.  Raises IllegalStateError for a ring-size where there are readers."""
+    @staticmethod
+    def updated_queue(queue: Queue, changes: Mapping[str, bool | int | str | None]) -> QueueDefinition:
+        """The definition with ``changes``.  Raises IllegalStateError for a ring-size where readers are, InvalidFilterExpressionError."""
         size = changes.get("ring_size")
         if queue.has_readers and isinstance(size, int) and size >= 0:
             raise IllegalStateError(f"AMQ229904: queue {queue.name} has readers, whose messages a ring would remove")
+        text = changes.get("filter_string")
+        parse_filter(text if isinstance(text, str) else None)
+        return replace(queue.definition, **changes)  # type: ignore[arg-type]
+
+    def update_queue(self, queue: Queue, **changes: bool | int | str | None) -> None:
+        """Change attributes of a queue in place.  Raises as :meth:`updated_queue`."""
         before = queue.definition.filter_string
-        if changes.get("filter_string") is not None or "filter_string" in changes:
-            text = changes["filter_string"]
-            queue.filter = parse_filter(text if isinstance(text, str) else None)
-        queue.definition = replace(queue.definition, **changes)  # type: ignore[arg-type]
+        queue.definition = self.updated_queue(queue, changes)
+        queue.filter = parse_filter(queue.definition.filter_string)
         self._core.routing.changed()
         self._size_ring(queue)
         if queue.definition.exclusive:
@@ -205,13 +219,9 @@ class Administration:
             for observer in self._core.observers:
                 observer.queue_filter_changed(queue)
 
-    def delete_queue(self, queue: Queue, *, remove_consumers: bool = False, keep_address: bool = False) -> None:
-        """Remove a queue with its messages.
-
-        Raises IllegalStateError while it has consumers that are not to be removed, and for one that the broker needs itself.
-        """
-        core = self._core
-        if core.queues.get(queue.name) is not queue:
+    def check_queue_deletion(self, queue: Queue, remove_consumers: bool) -> None:
+        """Raises IllegalStateError while it has consumers that are not to be removed, and for one that the broker needs itself."""
+        if self._core.queues.get(queue.name) is not queue:
             raise QueueDoesNotExistError(f"AMQ229017: Queue {queue.name} does not exist")
         if queue.needed_for is not None:
             raise IllegalStateError(f"AMQ229025: Cannot delete queue {queue.name}: {queue.needed_for}")
@@ -219,6 +229,11 @@ class Administration:
             raise IllegalStateError(
                 f"AMQ229025: Cannot delete queue {queue.name} on binding {queue.name} - it has consumers = {queue.consumer_count}"
             )
+
+    def delete_queue(self, queue: Queue, *, remove_consumers: bool = False, keep_address: bool = False) -> None:
+        """Remove a queue with its messages.  Raises as :meth:`check_queue_deletion`."""
+        self.check_queue_deletion(queue, remove_consumers)
+        core = self._core
         queue.deleted = True
         del core.queues[queue.name]
         core.ordered_queues.pop(queue, None)
@@ -237,49 +252,11 @@ class Administration:
         core.forget_duplicate_ids(f"{address.name}::{queue.name}")
         self._after_unbind(address, keep_address)
 
-    # --- things that appear by themselves
-
     def auto_create_for_send(
         self, address_name: str, routing_type: int | None, queue_name: str | None, may: Callable[[str, str, str | None], None]
     ) -> None:
-        """Make what a message needs that was sent to ``address_name`` (and, fully qualified, to ``queue_name``).
-
-        ``may(permission, address, queue)`` raises when the sender lacks a permission.  Raises AddressDoesNotExistError where
-        nothing may be created.
-        """
-        core = self._core
-        if routing_type is None and queue_name is None:
-            return
-        kind = routing_type
-        if kind is None:
-            kind = core.settings_of(address_name).default_queue_routing_type
-        address = core.addresses.get(address_name)
-        settings = core.settings_of(address_name)
-        missing = AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {address_name}")
-        if address is None:
-            if not settings.auto_create_addresses:
-                raise missing
-            may("createAddress", address_name, None)
-            address = self.create_address(address_name, (kind,), auto_created=True)
-        elif kind not in address.routing_types:
-            if not settings.auto_create_addresses:
-                raise missing
-            may("createAddress", address_name, None)
-            self.update_address(address, address.routing_types | {kind})
-        if queue_name is None and kind == MULTICAST:
-            return
-        name = queue_name or address_name
-        queue = core.queues.get(name)
-        if queue is not None:
-            if queue_name is None and queue.definition.routing_type != kind:
-                raise missing
-            return
-        if queue_name is None and any(other.definition.routing_type == ANYCAST for other in address.queues):
-            return
-        if not settings.auto_create_queues:
-            raise missing
-        may("createDurableQueue", address_name, name)
-        self.create_queue(QueueConfiguration(name=name, address=address_name, routing_type=kind, durable=True, auto_created=True))
+        """As :func:`auto_create_for_send`, for messages of the broker itself, which cannot wait."""
+        auto_create_for_send(self._core, self, address_name, routing_type, queue_name, may)
 
     # --- inside
 
@@ -327,31 +304,30 @@ class Administration:
         core.consumer_changed(queue, False)
         return queue
 
-    def _address_for(self, definition: QueueDefinition, auto_create: bool | None) -> Address:
-        core = self._core
+    def _check_address(self, definition: QueueDefinition) -> None:
+        """Raises AddressDoesNotExistError, UnexpectedRoutingTypeError where the address of a queue is not as the queue needs it."""
         name = definition.address
-        address = core.addresses.get(name)
-        settings = core.settings_of(name, definition.temporary)
-        may_create = (settings.auto_create_addresses if auto_create is None else auto_create) or definition.temporary
+        address = self._core.addresses.get(name)
         if address is None:
-            if not may_create:
-                raise AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {name}")
+            raise AddressDoesNotExistError(f"AMQ229203: Address Does Not Exist: {name}")
+        if definition.routing_type not in address.routing_types:
+            kind = ROUTING_TYPE_NAMES[definition.routing_type]
+            supported = ",".join(ROUTING_TYPE_NAMES[each] for each in sorted(address.routing_types))
+            raise UnexpectedRoutingTypeError(
+                f"AMQ229207: Can not create queue with routing type: {kind}, Supported routing types for address: {name} are [{supported}]"
+            )
+
+    def _address_for(self, definition: QueueDefinition) -> Address:
+        address = self._core.addresses.get(definition.address)
+        if address is None:
             return self.create_address(
-                name,
+                definition.address,
                 (definition.routing_type,),
                 auto_created=not definition.configuration_managed,
                 temporary=definition.temporary,
                 internal=definition.internal,
             )
-        if definition.routing_type not in address.routing_types:
-            if not may_create:
-                kind = ROUTING_TYPE_NAMES[definition.routing_type]
-                supported = ",".join(ROUTING_TYPE_NAMES[each] for each in sorted(address.routing_types))
-                raise UnexpectedRoutingTypeError(
-                    f"AMQ229207: Can not create queue with routing type: {kind}, "
-                    f"Supported routing types for address: {name} are [{supported}]"
-                )
-            self.update_address(address, address.routing_types | {definition.routing_type})
+        self.update_address(address, address.routing_types | {definition.routing_type})
         return address
 
     def _after_unbind(self, address: Address, keep_address: bool) -> None:

@@ -8,11 +8,13 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
+from mqbroker.messaging.administration.registrar import Change
 from mqbroker.messaging.message.transformers import TransformerError
 from mqbroker.messaging.routing.diverts import Divert, DivertError
 from mqclient.errors import DivertDoesNotExistError, IllegalStateError, InvalidFilterExpressionError
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.administration.registrar import Registrar
     from mqbroker.messaging.core import MessagingCore
 
 KEPT_KIND = "divert"
@@ -22,8 +24,9 @@ KEPT_KIND = "divert"
 class Diverts:
     """All diverts, by name."""
 
-    def __init__(self, core: MessagingCore) -> None:
+    def __init__(self, core: MessagingCore, registrar: Registrar) -> None:
         self._core = core
+        self._agree = registrar.agree
         self._diverts: dict[str, Divert] = {}
         self._kept: set[str] = set()
         """Those that the store keeps."""
@@ -48,32 +51,38 @@ class Diverts:
                 tell(f"divert {configuration.name} stays as management has left it, although broker.xml has a divert of that name")
                 continue
             try:
-                self._add(configuration)
+                self._put(self._new(configuration))
             except (TransformerError, InvalidFilterExpressionError, IllegalStateError) as error:
                 raise DivertError(str(error) if isinstance(error, TransformerError) else f"divert {configuration.name}: {error}") from error
             tell(f"divert {configuration.name} from {configuration.address} to {', '.join(configuration.forwarding_addresses)}")
 
     def create(self, configuration: DivertConfiguration) -> Divert:
-        """Make a divert and keep it.  Raises IllegalStateError when there is one of this name, and what is wrong with it."""
-        divert = self._add(configuration)
+        """Make a divert and keep it.  Raises IllegalStateError for a name that is taken, what is wrong with it, and as the registrar."""
+        divert = self._new(configuration)
+        self._agree(Change("create", configuration))
+        self._put(divert)
         self._keep(divert)
         return divert
 
     def update(self, name: str, **changes: Any) -> Divert:
         """Change a divert and keep it; its address, its routing name and whether it is exclusive stay.
 
-        Raises DivertDoesNotExistError, and what is wrong with the changes.
+        Raises DivertDoesNotExistError, what is wrong with the changes, and as the registrar.
         """
         divert = self._existing(name)
         allowed = {key: changes[key] for key in ("forwarding_addresses", "filter_string", "transformer", "routing_type") if key in changes}
-        divert.change(replace(divert.configuration, **allowed))
+        configuration = replace(divert.configuration, **allowed)
+        Divert(configuration, divert.binding_id)  # raises
+        self._agree(Change("update", configuration))
+        divert.change(configuration)
         self._core.routing.changed()
         self._keep(divert)
         return divert
 
     def destroy(self, name: str) -> None:
-        """Remove a divert; one of broker.xml is there again after a restart.  Raises DivertDoesNotExistError."""
+        """Remove a divert; one of broker.xml is there again after a restart.  Raises DivertDoesNotExistError, and as the registrar."""
         divert = self._existing(name)
+        self._agree(Change("delete", divert.configuration))
         del self._diverts[name]
         self._core.routing.unbind(divert)
         if name in self._kept:
@@ -91,19 +100,20 @@ class Diverts:
                 continue
             self._kept.add(name)
             try:
-                self._add(_decoded(json.loads(text)))
+                self._put(self._new(_decoded(json.loads(text))))
             except (ValueError, InvalidFilterExpressionError) as error:
                 self._core.report("AMQ222056", f"divert {name}, which was created by management, is not in force: {error}")
 
-    def _add(self, configuration: DivertConfiguration) -> Divert:
+    def _new(self, configuration: DivertConfiguration) -> Divert:
         if configuration.name in self._diverts:
             raise IllegalStateError(f"a divert {configuration.name} exists already")
-        divert = Divert(configuration, self._core.store.next_id())
+        return Divert(configuration, self._core.store.next_id())
+
+    def _put(self, divert: Divert) -> None:
         self._diverts[divert.name] = divert
         self._core.routing.bind(divert)
         for observer in self._core.observers:
             observer.divert_added(divert)
-        return divert
 
     def _existing(self, name: str) -> Divert:
         divert = self._diverts.get(name)

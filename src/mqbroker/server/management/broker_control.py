@@ -54,12 +54,12 @@ class BrokerControl(BrokerConnections):
     # --- addresses
 
     def create_address(self, name: Any, types: Any) -> str:
-        administration, core = self.server.messaging.administration, self.server.messaging.core
+        messaging = self.server.messaging
         if not as_text(name):
             raise ManagementError("address can't be null or empty!")
-        if as_text(name) in core.addresses:
+        if as_text(name) in messaging.core.addresses:
             raise ManagementError(f"AMQ229204: Address already exists: {name}")
-        return definitions.describe_address(administration.create_address(as_text(name), definitions.parse_routing_types(types)))
+        return definitions.describe_address(messaging.definitions.create_address(as_text(name), definitions.parse_routing_types(types)))
 
     def update_address(self, name: Any, types: Any) -> str:
         """Replace the routing types; None leaves them."""
@@ -68,11 +68,11 @@ class BrokerControl(BrokerConnections):
             wanted = definitions.parse_routing_types(types)
             if not wanted:
                 raise ManagementError("expected one or more routing types, separated by commas: ANYCAST, MULTICAST")
-            self.server.messaging.administration.update_address(address, wanted)
+            self.server.messaging.definitions.update_address(address, wanted)
         return definitions.describe_address(address)
 
     def delete_address(self, name: Any, force: Any = False) -> None:
-        self.server.messaging.administration.delete_address(as_text(name), as_bool(force))
+        self.server.messaging.definitions.delete_address(as_text(name), as_bool(force))
 
     def address_rows(self) -> list[views.Row]:
         core = self.server.messaging.core

@@ -236,7 +236,7 @@ class QueueControl(Resource):
             self.queue.groups.reset(group_id)
 
     def set_enabled(self, enabled: bool) -> None:
-        self.server.messaging.administration.update_queue(self.queue, enabled=enabled)
+        self.server.messaging.definitions.update_queue(self.queue, enabled=enabled)
 
 
 def _owner(consumer: Any) -> Row:

@@ -65,9 +65,10 @@ def _short_form(parameters: tuple[Any, ...]) -> dict[str, Any]:
 
 def _made(messaging: Messaging, given: Any, *, ignore_if_exists: bool = False) -> Queue:
     configuration, _ = definitions.parse_queue(given)
-    return messaging.administration.create_queue(
-        configuration, ignore_if_exists=ignore_if_exists, auto_create_address=definitions.auto_create_address(given)
-    )
+    existing = messaging.core.queues.get(configuration.name)
+    if existing is not None and ignore_if_exists:
+        return existing
+    return messaging.definitions.create_queue(configuration, auto_create_address=definitions.auto_create_address(given))
 
 
 def update_queue(messaging: Messaging, *parameters: Any) -> str:
@@ -91,7 +92,7 @@ def _changed(messaging: Messaging, given: Any) -> Queue:
     if unknown:
         raise ManagementError(f"queue {queue.name}: {unknown[0].replace('_', '-')} is not supported by this broker")
     _check_changes(queue, changes)
-    messaging.administration.update_queue(queue, **changes)
+    messaging.definitions.update_queue(queue, **changes)
     return queue
 
 
@@ -114,7 +115,7 @@ def destroy_queue(messaging: Messaging, name: Any, remove_consumers: Any = False
     address = queue.address
     if qualified and address.name != qualifier:
         raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
-    messaging.administration.delete_queue(queue, remove_consumers=as_bool(remove_consumers))
+    messaging.definitions.delete_queue(queue, remove_consumers=as_bool(remove_consumers))
     if as_bool(auto_delete_address) and not address.queues and address.name in messaging.core.addresses:
         messaging.administration.delete_address(address.name)
 

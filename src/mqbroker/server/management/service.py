@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.turns.context import OperationContext
 from mqbroker.messaging.turns.steps import Steps
+from mqbroker.messaging.turns.undecided import Undecided
 from mqbroker.server.management.registry import ManagementError, Registry
 from mqbroker.server.transport.naming import split_qualified
 from mqclient.errors import MalformedPacketError, MQError
@@ -56,7 +57,10 @@ class ManagementService:
         self._view_methods = re.compile(configuration.view_permission_method_match_pattern)
 
     def handle(self, session: SessionState, message: Message) -> None:
-        """Carry out the request in ``message`` and send the reply, if one is wanted.  Never fails the session."""
+        """Carry out the request in ``message`` and send the reply, if one is wanted.  Never fails the session.
+
+        Raises Undecided where the request has to wait: it is to be handled again.
+        """
         resource = message.property(RESOURCE_KEY)
         operation = message.property(OPERATION_KEY)
         attribute = message.property(ATTRIBUTE_KEY)
@@ -72,6 +76,8 @@ class ManagementService:
             else:
                 self._check(session, resource, name, view=True)
                 result = self._registry.attribute(resource, name)
+        except Undecided:
+            raise
         except Exception as error:
             self._done(session, message, resource, operation, name, None, error)
             return

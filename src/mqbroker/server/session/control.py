@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mqbroker.messaging.administration.registrar import Reservation
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.server.transport.naming import check_length
 from mqclient.errors import DuplicateMetadataError, IllegalStateError, MQError
@@ -26,7 +27,7 @@ class SessionControl:
     ``claim_metadata`` tells whether the session may have a key and a value as the only one in the broker; ``close`` ends it for its client.
     """
 
-    __slots__ = ("_branches", "_claim_metadata", "_close_session", "_consumers", "_session")
+    __slots__ = ("_branches", "_claim_metadata", "_close_session", "_consumers", "_names", "_session")
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class SessionControl:
         self._branches = branches
         self._claim_metadata = claim_metadata
         self._close_session = close
+        self._names: list[Reservation] | None = None
 
     def _start(self, packet: wire.SessionStart) -> None:
         self._session.started = True
@@ -100,10 +102,17 @@ class SessionControl:
 
     def _add_unique_metadata(self, packet: wire.UniqueAddMetadata) -> None:
         session = self._session
-        if not self._claim_metadata(session, packet.key, packet.data):
+        reservation = Reservation(packet.key, packet.data, session.name)
+        if not self._claim_metadata(session, packet.key, packet.data) or not session.server.messaging.registrar.reserve(reservation):
             raise DuplicateMetadataError(f"AMQ229035: Metadata {packet.key}={packet.data} had been set already")
+        self._names = [*(self._names or ()), reservation]
         self._put(packet.key, packet.data)
         session.reply_null()
+
+    def release_names(self) -> None:
+        """The session ends: others may have its client id."""
+        for reservation in self._names or ():
+            self._session.server.messaging.registrar.release(reservation)
 
     def _put(self, key: str, data: str) -> None:
         session = self._session

@@ -44,12 +44,12 @@ _OPTIONAL_ATTRIBUTES = (
 class SessionAdministration:
     """Queue administration and queries of one session."""
 
-    __slots__ = ("_administration", "_server", "_session")
+    __slots__ = ("_definitions", "_server", "_session")
 
     def __init__(self, session: SessionState) -> None:
         self._session = session
         self._server = session.server
-        self._administration = session.server.messaging.administration
+        self._definitions = session.server.messaging.definitions
 
     # --- definitions
 
@@ -59,7 +59,7 @@ class SessionAdministration:
         name = split_qualified(name)[0]
         session.permissions.check("createAddress", name)
         types = [kind for kind in packet.routing_types if kind in (MULTICAST, ANYCAST)]
-        self._administration.create_address(name, types, auto_created=packet.auto_created)
+        self._definitions.create_address(name, types, auto_created=packet.auto_created)
         if packet.requires_response:
             session.reply_null(-1, self._server.store.ticket())
 
@@ -81,7 +81,7 @@ class SessionAdministration:
             self._server.connection_limits.check_filters(session.connection, configuration.filter_string)
         self._server.departing.make_room(configuration.name)
         self._check_creation(configuration)
-        queue = self._administration.create_queue(configuration)
+        queue = self._definitions.create_queue(configuration)
         if packet.temporary:
             session.connection.temporary_queues[queue] = None
         if packet.requires_response:
@@ -105,7 +105,7 @@ class SessionAdministration:
         self._server.departing.make_room(configuration.name)
         if configuration.name not in self._server.messaging.core.queues:
             self._server.limits.check_queues(session.subject.name)
-        self._administration.create_shared_queue(configuration)
+        self._definitions.create_shared_queue(configuration)
         if packet.requires_response:
             session.reply_null(-1, self._server.store.ticket())
 
@@ -151,7 +151,7 @@ class SessionAdministration:
         )
         if queue.has_readers and queue not in session.connection.temporary_queues:
             raise IllegalStateError(f"AMQ229907: queue {queue.name} has readers, which have to be removed before it is deleted")
-        self._administration.delete_queue(queue)
+        self._definitions.delete_queue(queue)
         session.connection.temporary_queues.pop(queue, None)
         session.reply_null(-1, self._server.store.ticket())
 

@@ -151,28 +151,27 @@ class SessionSends:
         address, queue, prefix_type = resolved
         self.messages_sent += 1
         self._check_permission(address, queue)
-        if address == server.management_address:
-            self._to_management(session, message)
-            if message.large is not None:
-                message.large.release()
-            return 0
-        routing_type = prefix_type
-        if routing_type is None:
-            routing_type = message.routing_type
-        if server.stamps_messages or message.address != address:
-            self._stamp(message, address if prefix_type is not None else message.address)
-        core = server.messaging.core
-        target = core.queues.get(queue or address)
-        if (
-            target is None
-            or address not in core.addresses
-            or (routing_type is not None and routing_type not in core.addresses[address].routing_types)
-            or (queue is None and routing_type == ANYCAST != target.definition.routing_type)
-        ):
-            server.messaging.administration.auto_create_for_send(address, routing_type, queue, session.permissions.check)
-        transaction = None if session.auto_commit_sends else session.transaction
-        permission = session.permissions.check
+        core, permission = server.messaging.core, session.permissions.check
         try:
+            if address == server.management_address:
+                self._to_management(session, message)
+                if message.large is not None:
+                    message.large.release()
+                return 0
+            routing_type = prefix_type
+            if routing_type is None:
+                routing_type = message.routing_type
+            if server.stamps_messages or message.address != address:
+                self._stamp(message, address if prefix_type is not None else message.address)
+            target = core.queues.get(queue or address)
+            if (
+                target is None
+                or address not in core.addresses
+                or (routing_type is not None and routing_type not in core.addresses[address].routing_types)
+                or (queue is None and routing_type == ANYCAST != target.definition.routing_type)
+            ):
+                server.messaging.definitions.auto_create_for_send(address, routing_type, queue, permission)
+            transaction = None if session.auto_commit_sends else session.transaction
             arrival = take_arrival(core, message, address, routing_type, permission) if has_marks(message) else None
             known = core.addresses.get(address)
             if known is not None and known.memory.full:

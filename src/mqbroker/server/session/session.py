@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mqbroker.messaging.turns.undecided import Undecided
 from mqbroker.server.session import acknowledgements
 from mqbroker.server.session.acknowledgements import SessionAcknowledgements
 from mqbroker.server.session.control import SessionControl
@@ -145,6 +146,9 @@ class ServerSession(SessionState):
             handler(getattr(self, part), packet)
         except ProtocolError:
             raise
+        except Undecided as undecided:
+            self.put_off(undecided)
+            return
         except MQError as error:
             self.transaction_failed(error)
             if getattr(packet, "requires_response", True):
@@ -228,6 +232,9 @@ class ServerSession(SessionState):
         if self.closed:
             return
         self.closed = True
+        if self.undecided is not None:
+            self.undecided.withdraw()
+        self.control.release_names()
         self.sends.close()
         try:
             self.control.roll_back_open_work(failed)

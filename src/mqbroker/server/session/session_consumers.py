@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mqbroker.messaging.administration.registrar import CONSUMER_PLACE, Reservation
 from mqbroker.messaging.filters.filter import parse_filter
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.server.session.browsing import BrowsingConsumer
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 class SessionConsumers:
     """The consumers of one session by their id.  ``describe`` gives the answer to a client that asks about a queue."""
 
-    __slots__ = ("_describe", "_server", "_session", "by_id")
+    __slots__ = ("_describe", "_places", "_server", "_session", "by_id")
 
     def __init__(self, session: SessionState, describe: Callable[[Queue], Packet]) -> None:
         self._session = session
         self._describe = describe
         self._server = session.server
         self.by_id: dict[int, ServerConsumer] = {}
+        self._places: dict[int, Reservation] | None = None
+        """What is reserved for consumers, by their ids; None: nothing ever was."""
 
     def _create(self, packet: wire.CreateConsumer) -> None:
         try:
@@ -66,9 +69,9 @@ class SessionConsumers:
             )
         limit = queue.definition.max_consumers
         if not packet.browse_only and 0 <= limit <= queue.consumer_count:
-            raise MaxConsumerLimitExceededError(
-                f"AMQ229200: Maximum Consumer Limit Reached on Queue:(address={queue.definition.address},queue={queue.name})"
-            )
+            raise _too_many(queue)
+        if not packet.browse_only and (limit >= 0 or queue.definition.exclusive):
+            self._take_place(queue, packet.consumer_id)
         kind = BrowsingConsumer if packet.browse_only else ServerConsumer
         consumer = kind(session, packet.consumer_id, queue, filter, packet.priority)
         self.by_id[packet.consumer_id] = consumer
@@ -78,6 +81,14 @@ class SessionConsumers:
             session.reply(self._describe(queue))
         if not packet.browse_only:
             self._server.notifications.consumer_created(consumer, name)
+
+    def _take_place(self, queue: Queue, consumer_id: int) -> None:
+        place = Reservation(CONSUMER_PLACE, queue.name, f"{self._session.name}/{consumer_id}")
+        if not self._server.messaging.registrar.reserve(place):
+            raise _too_many(queue)
+        if self._places is None:
+            self._places = {}
+        self._places[consumer_id] = place
 
     def flow_token(self, data: bytes) -> None:
         """A SESS_FLOWTOKEN frame; one for an unknown consumer is ignored."""
@@ -119,7 +130,10 @@ class SessionConsumers:
         self._settle_removed(consumer, references, failed)
 
     def _tell_closed(self, consumer: ServerConsumer) -> None:
-        """When its queue was deleted, that has been told already."""
+        """When its queue was deleted, the notification was sent already."""
+        place = None if self._places is None else self._places.pop(consumer.consumer_id, None)
+        if place is not None:
+            self._server.messaging.registrar.release(place)
         if not consumer.browse_only and not consumer.queue.deleted:
             self._server.notifications.consumer_closed(consumer)
 
@@ -176,3 +190,9 @@ class SessionConsumers:
         wire.ForceConsumerDelivery.TYPE: _force,
     }
     """What handles each packet, called with this object and the packet: one table for all sessions."""
+
+
+def _too_many(queue: Queue) -> MaxConsumerLimitExceededError:
+    return MaxConsumerLimitExceededError(
+        f"AMQ229200: Maximum Consumer Limit Reached on Queue:(address={queue.definition.address},queue={queue.name})"
+    )

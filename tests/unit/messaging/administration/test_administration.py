@@ -49,12 +49,12 @@ class AdministrationTests(SynchronousTestCase):
 
     def test_a_shared_queue_must_be_the_same(self) -> None:
         first = QueueConfiguration(name="s", address="news", routing_type=0, filter_string="a = 1")
-        queue = self.administration.create_shared_queue(first)
-        self.assertIs(self.administration.create_shared_queue(first), queue)
+        queue = self.bench.messaging.definitions.create_shared_queue(first)
+        self.assertIs(self.bench.messaging.definitions.create_shared_queue(first), queue)
         with self.assertRaises(InvalidTransientQueueUseError):
-            self.administration.create_shared_queue(QueueConfiguration(name="s", address="other", filter_string="a = 1"))
+            self.bench.messaging.definitions.create_shared_queue(QueueConfiguration(name="s", address="other", filter_string="a = 1"))
         with self.assertRaises(InvalidTransientQueueUseError):
-            self.administration.create_shared_queue(QueueConfiguration(name="s", address="news", filter_string="a = 2"))
+            self.bench.messaging.definitions.create_shared_queue(QueueConfiguration(name="s", address="news", filter_string="a = 2"))
 
     def test_a_queue_with_consumers_is_not_deleted(self) -> None:
         queue = self.bench.queue("q")

@@ -11,7 +11,9 @@ from tests.unit.messaging.support import Bench, Collector
 class DeployedQueueTests(SynchronousTestCase):
     def deploy(self, bench: Bench, **attributes: bool) -> list[str]:
         queue = QueueConfiguration(name="q", address="q", routing_type=1, configuration_managed=True, **attributes)
-        return bench.messaging.deploy([AddressConfiguration("q", frozenset({1}), [queue])])
+        problems: list[str] = []
+        bench.messaging.deploy([AddressConfiguration("q", frozenset({1}), [queue])], warn=problems.append)
+        return problems
 
     def test_a_durable_queue_stays_durable_as_long_as_it_is_there(self) -> None:
         """Its messages are stored: acknowledgements that were not would bring them back at every start."""
