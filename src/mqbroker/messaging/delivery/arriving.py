@@ -19,6 +19,7 @@ from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.bindings_group import accepts
 from mqbroker.messaging.routing.duplicates import remembered
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
+from mqclient.errors import IllegalStateError
 from mqclient.wire.message import KEY_ACK_ROUTE_TO, KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO, KEY_SCALEDOWN_TO
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def take_arrival(
     Only what messages of ``address`` may reach counts, and queues of the ``routing_type`` of the message if it has one.
     ``may_send(permission, address, queue)`` raises where the sender may not send to a queue.  Raises Undecided for a queue of
     another broker that is not known yet: the message is to be sent again, made anew.
+    Raises IllegalStateError for one that waits for a broker of which nothing is known here, and that no queue would get.
     """
     removed = message.strip_properties(_PREFIXES)
     bridge = removed.get(KEY_BRIDGE_DUPLICATE_ID, (0, None))[1]
@@ -148,6 +150,9 @@ def take_arrival(
         arrival.ids_stated = 1
         node = removed.get(KEY_SCALEDOWN_NODE, (0, None))[1]
         arrival.bindings = list(_of_remote_ids(core, address, _ids(scaled_down), node if isinstance(node, bytes) else None))
+        if node is not None and not arrival.bindings and (routing_type == MULTICAST or not _has_anycast_queue(core, address)):
+            # It has left, too.  The sender keeps the message: it is safe there until the other one is back.
+            raise IllegalStateError(f"a message to {address} waits for a broker that is not known here")
         return arrival
     if stated is None:
         return arrival
@@ -177,6 +182,10 @@ def take_arrival(
         elif open_for_it:
             core.report("AMQ222110", f"a message to {address} states the queue {queue.name}, which is of another routing type")
     return arrival
+
+
+def _has_anycast_queue(core: MessagingCore, address: str) -> bool:
+    return any(queue.definition.routing_type == ANYCAST for queue in core.routing.bound(address.partition("::")[0]))
 
 
 def _of_remote_ids(core: MessagingCore, address: str, ids: Iterable[int], node: bytes | None) -> Iterable[RemoteBinding]:

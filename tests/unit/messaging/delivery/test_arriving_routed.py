@@ -8,8 +8,9 @@ from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, QueueDefinition
+from mqclient.errors import IllegalStateError
 from mqclient.wire.primitives import Xid
-from mqclient.wire.properties import STRING
+from mqclient.wire.properties import BYTES, STRING
 from tests.unit.messaging.cluster_support import Link, Node, texts
 from tests.unit.messaging.routing.test_remote import TwoNodes, ids
 
@@ -128,6 +129,16 @@ class ArrivalTests(TwoNodes):
         self.b.arrive(message)
         Link(self.b, c).pump()
         self.assertEqual(texts(far), [b"1"])
+
+    def test_what_a_leaving_broker_had_for_one_that_has_left_too_is_refused(self) -> None:
+        """Nobody here would get it: the one that leaves has to keep it."""
+        self.b.queue("s", "t", MULTICAST)
+        properties = {"_AMQ_SCALEDOWN_TO": ids(7), "_AMQ_ACK_ROUTE_TO.for": (BYTES, bytes(range(16)))}
+        with self.assertRaises(IllegalStateError):
+            self.b.arrive(self.b.message(b"1", "t", routing_type=MULTICAST, properties=properties))
+        queue = self.b.queue("q")
+        self.b.arrive(self.b.message(b"2", properties=properties))
+        self.assertEqual(texts(queue), [b"2"])
 
     def test_what_a_branch_had_acknowledged_stays_settled_with_it(self) -> None:
         for commits in (True, False):
