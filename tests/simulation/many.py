@@ -16,7 +16,10 @@ from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
 from tests.simulation.plants import CLUSTER_PLANTS, PLANTS, planted, put
 from tests.simulation.run import Result, simulate
+from tests.simulation.stops import simulate_stops
 
+KINDS: dict[str, Callable[[int], Result]] = {"single": simulate, "cluster": simulate_cluster, "stops": simulate_stops}
+"""What runs a seed, by the kind of run."""
 CHUNK = 5
 """Seeds that a process takes at a time."""
 PROGRESS_SECONDS = 5.0
@@ -92,9 +95,9 @@ def run_many(
     plant: str = "",
     first_failure: bool = False,
     on_outcome: Callable[[Summary, Outcome], object] = lambda summary, outcome: None,
-    cluster: bool = False,
+    kind: str = "single",
 ) -> Summary:
-    """Run all seeds (``cluster``: of clusters), in ``jobs`` processes (0: one per core), with ``plant`` in the code.
+    """Run all seeds (``kind``: see :data:`KINDS`), in ``jobs`` processes (0: one per core), with ``plant`` in the code.
 
     ``first_failure`` ends at the first that fails.
 
@@ -102,7 +105,7 @@ def run_many(
     """
     summary = Summary()
     started = time.monotonic()
-    for outcome in _outcomes(seeds, jobs or cores(), plant, cluster):
+    for outcome in _outcomes(seeds, jobs or cores(), plant, kind):
         summary.add(outcome)
         summary.seconds = time.monotonic() - started
         on_outcome(summary, outcome)
@@ -111,16 +114,16 @@ def run_many(
     return summary
 
 
-def _outcomes(seeds: Sequence[int], jobs: int, plant: str, cluster: bool) -> Iterator[Outcome]:
+def _outcomes(seeds: Sequence[int], jobs: int, plant: str, kind: str) -> Iterator[Outcome]:
     if jobs == 1:
         with planted(plant):
-            yield from map(_run_planted, ((seed, plant, cluster) for seed in seeds))
+            yield from map(_run_planted, ((seed, plant, kind) for seed in seeds))
         return
     with planted(plant):
         pass  # a plant that does not fit fails here, and not in every process that the pool begins
     context = multiprocessing.get_context("spawn")
     with context.Pool(jobs, _begin, (plant,)) as pool:
-        yield from pool.imap_unordered(_run_planted, [(seed, plant, cluster) for seed in seeds], 1 if plant else CHUNK)
+        yield from pool.imap_unordered(_run_planted, [(seed, plant, kind) for seed in seeds], 1 if plant else CHUNK)
 
 
 def _begin(plant: str) -> None:
@@ -130,13 +133,9 @@ def _begin(plant: str) -> None:
     gc.freeze()
 
 
-def _run_planted(work: tuple[int, str, bool]) -> Outcome:
-    seed, plant, cluster = work
-    return outcome_of(_simulate(seed, cluster), plant=plant)
-
-
-def _simulate(seed: int, cluster: bool) -> Result:
-    return simulate_cluster(seed) if cluster else simulate(seed)
+def _run_planted(work: tuple[int, str, str]) -> Outcome:
+    seed, plant, kind = work
+    return outcome_of(KINDS[kind](seed), plant=plant)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -147,7 +146,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--verbose", action="store_true", help="with --seed: print the whole event log")
     parser.add_argument("--jobs", type=int, default=0, metavar="J", help="processes at a time (default: one per core)")
     parser.add_argument("--plant", default="", choices=sorted({**PLANTS, **CLUSTER_PLANTS}), help="put this fault into the code first")
-    parser.add_argument("--cluster", action="store_true", help="clusters of several brokers instead of one that is alone")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument(
+        "--cluster",
+        action="store_const",
+        dest="kind",
+        const="cluster",
+        default="single",
+        help="clusters of several brokers instead of one that is alone",
+    )
+    kind.add_argument(
+        "--stops",
+        action="store_const",
+        dest="kind",
+        const="stops",
+        help="of both, with orderly stops, starts that fail and scale-down only",
+    )
     parser.add_argument(
         "--coverage",
         action="store_true",
@@ -158,7 +172,7 @@ def main(arguments: Sequence[str]) -> int:
         return _coverage(range(options.first, options.first + options.seeds))
     if options.seed is not None:
         with planted(options.plant):
-            return _one(options.seed, options.verbose, options.plant, options.cluster)
+            return _one(options.seed, options.verbose, options.plant, options.kind)
     last_line = time.monotonic()
 
     def progress(summary: Summary, outcome: Outcome) -> None:
@@ -170,7 +184,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{summary.seeds} of {options.seeds} seeds, {len(summary.failed)} failed, {summary.seconds:.0f} s", flush=True)
 
     summary = run_many(
-        range(options.first, options.first + options.seeds), options.jobs, options.plant, on_outcome=progress, cluster=options.cluster
+        range(options.first, options.first + options.seeds), options.jobs, options.plant, on_outcome=progress, kind=options.kind
     )
     print(", ".join(f"{name} {count}" for name, count in sorted(summary.faults.items())))
     print(summary)
@@ -181,15 +195,15 @@ def _coverage(seeds: Sequence[int]) -> int:
     coverage = Coverage()
     with coverage.watching():
         summary = run_many(seeds, jobs=1)
-        clusters = run_many(seeds[: (len(seeds) + 1) // 2], jobs=1, cluster=True)
+        clusters = run_many(seeds[: (len(seeds) + 1) // 2], jobs=1, kind="cluster")
     print(coverage)
     print(summary)
     print(f"clusters: {clusters}")
     return 1 if summary.failed or clusters.failed else 0
 
 
-def _one(seed: int, verbose: bool, plant: str, cluster: bool) -> int:
-    result = _simulate(seed, cluster)
+def _one(seed: int, verbose: bool, plant: str, kind: str) -> int:
+    result = KINDS[kind](seed)
     if result.violations:
         print(result.report(verbose, plant))
         return 1

@@ -94,8 +94,9 @@ class Away:
 class ScaleDown:
     """A node stops in order, gives its messages to another one, and starts again.
 
-    ``delay`` seconds after it has begun with that, ``trouble`` meets it: "target" (that ends), "target's machine", "own" (its process ends),
-    "own machine", "link" (nothing gets through between both for ``seconds``), "cut short" (an operator will not wait), "" (none).
+    ``delay`` seconds after it has begun with that, ``trouble`` meets it: "target" (that ends), "target's machine", "own" (its
+    process ends), "own machine", "link" (nothing gets through between both for ``seconds``), "cut short" (an operator will not wait), ""
+    (none).
     """
 
     at: float

@@ -57,15 +57,15 @@ DRAINS_MAX = 8
 
 
 class ClusterSimulation:
-    """Nodes and their clients in one virtual world."""
+    """Nodes and their clients in one virtual world.  ``plan`` and ``schedule`` come from the seed unless they are given."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, plan: ClusterPlan | None = None, schedule: faults.ClusterSchedule | None = None) -> None:
         self.world = World(seed, EVENTS_MAX)
         self.fabric = Fabric(self.world)
-        self.plan = ClusterPlan.draw(self.world.generator("cluster plan"))
+        self.plan = plan or ClusterPlan.draw(self.world.generator("cluster plan"))
         self.ledger = ClusterLedger(self.plan.several_hops)
         self.nodes = [ClusterNode(self.world, self.fabric, self.ledger, self.plan, number) for number in range(self.plan.nodes)]
-        self.schedule = faults.draw(self.world.generator("cluster faults"), self.plan)
+        self.schedule = schedule or faults.draw(self.world.generator("cluster faults"), self.plan)
         self.copies = Copies(self.world, self.ledger, self.nodes)
         for node in self.nodes:
             node.peers, node.on_handover = self.nodes, self.copies.look

@@ -21,7 +21,7 @@ FAULTS = sorted({kind.__name__ for kind in (*BETWEEN, *get_args(faults.Fault)) i
 
 class ClusterSimulationTests(unittest.TestCase):
     def test_every_promise_is_kept(self) -> None:
-        summary = run_many(SEEDS, first_failure=True, cluster=True)
+        summary = run_many(SEEDS, first_failure=True, kind="cluster")
         print(summary)
         self.assertEqual(summary.failed, [], "".join(outcome.report for outcome in summary.failed))
         self.assertGreater(summary.restarted, len(SEEDS) // 4)
@@ -33,7 +33,7 @@ class ClusterSimulationTests(unittest.TestCase):
             if plant is None:
                 continue
             with self.subTest(name):
-                summary = run_many(SEEDS, plant=name, first_failure=True, cluster=True)
+                summary = run_many(SEEDS, plant=name, first_failure=True, kind="cluster")
                 self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
                 (outcome,) = summary.failed
                 print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
