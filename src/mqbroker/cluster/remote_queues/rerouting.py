@@ -109,7 +109,7 @@ class Rerouting:
             moved += 1
         self.moved += moved
         self._moved_in_pass += moved
-        if not queue.message_count:
+        if not queue.message_count and not queue.arriving:
             log.info("{count} messages of {queue} follow to {node}", count=self.moved, queue=queue.name, node=self._target)
             self._messaging.administration.delete_store_and_forward(queue)
             self._ended()
@@ -146,7 +146,8 @@ class Rerouting:
 
     def _look_again(self) -> None:
         self._timer = None
-        if self.queue.paged or any(self._binding(number) is not None for number in self._missing):
+        # Without any that is missing the queue is empty, and waits for the messages of transactions.
+        if self.queue.paged or not self._missing or any(self._binding(number) is not None for number in self._missing):
             self._missing.clear()
             self._blocked.clear()
             self._work()

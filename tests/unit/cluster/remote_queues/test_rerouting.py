@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mqbroker.cluster.membership.member import Member
 from mqbroker.cluster.remote_queues import rerouting
+from mqclient.wire.packets import Commit
 from mqclient.wire.properties import LONG
 from tests.unit.cluster.flow_support import OTHER, PEER, binding, consumer
 from tests.unit.cluster.test_connection import ConnectionTestCase
@@ -24,6 +25,19 @@ class ScaledDownTests(ConnectionTestCase):
         self.clock.advance(0)
         self.assertTrue(leaving.store_and_forward.deleted)
         self.assertEqual(self.connection.reroutings, {})
+
+    def test_what_a_transaction_has_sent_to_it_follows_after_the_commit(self) -> None:
+        leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
+        leaving.flow.handle(binding())
+        leaving.flow.handle(consumer("CREATED"))
+        sender = self.world.session(auto_commit_sends=False)
+        sender.publish(b"1", "q")
+        other.flow.handle(binding(node_id=OTHER, remote_id=9))
+        self.scale_down(leaving, OTHER)
+        self.clock.advance(1)
+        sender.ok(Commit())
+        self.clock.advance(1)
+        self.assertEqual((bodies(other), leaving.store_and_forward.deleted), ([b"1"], True))
 
     def test_messages_are_not_moved_any_more_once_the_member_is_back(self) -> None:
         leaving = self.appear(PEER, 1)
