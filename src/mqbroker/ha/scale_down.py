@@ -292,16 +292,19 @@ class ScaleDown:
         if not prepared:
             return
         session = await target.open_branch_session(self._credentials)
-        known = {xid.to_wire() for xid in await session.xa_resource.recover()}
+        try:
+            known = {xid.to_wire() for xid in await session.xa_resource.recover()}
+        except XAError as error:
+            raise NotConnectedError(str(error)) from error
         self._branches_left = 0
         for branch in prepared:
             self._check_cut()
             try:
                 if branch.xid not in known:
                     await move_branch(target, session, branch, self._settings.min_large_message_size)
-            except (MQError, XAError) as error:
-                if not target.usable or isinstance(error, MQError):
-                    raise
+            except XAError as error:
+                if not target.usable:
+                    raise NotConnectedError(str(error)) from error
                 self._branches_left += 1
                 log.warn("XA branch {xid} cannot be moved: {error}", xid=xid_text(branch.xid), error=str(error))
                 continue

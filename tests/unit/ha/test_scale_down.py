@@ -12,9 +12,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.ha import scale_down
 from mqbroker.ha.scale_down import ScaleDown
+from mqbroker.ha.target import Target
 from mqclient.core.api import LocatorSettings, QueueQueryResult
 from mqclient.core.session.session import Session
+from mqclient.wire.packets import XaEnd, XaPrepare, XaStart
+from mqclient.wire.primitives import Xid
+from mqclient.xa import XAER_RMFAIL, XAError
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import Pair, connector
 from tests.unit.server.support import World
@@ -152,3 +157,24 @@ class QuickerTests(SynchronousTestCase):
     def test_for_another_queue_of_that_name_they_stay(self) -> None:
         pair = self.leaving("elsewhere")
         self.assertEqual((pair.arrived("late"), pair.a.queue("late").message_count), ([], 1))
+
+
+class BranchTests(SynchronousTestCase):
+    def test_a_link_that_ends_with_a_branch_is_tried_again(self) -> None:
+        pair = Leaving()
+        pair.publish(b"1")
+        manager, xid = pair.a.session(xa=True), Xid(1, b"branch", b"global")
+        for request in (XaStart(xid), XaEnd(xid), XaPrepare(xid)):
+            manager.call(request)
+        move, lost = scale_down.move_branch, [pair]
+
+        async def breaks(target: Target, *args: Any) -> None:
+            if lost:
+                lost.pop().runtime.links[-1].cut()
+                raise XAError(XAER_RMFAIL, "the connection was lost")
+            await move(target, *args)
+
+        self.patch(scale_down, "move_branch", breaks)
+        pair.find()
+        pair.run()
+        self.assertEqual((lost, pair.leaving.progress.branches, len(pair.b.server.messaging.branches.prepared())), ([], 1, 1))
