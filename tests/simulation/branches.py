@@ -25,6 +25,9 @@ SOURCE, TARGETS = "shipped", ("orders", "jobs", "news", ARCHIVE)
 class BranchWorker(Actor):
     """Receives and sends in branches; commits them in one phase or two, or rolls them back, prepared or not."""
 
+    targets: tuple[str, ...] = TARGETS
+    """The addresses to which it sends."""
+
     def __init__(self, simulation: Simulation, name: str) -> None:
         super().__init__(simulation, name)
         self.session_options = {"xa": True}
@@ -64,7 +67,7 @@ class BranchWorker(Actor):
         await self.call(f"start {unit.name}", lambda: resource.start(xid))
         if self.rng.random() < 0.6:
             await self._receive(session, unit)
-        address = self.rng.choice(TARGETS)
+        address = self.rng.choice(self.targets)
         producer = await self.call("create producer", lambda: session.create_producer(address))
         for _ in range(self.rng.randrange(4)):
             self._number += 1
@@ -75,13 +78,16 @@ class BranchWorker(Actor):
             message.put(COLOR, color)
             now = self.world.now
             # Branches end in another order than they send: no order is expected.
-            sent = Sent(identity, self.name, self._number, 4, True, QUEUES[address], Outcome.UNKNOWN, address, color, False, now)
+            sent = Sent(identity, self.name, self._number, 4, True, self.queues(address), Outcome.UNKNOWN, address, color, False, now)
             sent.size = len(message.plain_body())
             self.ledger.send(sent)
             unit.sends.append(identity)
             await self.call(f"send {identity}", lambda message=message: producer.send(message))
         await self.call("close producer", producer.close)
         await self.call(f"end {unit.name}", lambda: resource.end(xid))
+
+    def queues(self, address: str) -> tuple[str, ...]:
+        return QUEUES[address]
 
     async def _receive(self, session: Session, unit: Unit) -> None:
         consumer = await self.consume(session, SOURCE)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
-from tests.simulation.plants import CLUSTER_PLANTS, PLANTS, planted, put
+from tests.simulation.plants import CLUSTER_PLANTS, PLANTS, STOP_PLANTS, planted, put
 from tests.simulation.run import Result, simulate
 from tests.simulation.stops import simulate_stops
 
@@ -37,6 +37,7 @@ class Outcome:
     messages: int
     receipts: int
     starts: int
+    handovers: int
 
 
 @dataclass(slots=True)
@@ -49,6 +50,8 @@ class Summary:
     receipts: int = 0
     restarted: int = 0
     """Runs in which the broker was started again while clients worked."""
+    handovers: int = 0
+    """How often a node has given everything away in a scale-down."""
     faults: Counter[str] = field(default_factory=Counter)
     failed: list[Outcome] = field(default_factory=list)
     seconds: float = 0.0
@@ -59,6 +62,7 @@ class Summary:
         self.messages += outcome.messages
         self.receipts += outcome.receipts
         self.restarted += outcome.starts > 2
+        self.handovers += outcome.handovers
         self.faults.update(outcome.faults)
         if outcome.violations:
             self.failed.append(outcome)
@@ -67,7 +71,8 @@ class Summary:
         state = f"{len(self.failed)} failed: {[outcome.seed for outcome in self.failed]}" if self.failed else "all hold"
         return (
             f"{self.seeds} seeds, {self.events} events, {self.messages} messages, {self.receipts} receipts, "
-            f"{self.restarted} runs with restarts, {sum(self.faults.values())} faults in {self.seconds:.1f} s: {state}"
+            f"{self.restarted} runs with restarts, "
+            f"{self.handovers} handovers, {sum(self.faults.values())} faults in {self.seconds:.1f} s: {state}"
         )
 
 
@@ -81,6 +86,7 @@ def outcome_of(result: Result, verbose: bool = False, plant: str = "") -> Outcom
         result.messages,
         result.receipts,
         result.starts,
+        result.handovers,
     )
 
 
@@ -145,7 +151,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, metavar="S", help="run just this seed, and print its digest")
     parser.add_argument("--verbose", action="store_true", help="with --seed: print the whole event log")
     parser.add_argument("--jobs", type=int, default=0, metavar="J", help="processes at a time (default: one per core)")
-    parser.add_argument("--plant", default="", choices=sorted({**PLANTS, **CLUSTER_PLANTS}), help="put this fault into the code first")
+    parser.add_argument(
+        "--plant", default="", choices=sorted({**PLANTS, **STOP_PLANTS, **CLUSTER_PLANTS}), help="put this fault into the code first"
+    )
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
         "--cluster",

@@ -227,6 +227,29 @@ PLANTS = {
     ),
 }
 
+STOP_PLANTS = {
+    "": None,
+    "stop-loses-what-was-answered": Plant(
+        "mqbroker.storage.files.filestore:FileStore.stop",
+        "encode_trim(journal.messages.first)",
+        "encode_trim(journal.messages.first + 1)",
+        LOST,
+    ),
+    "scale-down-takes-silence-for-an-answer": Plant(
+        "mqbroker.ha.moving:QueueMove._answered",
+        "self._stays(run, [references[index] for index in sorted(unanswered)])",
+        "self._settled += [references[index] for index in sorted(unanswered)]",
+        LOST,
+    ),
+    "scale-down-forgets-duplicate-ids": Plant(
+        "mqbroker.ha.scale_down:ScaleDown._move_duplicate_ids",
+        "await move.move(cache)",
+        "pass",
+        ("duplicate ids of",),
+    ),
+}
+"""Those of orderly stops and scale-down."""
+
 CLUSTER_PLANTS = {
     "": None,
     "core-bridge-ids-forgotten": Plant(
@@ -381,7 +404,7 @@ def planted(name: str) -> Iterator[None]:
 
 def put(name: str) -> Callable[[], object]:
     """Change the code; returns what changes it back."""
-    plant = {**PLANTS, **CLUSTER_PLANTS, **UNIT_PLANTS}[name]
+    plant = {**PLANTS, **STOP_PLANTS, **CLUSTER_PLANTS, **UNIT_PLANTS}[name]
     if plant is None:
         return lambda: None
     owner, attribute, function = _find(plant.function)

@@ -93,6 +93,8 @@ class Result:
     plan: str = ""
     """What the broker, or the cluster, was told, where that is worth showing."""
     command: str = "python -m tests.simulation"
+    handovers: int = 0
+    """How often a node of a cluster has given everything away in a scale-down."""
 
     @property
     def digest(self) -> str:

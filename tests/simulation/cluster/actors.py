@@ -14,6 +14,7 @@ from mqclient.core.session.session import Session
 from mqclient.errors import MQError
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import BYTE, LONG
+from mqclient.xa import Xid
 from tests.simulation.client import CONNECTOR
 from tests.simulation.cluster.bridging import IN, OUT
 from tests.simulation.cluster.fabric import FabricRuntime
@@ -70,6 +71,10 @@ class Place:
     @property
     def actors(self) -> list[Actor]:
         return self.cluster.actors
+
+    @property
+    def decisions(self) -> dict[Xid, bool]:
+        return self.cluster.decisions
 
     @property
     def quiet_from(self) -> float:

@@ -14,6 +14,7 @@ from mqbroker.server.session.consumers import ServerConsumer
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqclient.wire.message import KEY_GROUP_ID
 from mqclient.wire.primitives import TransportConfiguration
+from mqclient.xa import Xid
 from tests.simulation import balances, limits
 from tests.simulation.cluster import faults
 from tests.simulation.cluster.actors import (
@@ -30,6 +31,7 @@ from tests.simulation.cluster.actors import (
     Wanderer,
     Watcher,
 )
+from tests.simulation.cluster.branches import ClusterBranchWorker
 from tests.simulation.cluster.bridging import IN, OUT, BridgePlan
 from tests.simulation.cluster.fabric import Fabric
 from tests.simulation.cluster.ledger import ClusterLedger
@@ -71,6 +73,8 @@ class ClusterSimulation:
             node.peers, node.on_handover = self.nodes, self.copies.look
         self.actors: list[Actor] = []
         self.watchers: list[Watcher] = []
+        self.decisions: dict[Xid, bool] = {}
+        """What transaction managers have decided: True to commit."""
 
     def run(self) -> Result:
         """Work under faults, heal, converge, drain, check."""
@@ -95,6 +99,7 @@ class ClusterSimulation:
                 max(node.starts for node in self.nodes),
                 f"{self.plan}",
                 "python -m tests.simulation --cluster",
+                sum(node.handovers for node in self.nodes),
             )
             world.end()
             take_apart(self)
@@ -161,7 +166,8 @@ class ClusterSimulation:
         return all(node.running and not node.process.stopping for node in self.live)
 
     def _at_away(self, actor: Actor) -> bool:
-        return bool(actor.simulation.broker.away)
+        """A transaction manager has something to say to every node."""
+        return bool(actor.simulation.broker.away) or (isinstance(actor, ClusterBranchWorker) and any(node.away for node in self.nodes))
 
     def _all_end(self, actors: Sequence[Actor]) -> bool:
         def text() -> str:
@@ -391,6 +397,9 @@ class ClusterSimulation:
                 self.actors.append(rng.choice(senders)(at, f"returner{number}@{at.broker.name}", RETURNS))
                 at = place()
                 self.actors.append(ClusterMixedReceiver(at, f"{RETURNS}-receiver{number}@{at.broker.name}", RETURNS, False, True))
+        if rng.random() < 0.4:
+            at = place()
+            self.actors.append(ClusterBranchWorker(at, f"branches@{at.broker.name}"))
         if self.plan.grouping:
             self._teams()
         if self.plan.bridge is not None:
