@@ -17,7 +17,7 @@ from tests.simulation.network import Cut
 from tests.simulation.plants import PLANTS, Plant, PlantError, planted
 from tests.simulation.run import simulate
 
-SEEDS = range(1, 401)
+SEEDS = range(1, 501)
 FIRST = SEEDS[:8]
 """Most plants are found by one of these: sooner than other processes begin."""
 REPLAYED = 7
