@@ -151,6 +151,8 @@ ORDER: Mapping[str, Sequence[str]] = {
         "messaging",
         "security",
         "controls",
+        "grouping",
+        "groups",
         "clustering",
         "others",
         "assembly",

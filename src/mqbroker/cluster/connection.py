@@ -107,7 +107,7 @@ class ClusterConnection:
         """Brokers of the same group give each other their messages when they leave."""
         self.topology = ClusterTopology(server.node_id, server.clock)
         self.twins = Twins(runtime, server.node_id, self.open_separate_locator, self.topology.clear_rival)
-        self.topology.on_contested = self.twins.suspect
+        self.topology.contested.subscribe(self.twins.suspect)
         self.members: dict[str, Member] = {}
         self.prefix = store_and_forward_prefix(options.internal_naming_prefix)
         self.interests = Interests(

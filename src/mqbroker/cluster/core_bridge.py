@@ -71,8 +71,7 @@ class CoreBridge:
             node_id, configuration.min_large_message_size, configuration.forwarding_address, configuration.routing_type, transform
         )
         forwarding = ForwardingSettings(configuration.pending_ack_timeout, configuration.retry_interval)
-        self.forwarder = Forwarder(server, queue, forwarding, messages, selector)
-        self.forwarder.on_queue_deleted = self._queue_deleted
+        self.forwarder = Forwarder(server, queue, forwarding, messages, selector, self._queue_deleted)
         options = server.configuration
         user, password = credentials(configuration, options.cluster_user, options.cluster_password)
         settings = replace(configuration, user=user, password=password)

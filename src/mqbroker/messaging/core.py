@@ -20,6 +20,7 @@ from mqbroker.messaging.queues.references import Loan, Reference
 from mqbroker.messaging.routing.awaited import AwaitedQueues
 from mqbroker.messaging.routing.diverts import Divert
 from mqbroker.messaging.routing.duplicates import DuplicateIdCache
+from mqbroker.messaging.routing.grouping import Grouping
 from mqbroker.messaging.routing.remote import RemoteBinding
 from mqbroker.messaging.routing.routing import RoutingTable
 from mqbroker.messaging.turns.steps import StepwiseWork
@@ -99,7 +100,8 @@ class MessagingOptions:
 class MessagingCore:
     """Addresses and queues by name, with the clock, the store and the turn that everything uses.
 
-    ``random`` gives numbers in [0, 1), for the collision avoidance of redelivery delays.
+    ``random`` gives numbers in [0, 1), for the collision avoidance of redelivery delays.  ``make_grouping`` makes the grouping handler,
+    which routing asks and which asks routing: it keeps the core, and may use no more than clock, store and turn of it yet.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class MessagingCore:
         wildcards: Wildcards,
         options: MessagingOptions,
         random: Callable[[], float],
+        make_grouping: Callable[[MessagingCore], Grouping] | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -120,7 +123,7 @@ class MessagingCore:
         self.steps = StepwiseWork(self.turn, clock)
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
-        self.routing = RoutingTable(wildcards, self._remote_changed)
+        self.routing = RoutingTable(wildcards, self._remote_changed, None if make_grouping is None else make_grouping(self))
         self.awaited = AwaitedQueues(clock, self.turn)
         self.global_memory = GlobalMemory(options.global_max_size, options.global_max_messages, store.pager)
         self.paging = Paging(self)

@@ -27,6 +27,7 @@ from mqbroker.messaging.ports import Clock, Recovered, Store
 from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.readers.readers import Readers, queues_with_readers
+from mqbroker.messaging.routing.grouping import Grouping
 from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.errors import MQError
 
@@ -36,7 +37,7 @@ class Messaging:
 
     ``removed`` is told the names of queues and addresses that were removed because nobody used them, and ``tell`` takes lines for the log
     about readers.  ``disk_space`` gives the disks below the store's folders, for the disk guard; None = there is none to guard.
-    ``registrar`` agrees to definitions and names; None = this broker is alone.
+    ``registrar`` agrees to definitions and names; None = this broker is alone.  ``make_grouping`` is as :class:`MessagingCore` says.
     """
 
     def __init__(
@@ -51,8 +52,9 @@ class Messaging:
         tell: Callable[[str], object] = lambda text: None,
         disk_space: Callable[[], Iterable[DiskSpace]] | None = None,
         registrar: Registrar | None = None,
+        make_grouping: Callable[[MessagingCore], Grouping] | None = None,
     ) -> None:
-        self.core = MessagingCore(store, clock, settings, wildcards, options, random)
+        self.core = MessagingCore(store, clock, settings, wildcards, options, random, make_grouping)
         self.removal = Removal(self.core)
         self.administration = Administration(self.core, self.removal)
         self.sending = Sending(self.core, self.administration)

@@ -25,6 +25,8 @@ from mqbroker.server.server import Server
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mqbroker.cluster.grouping.grouping import GroupingHandler
+    from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.message.message import Message
     from mqbroker.node.clustering import Clustering
     from mqbroker.server.management.service import ManagementService
@@ -50,6 +52,7 @@ class ActiveBroker:
         self._kept: Mapping[tuple[str, str], str] = dict(recovered.settings)
         self._audit = AuditLog()
         self._management: ManagementService | None = None
+        self._grouping: GroupingHandler | None = None
         self._waiting: list[Callable[[], object]] = []
         """Ends the waiting for the last client."""
         self.messaging = messaging_of(
@@ -61,6 +64,7 @@ class ActiveBroker:
             memory_default=parts.memory_default,
             disk_space=lambda: parts.disk_space(written_folders(settings)),
             registrar=parts.registrar,
+            make_grouping=self._make_grouping,
         )
         self.others = Others(configuration, self._make_clustering, lambda: parts.clock.call_later(0, stop_wanted))
         try:
@@ -78,7 +82,16 @@ class ActiveBroker:
     def _make_clustering(self) -> Clustering:
         from mqbroker.node.clustering import Clustering
 
-        return Clustering(self.server, self._parts.make_runtime(), self.settings.etc or self.settings.base, self._kept)
+        runtime, folder = self._parts.make_runtime(), self.settings.etc or self.settings.base
+        return Clustering(self.server, runtime, folder, self._kept, self._grouping)
+
+    def _make_grouping(self, core: MessagingCore) -> GroupingHandler:
+        from mqbroker.node.grouping import make_grouping
+
+        configuration = self.settings.configuration.grouping_handler
+        assert configuration is not None
+        self._grouping = make_grouping(configuration, core, self._kept, lambda: self.server)
+        return self._grouping
 
     def _manage(self, session: SessionState, message: Message) -> None:
         """Management is asked."""

@@ -9,10 +9,11 @@ from twisted.logger import Logger
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.administration.registrar import Registrar
-from mqbroker.messaging.core import MessagingOptions
+from mqbroker.messaging.core import MessagingCore, MessagingOptions
 from mqbroker.messaging.delivery.branches import xid_text
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Clock, Recovered, Store
+from mqbroker.messaging.routing.grouping import Grouping
 from mqbroker.node.parts import StartError
 from mqbroker.server.security.kept_settings import restore_address_settings
 
@@ -32,11 +33,13 @@ def messaging_of(
     memory_default: Callable[[], int] = lambda: -1,
     disk_space: Callable[[], Iterable[DiskSpace]] | None = None,
     registrar: Registrar | None = None,
+    make_grouping: Callable[[MessagingCore], Grouping] | None = None,
 ) -> Messaging:
     """Messaging with what the store has kept and what the configuration deploys; its periodic work has not begun.
 
     ``random``, ``memory_default``, ``disk_space`` and ``registrar`` are those of :class:`mqbroker.node.parts.Parts`; the disks below the
-    folders of the broker are guarded when it has persistence, and ``disk_space`` is given.  Raises StartError; every timer has ended then.
+    folders of the broker are guarded when it has persistence, and ``disk_space`` is given.  ``make_grouping`` is called when the
+    configuration has a grouping handler, and a cluster for it.  Raises StartError; every timer has ended then.
     """
     repository = configuration.address_settings_repository()
     restore_address_settings(recovered.settings, repository, _warn)
@@ -51,6 +54,7 @@ def messaging_of(
         _inform,
         disk_space if configuration.persistence_enabled else None,
         registrar,
+        make_grouping if configuration.cluster_connections and configuration.grouping_handler is not None else None,
     )
     try:
         store.write_at_end_of(messaging.core.turn)

@@ -41,7 +41,7 @@ class Others:
 
     @property
     def broadcast_groups(self) -> Mapping[str, ManagedBroadcastGroup]:
-        return {} if self.clustering is None else self.clustering.broadcast_groups
+        return {} if self.clustering is None else self.clustering.groups.broadcast
 
     def open_bridges(self) -> BridgePort:
         return self._open().bridges

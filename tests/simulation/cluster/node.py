@@ -85,7 +85,7 @@ class ClusterNode(BrokerNode):
     def _start_life(self) -> None:
         self._look_for_more()
         super()._start_life()
-        self.server.notifications.observers.append(self._notified)
+        self.server.notifications.told.subscribe(self._notified)
         if self.clustering is not None and self.clustering.grouping is not None:
             self._watch(self.clustering.grouping)
 

@@ -245,7 +245,16 @@ class Pair:
         self.sender.create_queue("q")
         self.receiver = self.b.session()
         self.receiver.create_queue("q")
-        self.forwarder = Forwarder(self.a.server, self.a.queue("q"), forwarding or ForwardingSettings(), outgoing or plain(self.a), None)
+        self.deleted: list[str] = []
+        """The queue, once the forwarder has been told that it is deleted."""
+        queue = self.a.queue("q")
+        self.forwarder = Forwarder(
+            self.a.server,
+            queue,
+            forwarding or ForwardingSettings(),
+            outgoing or plain(self.a),
+            on_queue_deleted=lambda: self.deleted.append(queue.name),
+        )
         self.bridge = Bridge(
             "bridge",
             self.runtime,

@@ -130,13 +130,13 @@ class RestartTests(ConnectionTestCase):
         self.assertEqual(self.connection.scanner.rounds, 1)
 
     def test_it_looks_for_brokers_with_its_node_id_again(self) -> None:
-        self.connection.topology.on_contested(connector(7))
+        self.connection.topology.contested(connector(7))
         self.clock.advance(1)
         self.assertIn("7", self.runtime.tried)
 
     def test_it_visits_again_whom_it_suspected_before(self) -> None:
         """Else it would say for ever that there is another broker with its node id, although that has gone meanwhile."""
-        self.connection.topology.on_contested(connector(7))
+        self.connection.topology.contested(connector(7))
         self.connection.stop()
         self.clock.advance(1)
         self.assertNotIn("7", self.runtime.tried)

@@ -47,7 +47,7 @@ class Bridged:
         self.receiver.create_queue("q")
         self.receiver.create_queue("other")
         self.told: list[tuple[str, object]] = []
-        self.a.server.notifications.observers.append(lambda kind, headers: self.told.append((kind, headers.get("name", (0, None))[1])))
+        self.a.server.notifications.told.subscribe(lambda kind, headers: self.told.append((kind, headers.get("name", (0, None))[1])))
         self.groups = {"group": lambda: [connector(1)]}
         self.bridges = CoreBridges(self.a.server, self.runtime, {"target": connector(1)}, self.groups.get)
         self.a.server.others = KnownOthers(bridges=self.bridges)

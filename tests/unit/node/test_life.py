@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,18 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.node.life import STOP_SECONDS, BrokerLife
 from mqbroker.node.parts import StartError
 from mqbroker.server.observation.metrics import render
+from mqclient.urls import parse_transport_uri
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
 from tests.support.parts import KnownListeners, KnownPages, make_parts
+from tests.unit.cluster.bridge_support import MemoryRuntime
+from tests.unit.cluster.support import CONNECTIONS
 
 
 class GrantedLater:
@@ -99,6 +105,22 @@ class StartCase(LifeCase):
 
 
 class StartTests(StartCase):
+    def test_nothing_keeps_an_activation_once_there_is_the_next(self) -> None:
+        """Whoever has subscribed to a part of the first, or hangs on one, would hold all of it."""
+        self.configuration.cluster_connections = CONNECTIONS
+        self.configuration.connectors = {"self": parse_transport_uri("tcp://127.0.0.1:1", "self")}
+        self.configuration.grouping_handler = GroupingHandlerConfiguration("handler", local=True)
+        life = self.life(make_runtime=lambda: MemoryRuntime(self.clock))
+        life.start()
+        self.make_queue(life)
+        first = [weakref.ref(each) for each in (life.active, life.active.server, life.active.messaging.core, life.active.others.clustering)]
+        self.stopped(life)
+        self.clock.advance(3600)  # the clock keeps calls that were taken back until they would be due
+        life.start()
+        self.listeners.clear()
+        gc.collect()
+        self.assertEqual([type(kept()).__name__ for kept in first if kept() is not None], [])
+
     def test_who_waits_for_the_stop_may_start_again_at_once(self) -> None:
         life = self.life()
         life.start()

@@ -19,7 +19,7 @@ class PlayedClustering:
         self.starts = 0
         self.manager = object()
         self.bridges = object()
-        self.broadcast_groups = {"g": object()}
+        self.groups = SimpleNamespace(broadcast={"g": object()})
         self.scale_down: Any = None
 
     def start(self) -> None:
@@ -61,7 +61,7 @@ class OthersTests(SynchronousTestCase):
         bridges = others.open_bridges()
         (made,) = self.made
         self.assertEqual((made.starts, bridges, others.cluster), (1, made.bridges, made.manager))
-        self.assertEqual((others.broadcast_groups, others.problem()), (made.broadcast_groups, "alone"))
+        self.assertEqual((others.broadcast_groups, others.problem()), (made.groups.broadcast, "alone"))
 
     def test_a_configuration_that_cannot_be_used_stops_the_start(self) -> None:
         self.failure = ValueError("no such group")

@@ -47,11 +47,15 @@ class ForwardingSettings:
     """After this time a message that the target has refused is tried again."""
 
 
+def _nothing() -> None: ...
+
+
 class Forwarder:
     """A :class:`~mqbroker.messaging.queues.consumer.QueueConsumer` that has no session here but one at another broker.
 
     ``outgoing`` says what is sent for a message; None: to the dead letter address of the queue.  Where it fails and there is no such
-    address, the message is tried again later: a transformer that is broken does not cost messages.
+    address, the message is tried again later: a transformer that is broken does not cost messages.  ``on_queue_deleted`` is told that there
+    is nothing to forward any more.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Forwarder:
         settings: ForwardingSettings,
         outgoing: Callable[[Message], Outgoing | None],
         filter: Filter | None = None,
+        on_queue_deleted: Callable[[], object] = _nothing,
     ) -> None:
         self.queue = queue
         self.filter = filter
@@ -68,7 +73,6 @@ class Forwarder:
         self.cursor: Cursor | None = None
         self.ready = False
         self.flush_due = False
-        self.on_queue_deleted: Callable[[], object] = _nothing
         self.messages_acknowledged = 0
         self.bytes_acknowledged = 0
         """Encoded bytes of the messages that the target has, without large bodies."""
@@ -76,6 +80,7 @@ class Forwarder:
         self._server = server
         self._settings = settings
         self._outgoing = outgoing
+        self._on_queue_deleted = on_queue_deleted
         self._turn = server.turn
         self._settlement = server.messaging.settlement
         self._session: Session | None = None
@@ -114,7 +119,7 @@ class Forwarder:
         """Begin to forward over ``session``, which must end with its connection."""
         assert self._session is None
         if self.queue.deleted:  # while there was no link
-            self.on_queue_deleted()
+            self._on_queue_deleted()
             return
         self._session = session
         self._stalled = False
@@ -168,7 +173,7 @@ class Forwarder:
     def queue_deleted(self) -> None:
         """The queue is gone, and what was in delivery with it."""
         self.detach()
-        self.on_queue_deleted()
+        self._on_queue_deleted()
 
     # --- messages
 
@@ -361,6 +366,3 @@ class Forwarder:
             self._closing_timer = None
         if closing is not None:
             closing.callback(None)
-
-
-def _nothing() -> None: ...

@@ -5,12 +5,12 @@ Source: ``protocol-spec/``, chapter "Topology".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
+from mqbroker.messaging.event import Event
 from mqbroker.server.transport.topology import answer_alone, member_down, member_up
 from mqclient.protocol.topology import MEMBERS_MAX, Topology, TopologyMember, same_connector
 from mqclient.wire.frames import PING_CHANNEL, frame
@@ -111,8 +111,8 @@ class ClusterTopology(Topology):
         "_stopped",
         "_subscriptions",
         "_warned",
+        "contested",
         "node_id",
-        "on_contested",
         "rival",
     )
 
@@ -120,8 +120,8 @@ class ClusterTopology(Topology):
         super().__init__()
         self.node_id = node_id
         self.rival: str | None = None
-        self.on_contested: Callable[[TransportConfiguration], object] = lambda connector: None
-        """Told of each connector but the own one with which the own node id is announced, also of old ones."""
+        self.contested: Event[TransportConfiguration] = Event()
+        """Each connector but the own one with which the own node id is announced, also old ones."""
         self._stopped = False
         self._clock = clock
         self._own: TransportConfiguration | None = None
@@ -186,7 +186,7 @@ class ClusterTopology(Topology):
             if member.primary is None:
                 member = replace(member, primary=own)
             elif not same_connector(member.primary, own):
-                self.on_contested(member.primary)
+                self.contested(member.primary)
                 if self._is_news(member):
                     self._note_rival(member.primary)
                     return False

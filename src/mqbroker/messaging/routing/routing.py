@@ -135,10 +135,14 @@ def _local_key(queue: Queue) -> tuple[int, str]:
 class RoutingTable:
     """What is bound to which addresses, wildcard addresses included: queues, queues of other brokers, diverts.
 
-    ``remote_changed`` is told of remote queues that come (True) and go.
+    ``remote_changed`` is told of remote queues that come (True) and go.  ``grouping`` decides for messages with a group id, if the
+    configuration has a grouping handler.
     """
 
-    def __init__(self, wildcards: Wildcards, remote_changed: Callable[[RemoteBinding, bool], object]) -> None:
+    def __init__(
+        self, wildcards: Wildcards, remote_changed: Callable[[RemoteBinding, bool], object], grouping: Grouping | None = None
+    ) -> None:
+        self.grouping = grouping
         self.connected: Event[RemoteBinding] = Event()
         """A remote queue has a link again."""
         self._wildcards = wildcards
@@ -152,8 +156,6 @@ class RoutingTable:
         """The same by address and routing name: a topic may have thousands."""
         self._balancing: dict[str, LoadBalancing] = {}
         """By address that has remote queues: what the one said that was added last."""
-        self.grouping: Grouping | None = None
-        """Decides for messages with a group id, if the configuration has a grouping handler."""
         self.version = 0
         """Rises at every change of a binding, an address or their settings."""
 

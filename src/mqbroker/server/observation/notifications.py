@@ -7,12 +7,13 @@ observers and for listeners, and queue information that another broker has asked
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from twisted.logger import Logger
 
 from mqbroker.messaging.delivery.arriving import Arrival, straight_to
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.filters.filter import Filter
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.address import Address
@@ -43,7 +44,6 @@ REPEATED_WARNING_SECONDS = 10.0
 """The same kind of warning is written at most once in this time; the number of those left out is told with the next."""
 
 
-Observer = Callable[[str, Mapping[str, TypedValue]], object]
 """Called with the kind of a notification and its headers."""
 
 
@@ -98,12 +98,12 @@ class _Notification(NamedTuple):
 class Notifications:
     """Sends notification messages, and writes the log lines that go with message losses.
 
-    ``observers`` are told of each notification before those who listen on the address, also when nobody does.  What an observer sends
-    itself comes after what it was told of.
+    Observers subscribe to ``told``.  They hear of each notification before those who listen on the address, also when nobody does.  A
+    notification that an observer sends itself comes after the one that it was told of.
     """
 
     def __init__(self, server: NotifyingServer) -> None:
-        self.observers: list[Observer] = []
+        self.told: Event[str, Mapping[str, TypedValue]] = Event()
         self.queue_info = QueueInfo(server, self)
         self._server = server
         self._context = OperationContext(server.store)
@@ -287,7 +287,7 @@ class Notifications:
         self.send(kind, {"name": (STRING, name)})
 
     def _tell(self, notification: _Notification) -> None:
-        for observer in list(self.observers):
+        for observer in list(self.told.listeners):
             try:
                 observer(notification.kind, notification.headers)
             except Exception:

@@ -6,9 +6,10 @@ in the order of notifications: those that come meanwhile are held back from all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.queues.definitions import ANYCAST
 from mqclient.wire.properties import BOOLEAN, INT, LONG, NULL, STRING, TypedValue
 
@@ -67,8 +68,8 @@ class QueueInfo:
         self._notifications = notifications
         self._consumers: dict[str, dict[str | None, int]] = {}
         """Consumers by their filter, of queues by their cluster name."""
-        self.on_sent: list[Callable[[], object]] = []
-        """Called when somebody has got a snapshot, who may have missed earlier notifications."""
+        self.sent: Event[()] = Event()
+        """Somebody has got a snapshot, who may have missed earlier notifications."""
 
     def learn(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
         """A notification is sent to its listeners now."""
@@ -111,8 +112,7 @@ class QueueInfo:
             self._mark(queue, RESET_COMPLETE)
         finally:
             notifications.release()
-        for function in self.on_sent:
-            function()
+        self.sent()
 
     def _mark(self, queue: Queue, marker: str) -> None:
         notifications = self._notifications

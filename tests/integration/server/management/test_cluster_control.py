@@ -117,7 +117,7 @@ class ClusterConnectionTests(ManagementCase):
         consumer = await self.consumer(two, "q")
         await self.until(lambda: one.knows(two, "q", 1), "the consumer is known")
         told: list[str] = []
-        one.broker.server.notifications.observers.append(lambda kind, headers: told.append(kind))
+        one.broker.server.notifications.told.subscribe(lambda kind, headers: told.append(kind))
         await self.invoke(one, CONNECTION, "stop")
         await self.until(lambda: one.link_state(two) == "unknown", "the link ends")
         self.assertFalse(await self.attribute(one, CONNECTION, "Started"))
@@ -137,7 +137,7 @@ class BroadcastGroupTests(ManagementCase):
         one.configuration.broadcast_groups = [BroadcastGroupConfiguration("bg", endpoint, 60_000, ("node-0",))]
         one.start()
         told: list[str] = []
-        one.broker.server.notifications.observers.append(lambda kind, headers: told.append(kind))
+        one.broker.server.notifications.told.subscribe(lambda kind, headers: told.append(kind))
         resource = "broadcastgroup.bg"
         self.assertEqual(await self.attribute(one, "broker", "BroadcastGroupNames"), ["bg"])
         wanted = {

@@ -213,7 +213,7 @@ class SnapshotInTurnsTests(InfoTestCase):
         world.clock.advance(0)
         self.told()
         observed: list[str] = []
-        world.server.notifications.observers.append(lambda kind, headers: observed.append(kind))
+        world.server.notifications.told.subscribe(lambda kind, headers: observed.append(kind))
         self.request("sendQueueInfoToQueue", "notif.1", "")
         follower = Follower()
         self.follow(follower)
@@ -310,7 +310,7 @@ class ObserverTests(SynchronousTestCase):
         self.seen: list[str] = []
 
     def test_they_are_told_before_and_without_listeners(self) -> None:
-        self.notifications.observers.append(lambda kind, headers: self.seen.append(kind))
+        self.notifications.told.subscribe(lambda kind, headers: self.seen.append(kind))
         self.world.peer().open().create_queue("q")
         self.notifications.part_changed("BRIDGE_STARTED", "b")
         self.assertEqual(self.seen, ["SESSION_CREATED", "BINDING_ADDED", "BRIDGE_STARTED"])
@@ -321,7 +321,8 @@ class ObserverTests(SynchronousTestCase):
             if kind == "A":
                 self.notifications.send("B", {})
 
-        self.notifications.observers += [first, lambda kind, headers: self.seen.append(f"2 {kind}")]
+        self.notifications.told.subscribe(first)
+        self.notifications.told.subscribe(lambda kind, headers: self.seen.append(f"2 {kind}"))
         self.notifications.send("A", {})
         self.assertEqual(self.seen, ["1 A", "2 A", "1 B", "2 B"])
 
@@ -329,13 +330,14 @@ class ObserverTests(SynchronousTestCase):
         def failing(kind: str, headers: Mapping[str, TypedValue]) -> None:
             raise ValueError(kind)
 
-        self.notifications.observers += [failing, lambda kind, headers: self.seen.append(kind)]
+        self.notifications.told.subscribe(failing)
+        self.notifications.told.subscribe(lambda kind, headers: self.seen.append(kind))
         self.notifications.send("A", {})
         self.assertEqual(self.seen, ["A"])
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
 
     def test_a_stopped_broker_tells_nothing(self) -> None:
-        self.notifications.observers.append(lambda kind, headers: self.seen.append(kind))
+        self.notifications.told.subscribe(lambda kind, headers: self.seen.append(kind))
         self.world.server.stop()
         self.notifications.send("A", {})
         self.assertEqual(self.seen, [])
@@ -399,7 +401,7 @@ class RemoteQueueTests(InfoTestCase):
 
     def test_a_divert_is_not_told_to_other_brokers(self) -> None:
         seen: list[object] = []
-        self.notifications.observers.append(
+        self.notifications.told.subscribe(
             lambda kind, headers: seen.append((kind, headers["_AMQ_Binding_Type"], headers["_AMQ_ClusterName"]))
         )
         self.notifications.divert_added(Divert(DivertConfiguration("d", "orders", ("copies",)), 9))
