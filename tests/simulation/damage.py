@@ -18,9 +18,9 @@ from mqbroker.cli.data.recover import salvage, write_journal
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.disk.filesystem import join
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.files.recover import SalvagedState
+from mqbroker.storage.files.recover import SalvagedState, read_folder
 from mqbroker.storage.settings import StoreSettings
-from mqclient.storageformat.errors import Loss, read_folder
+from mqclient.storageformat.errors import Loss
 from mqclient.storageformat.files import folder_name, page_name, page_number
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
 from mqclient.storageformat.images import Images, find_images, record_ids
