@@ -138,11 +138,11 @@ class PageFolder(Protocol):
 class Pager(Protocol):
     """Where messages of full addresses wait on the disk.  ``backlog`` are bytes handed over that are not durable yet.
 
-    ``on_drained`` is called whenever the backlog has become less.
+    ``drained`` tells whenever the backlog has become less.
     """
 
     backlog: int
-    on_drained: Callable[[], object]
+    drained: Event[()]
 
     def folder(self, address: str) -> PageFolder:
         """The folder of an address; it gets files with its first message."""

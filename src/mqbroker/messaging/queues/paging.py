@@ -110,7 +110,7 @@ class Paging:
         self.core = core
         self.addresses: dict[str, AddressPaging] = {}
         if core.store.pager is not None:
-            core.store.pager.on_drained = core.global_memory.release
+            core.store.pager.drained.subscribe(core.global_memory.release)
 
     def restore(self, queues: dict[int, Queue], account_of: Callable[[str], AddressMemory]) -> None:
         """Take over the pages that the store has kept; the durable queues are there.  ``account_of`` gives the account of an address."""

@@ -276,7 +276,16 @@ class FileStore(Tickets):
         messages.roll(images.mark)
         bindings.roll(images.mark)
         self._journal = Journal(
-            messages, bindings, self._bodies, self, self._writer, self._clock, settings.journal_datasync, images.mark, self._write_failed
+            messages,
+            bindings,
+            self._bodies,
+            self,
+            self._writer,
+            self._clock,
+            settings.journal_datasync,
+            images.mark,
+            self._write_failed,
+            self.pager,
         )
         for path in images.messages.stale + images.bindings.stale:
             self._file_system.remove(path)

@@ -59,7 +59,7 @@ class Compactor:
         self._rest: dict[SegmentLog, int] = {}
         """After all of a journal was written anew: the sequence before which doing it again would gain nothing."""
         if self._min_files:
-            journal.on_roll.append(self._rolled)
+            journal.rolled.subscribe(self._rolled)
             self._rolled()
 
     def _rolled(self) -> None:
@@ -146,7 +146,7 @@ class Sweeper:
         self._clock = clock
         self._sweep: Iterator[None] | None = None
         self._again = False
-        index.on_queue_gone = self._queue_gone
+        index.queue_gone.subscribe(self._queue_gone)
 
     def _queue_gone(self) -> None:
         if self._sweep is not None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from twisted.logger import Logger
 
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.ports import Cancellable, Clock, WritingTurn
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.disk.filesystem import WriteObserver
@@ -114,17 +115,18 @@ class Journal:
         datasync: bool,
         mark: int,
         on_failure: Callable[[str], object],
+        pager: GroupPager | None,
     ) -> None:
         self.messages = messages
         self.bindings = bindings
         self.observer: WriteObserver | None = None
-        self.on_roll: list[Callable[[], object]] = []
-        """Called when a journal has begun a new segment."""
+        self.rolled: Event[()] = Event()
+        """A journal has begun a new segment."""
         self.closed = False
         self.busy = False
         self.urgent = False
         """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
-        self.pager: GroupPager | None = None
+        self._pager = pager
         self._bodies = bodies
         self._tickets = tickets
         self._writer = writer
@@ -277,15 +279,14 @@ class Journal:
         if not any(each.bindings for each in self._sealed):
             self.bindings.room(0, self._mark)
         if before != (log.segments[-1], self.bindings.segments[-1]):
-            for function in self.on_roll:
-                function()
+            self.rolled()
         return Group(segment, max(size, min(FRAME_CONTENT, log.file_size - segment.end - FRAME_HEADER_SIZE)))
 
     def _seal(self) -> None:
         """Close the open group and fix the places of its frames."""
         group = self.group
-        if group.pages is not None and self.pager is not None:
-            self.pager.seal(group)
+        if group.pages is not None and self._pager is not None:
+            self._pager.seal(group)
         if group.bindings:
             size = sum(map(len, group.bindings))
             segment = group.binding_segment = self.bindings.current
@@ -309,7 +310,7 @@ class Journal:
             group = groups[0]
             segment = group.segment
             more = not group.parts or group.bindings or group.bodies or group.pages
-            if segment.begun and not more and (self.pager is None or self.pager.nothing_to_write):
+            if segment.begun and not more and (self._pager is None or self._pager.nothing_to_write):
                 # What nearly every write is, while few messages are on their way.
                 return [partial(segment.write_frame, group.offset, group.parts, segment.synced, self._datasync)]
         bindings = [(group.binding_segment, group.binding_offset, group.bindings) for group in groups if group.binding_segment is not None]
@@ -317,8 +318,8 @@ class Journal:
         bodies = {body.body_id: body for group in groups for body in group.bodies}
         for body in bodies.values():
             steps += self._bodies.sync_steps(body)
-        if self.pager is not None:
-            steps += self.pager.write_steps(groups, self._syncs(groups))
+        if self._pager is not None:
+            steps += self._pager.write_steps(groups, self._syncs(groups))
         messages = [(group.segment, group.offset, group.parts) for group in groups if group.parts]
         return steps + self._write_steps(self.messages, messages, self._syncs(groups))
 
@@ -374,7 +375,7 @@ class Journal:
                 group.binding_segment.synced = group.binding_end
             if group.parts and synced:
                 group.segment.synced = group.offset + FRAME_HEADER_SIZE + group.size
-        if self.pager is not None:
-            self.pager.written(self._in_flight)
+        if self._pager is not None:
+            self._pager.written(self._in_flight)
         self._in_flight = []
         return ticket

@@ -8,9 +8,10 @@ and what is kept of pages (see ``pages.Kept``) under itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.message.message import Message
 from mqbroker.storage.files.journal.batch import Change
 from mqbroker.storage.files.journal.pages import Kept
@@ -27,10 +28,7 @@ RECORD_BYTES = 22
 
 
 class LiveIndex:
-    """Keeps ``Segment.live`` of both journals.
-
-    ``on_empty`` is called when the oldest segment of a journal has nothing live any more, ``on_queue_gone`` when a queue was deleted.
-    """
+    """Keeps ``Segment.live`` of both journals."""
 
     def __init__(self, messages: SegmentLog, bindings: SegmentLog) -> None:
         self._messages = messages
@@ -41,8 +39,10 @@ class LiveIndex:
         """The stored messages of each prepared branch, and the branch of each of them."""
         self._branch_of: dict[Message, int] = {}
         self._bound: dict[object, Segment] = {}
-        self.on_empty: Callable[[], object] = _nothing
-        self.on_queue_gone: Callable[[], object] = _nothing
+        self.emptied: Event[()] = Event()
+        """The oldest segment of a journal has nothing live any more."""
+        self.queue_gone: Event[()] = Event()
+        """A queue was deleted."""
 
     def apply(self, changes: Iterable[tuple[Change, Any, Any]], segment: Segment) -> None:
         """Take in the changes of a batch whose records go to ``segment``."""
@@ -214,7 +214,7 @@ class LiveIndex:
         else:
             self._delete(self._bound, subject)
             if subject[0] == QUEUE_BINDING:
-                self.on_queue_gone()
+                self.queue_gone()
 
     def _end_branch(self, branch_id: int, commit: bool) -> None:
         for message in self._branches.pop(branch_id, ()):
@@ -244,8 +244,4 @@ class LiveIndex:
     def _emptied(self, owner: Segment) -> None:
         for log in (self._messages, self._bindings):
             if owner is log.segments[0] and owner is not log.current:
-                self.on_empty()
-
-
-def _nothing() -> None:
-    pass
+                self.emptied()

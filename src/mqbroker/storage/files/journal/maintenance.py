@@ -30,8 +30,8 @@ class Maintenance:
         self._writer = writer
         self._clock = clock
         self._trim_due = False
-        index.on_empty = self._due
-        journal.on_roll.append(self._due)
+        index.emptied.subscribe(self._due)
+        journal.rolled.subscribe(self._due)
 
     def _due(self) -> None:
         if not self._trim_due:

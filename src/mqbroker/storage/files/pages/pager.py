@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Clock
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step
@@ -94,7 +95,7 @@ class FilePager:
         self._compresses = settings.compress_pages
         self.files = PageFiles(file_system, self._damaged)
         self.backlog = 0
-        self.on_drained: Callable[[], object] = _nothing
+        self.drained: Event[()] = Event()
         self._folders: dict[str, FileFolder] = {}
         self._gone: list[Page] = []
         self._dropped: list[int] = []
@@ -107,7 +108,6 @@ class FilePager:
         self._journal = journal
         self._index = index
         self._node_id = node_id
-        journal.pager = self
 
     # The contract.
 
@@ -259,7 +259,7 @@ class FilePager:
             for page, write in (group.pages or {}).items():
                 self._readable(page, write)
         if self.backlog < backlog:
-            self.on_drained()
+            self.drained()
 
     def _readable(self, page: Page, write: PageWrite) -> None:
         self.backlog -= write.total
@@ -387,7 +387,3 @@ class FilePager:
     def _damaged(self, error: Exception) -> None:
         """What is not read is not settled: nothing is lost by ending here."""
         self._journal.fail(error)
-
-
-def _nothing() -> None:
-    pass
