@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mqclient.text import nearest_name
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -80,3 +82,9 @@ def sorted_by_place(problems: Iterable[Problem]) -> list[Problem]:
     for problem in listed:
         order.setdefault(problem.file, len(order))
     return sorted(listed, key=lambda problem: (order[problem.file], problem.line))
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The end of a sentence about a name that is not among ``known``: the nearest one, or ``otherwise`` where none is near."""
+    near = nearest_name(name, known)
+    return f"; did you mean {near}?" if near else otherwise

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mqbroker.config.broker_xml.reader import Reader, Ref
-from mqbroker.config.problems import Findings
+from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.properties.entries import Entry
 from mqbroker.config.schema.model import Item, camel
-from mqclient.text import nearest_name
 
 _REFS = ("connectors", "static_connectors")
 
@@ -46,8 +45,7 @@ class BeanReader:
         return self._reader.value(item, entry.value, entry.file, entry.line, ".".join(entry.path))
 
     def unknown(self, entry: Entry, name: str, known: Sequence[str]) -> None:
-        near = nearest_name(name, known)
-        hint = f"; did you mean {near}?" if near else f": expected {', '.join(known)}" if len(known) <= 8 else ""
+        hint = did_you_mean(name, known, f": expected {', '.join(known)}" if len(known) <= 8 else "")
         self.error(entry, f"{'.'.join(entry.path)}: there is no property {name}{hint}")
 
     def error(self, entry: Entry, text: str) -> None:

@@ -20,7 +20,7 @@ from mqbroker.config.model.cluster import (
     TransformerConfiguration,
 )
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
-from mqbroker.config.problems import Findings
+from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.schema.values import BOOLEAN
 from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
 from mqclient.text import nearest_name
@@ -229,8 +229,7 @@ class _Assembly:
 
     def _no_connector(self, name: str) -> str:
         known = self._configuration.connectors
-        near = nearest_name(name, known)
-        return f"there is no connector {masked(name)}{_hint(near, known)}"
+        return f"there is no connector {masked(name)}{_hint(name, known)}"
 
     def _discovery_group(self, content: Content, values: dict[str, Any], shown: str, static: str = "static_connectors") -> None:
         group = content.values.get("discovery_group")
@@ -238,7 +237,7 @@ class _Assembly:
             return
         known = self._groups
         if group not in known:
-            text = f"{shown}: there is no discovery-group {group}{_hint(nearest_name(group, known), known)}"
+            text = f"{shown}: there is no discovery-group {group}{_hint(group, known)}"
             self._error(content.at("discovery_group"), text)
         elif content.values.get(static):
             text = f"{shown}: {_element(static)} are there too: the discovery-group {group} has no effect"
@@ -283,7 +282,7 @@ class _Assembly:
         for acceptor in self._configuration.acceptors:
             name = acceptor.parameters.get("clusterConnection")
             if name and name not in known:
-                hint = _hint(nearest_name(name, known), known)
+                hint = _hint(name, known)
                 text = f"acceptor {acceptor.name}: clusterConnection={name} is not a cluster-connection{hint}"
                 self._warn(place, f"{text}; its clients are informed of the first one")
 
@@ -304,8 +303,8 @@ def _element(field_name: str) -> str:
     return field_name.replace("_", "-")
 
 
-def _hint(near: str | None, known: Iterable[str]) -> str:
-    return f"; did you mean {near}?" if near else f"; expected: {', '.join(known) or 'none'}"
+def _hint(name: str, known: Iterable[str]) -> str:
+    return did_you_mean(name, known, f"; expected: {', '.join(known) or 'none'}")
 
 
 def _parts(address: str) -> list[str]:

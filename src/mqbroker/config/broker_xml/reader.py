@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mqbroker.config.broker_xml.tree import Node
-from mqbroker.config.problems import Findings
+from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.schema.model import Block, Item, Support
 from mqbroker.config.schema.values import NAME_LIST
-from mqclient.text import nearest_name
 from mqclient.urls import masked
 
 LISTED_MAX = 8  # names in a sentence that says what was expected
@@ -120,8 +119,7 @@ class Reader:
         try:
             value = item.kind.convert(text)
         except ValueError:
-            near = nearest_name(text, item.kind.choices)
-            hint = f"; did you mean {near}?" if near else ""
+            hint = did_you_mean(text, item.kind.choices)
             self.findings.error(file, line, f"{shown}: {_cut(text)!r} is not valid: expected {item.kind.expected}{hint}")
             return None
         if item.unless is not None and value not in item.unless:
@@ -222,14 +220,7 @@ class Reader:
 
 
 def _instead(name: str, known: Sequence[str]) -> str:
-    near = nearest_name(name, known)
-    if near:
-        return f"; did you mean {near}?"
-    if not known:
-        return ": expected none"
-    if len(known) <= LISTED_MAX:
-        return f": expected {', '.join(known)}"
-    return ""
+    return did_you_mean(name, known, f": expected {', '.join(known) or 'none'}" if len(known) <= LISTED_MAX else "")
 
 
 def _cut(text: str) -> str:

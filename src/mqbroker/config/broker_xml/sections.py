@@ -10,9 +10,8 @@ from mqbroker.config.broker_xml.transports import Unmask, read_transport
 from mqbroker.config.model.address_settings import ANYCAST, MULTICAST
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, MetricsConfiguration, QueueConfiguration, ResourceLimit
 from mqbroker.config.model.matching import HierarchicalRepository, Wildcards
-from mqbroker.config.problems import Findings
+from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.schema.blocks import OLD_PERMISSIONS, PERMISSIONS
-from mqclient.text import nearest_name
 from mqclient.urls import TransportUri
 
 LOGGING_PLUGINS = ("LoggingActiveMQServerPlugin", "NotificationActiveMQServerPlugin", "ConnectionPeriodicExpiryPlugin")
@@ -108,8 +107,7 @@ class _Sections:
         if text in OLD_PERMISSIONS:
             self._warn(content, f"AMQ221038: the permission {text} is an old name: write {OLD_PERMISSIONS[text]}")
             return OLD_PERMISSIONS[text]
-        near = nearest_name(text, PERMISSIONS)
-        hint = f"; did you mean {near}?" if near else f": expected one of {', '.join(PERMISSIONS)}"
+        hint = did_you_mean(text, PERMISSIONS, f": expected one of {', '.join(PERMISSIONS)}")
         self._error(content, f"AMQ222177: there is no permission {text}{hint}")
         return None
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mqbroker.config.broker_xml.reader import Content, Reader
-from mqbroker.config.problems import Findings
+from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.schema.model import Item, Support
 from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR, OTHER_PROTOCOLS, PROTOCOLS
-from mqclient.text import nearest_name
 from mqclient.urls import TransportUri, UrlError, format_parameters, parse_connection_url
 
 _PARTS = re.compile("[?&;]")
@@ -79,8 +78,7 @@ class _Transport:
                 if name in PASSWORD_PARAMETERS:
                     parameters[name] = self._unmask(text, *self._content.place)
             elif not OTHER_PROTOCOLS.fullmatch(name):
-                near = nearest_name(name, self._items)
-                hint = f"; did you mean {near}?" if near else ""
+                hint = did_you_mean(name, self._items)
                 self._warn(f"{shown} is not a known parameter and has no effect{hint}")
         return replace(uri, parameters=parameters)
 
@@ -89,8 +87,7 @@ class _Transport:
         asked = [part.strip().upper() for part in text.split(",") if part.strip()]
         for name in asked:
             if name not in PROTOCOLS:
-                near = nearest_name(name, PROTOCOLS)
-                hint = f"; did you mean {near}?" if near else ""
+                hint = did_you_mean(name, PROTOCOLS)
                 self._warn(f"{self._shown}: the protocol {name} is not known{hint}")
         known = [name for name in asked if name in PROTOCOLS]
         if known and "CORE" not in known:

@@ -18,9 +18,8 @@ from mqbroker.config.instance.jaas import JaasError, LoginModule, parse_login_co
 from mqbroker.config.instance.profile import read_profile, system_properties
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.parse import Loaded, load_configuration
-from mqbroker.config.problems import Findings, Problem
+from mqbroker.config.problems import Findings, Problem, did_you_mean
 from mqbroker.config.properties.substitution import SubstitutionError, substitute
-from mqclient.text import nearest_name
 from mqclient.urls import TransportUri
 
 BASIC_SECURITY_MANAGER = "ActiveMQBasicSecurityManager"
@@ -227,8 +226,7 @@ class _InstanceReader:
         assert root is not None
         for child in root.children:
             if child.name not in BOOTSTRAP_ELEMENTS:
-                near = nearest_name(child.name, BOOTSTRAP_ELEMENTS)
-                hint = f"; did you mean {near}?" if near else ""
+                hint = did_you_mean(child.name, BOOTSTRAP_ELEMENTS)
                 self._findings.warn(child.file, child.line, f"<{child.name}> is not known here and has no effect{hint}")
         return root
 
@@ -283,8 +281,7 @@ class _InstanceReader:
         if not self._exists(path):
             self._findings.error(path, 0, f"cannot be read, and users log in by its entry {name}: {node.file} says so")
             return
-        near = nearest_name(name, entries)
-        hint = f"; did you mean {near}?" if near else f": it has {', '.join(entries) or 'none'}"
+        hint = did_you_mean(name, entries, f": it has {', '.join(entries) or 'none'}")
         self._findings.error(node.file, node.line, f"login.config has no entry {name}{hint}")
 
     def _broker_xml(self, root: Node) -> str:

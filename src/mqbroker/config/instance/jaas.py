@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from mqclient.text import nearest_name
+from mqbroker.config.problems import did_you_mean
 
 FLAGS = ("required", "requisite", "sufficient", "optional")
 
@@ -104,8 +104,7 @@ class _Parser:
         class_name = self._word("the class of a login module")
         flag = self._word(f"one of {', '.join(FLAGS)}")
         if flag.text.lower() not in FLAGS:
-            near = nearest_name(flag.text, FLAGS)
-            hint = f"; did you mean {near}?" if near else f": expected {', '.join(FLAGS)}"
+            hint = did_you_mean(flag.text, FLAGS, f": expected {', '.join(FLAGS)}")
             raise JaasError(flag.line, f"{flag.text} is not a flag{hint}")
         options: dict[str, str] = {}
         while self._peek().text != ";":
