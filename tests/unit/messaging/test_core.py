@@ -27,7 +27,7 @@ class SettingsTests(SynchronousTestCase):
         bench = Bench()
         queue = bench.queue("q")
         told: list[bool] = []
-        bench.core.on_settings = lambda: told.append(True)
+        bench.core.settings_changed.subscribe(lambda: told.append(True))
         bench.core.settings.set("q", {"max_delivery_attempts": 2})
         self.assertNotEqual(queue.address.settings.max_delivery_attempts, 2)
         bench.core.apply_settings()
