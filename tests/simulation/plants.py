@@ -308,7 +308,7 @@ UNIT_PLANTS = {
         "mqbroker.messaging.filters.compile:_Compiler._like",
         "if value is None:",
         "if False:",
-        unit_test="tests.unit.messaging.filters.test_filter",
+        unit_test="tests.unit.messaging.filters.test_values",
     ),
     "newest-duplicate-id-dropped": Plant(
         "mqbroker.messaging.routing.duplicates:DuplicateIdCache._drop_oldest",
@@ -338,13 +338,13 @@ UNIT_PLANTS = {
         "mqbroker.server.security.permissions:SessionPermissions.check",
         "if self._version != security.version or len(self._allowed) >= REMEMBERED_MAX:",
         "if len(self._allowed) >= REMEMBERED_MAX:",
-        unit_test="tests.unit.server.security.test_security",
+        unit_test="tests.unit.server.security.test_permissions",
     ),
     "pauses-are-not-counted": Plant(
         "mqbroker.server.transport.connection:ServerConnection._resume_frames",
         "self._pauses -= 1",
         "self._pauses = 0",
-        unit_test="tests.unit.server.session.test_sessions",
+        unit_test="tests.unit.server.transport.test_connection_session",
     ),
     "redelivery-delay-not-limited": Plant(
         "mqbroker.messaging.delivery.settlement:redelivery_delay",
@@ -380,7 +380,7 @@ UNIT_PLANTS = {
         "mqbroker.cluster.grouping.local_grouping:LocalGrouping._decide",
         "batch.put_setting(KEPT_KIND, key, json.dumps(name))",
         "pass",
-        unit_test="tests.unit.cluster.grouping.test_grouping",
+        unit_test="tests.unit.cluster.grouping.test_local_grouping",
     ),
     "expired-by-the-wrong-address": Plant(
         "mqbroker.messaging.delivery.settlement:Settlement.expire",
