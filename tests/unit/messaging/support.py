@@ -182,6 +182,9 @@ class Collector:
         self.room -= 1
         self.ready = self.room > 0
 
+    def handle_first(self, reference: Reference, key: str) -> None:
+        self.handle(reference)
+
     def queue_deleted(self) -> None:
         self.deleted = True
 
