@@ -14,7 +14,7 @@ from mqbroker.messaging.ports import Clock
 from mqbroker.node.activation import ActiveAtOnce
 from mqbroker.node.parts import Observed, Parts
 from mqbroker.node.stores import make_store
-from mqbroker.server.server import Server
+from mqbroker.server.transport.acceptor import ConnectingServer
 from mqbroker.storage.disk.filesystem import FileSystem
 from tests.support.diskwriter import WriterInTurns
 
@@ -24,7 +24,7 @@ class KnownListeners:
 
     acceptors = ()
 
-    def __init__(self, server: Server, problem: Exception | None = None) -> None:
+    def __init__(self, server: ConnectingServer, problem: Exception | None = None) -> None:
         self.server = server
         self.is_open = False
         self._problem = problem

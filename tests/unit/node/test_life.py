@@ -18,13 +18,18 @@ from mqbroker.config.model.configuration import Configuration, QueueConfiguratio
 from mqbroker.node.life import STOP_SECONDS, BrokerLife
 from mqbroker.node.parts import StartError
 from mqbroker.server.observation.metrics import render
+from mqbroker.server.transport.waiting import WaitingServer
 from mqclient.urls import parse_transport_uri
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import CLUSTER_CHANNEL
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
 from tests.support.parts import KnownListeners, KnownPages, make_parts
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.cluster.support import CONNECTIONS
+from tests.unit.messaging.support import HeldStore
+from tests.unit.server.support import Peer
 
 
 class GrantedLater:
@@ -294,4 +299,40 @@ class EndTests(LifeCase):
         self.settle()
         life.start()
         self.assertEqual((life.state, life.live()), ("active", None))
+        self.stopped(life)
+
+
+class Candidate(GrantedLater):
+    """An activation that answers votes while it seeks."""
+
+    def __init__(self, clock: FakeClock, configuration: Configuration) -> None:
+        super().__init__()
+        store: Any = HeldStore()
+        self.server = WaitingServer(configuration, store, clock, lambda: "1")
+        self.server.cluster_channel.register_vote("Ballot", lambda connection, ballot: b"stored " + ballot)
+        self.listeners = KnownListeners(self.server)
+
+    def seek(self, granted: Callable[[], object]) -> None:
+        super().seek(granted)
+        self.listeners.open()
+
+    def grant(self) -> None:
+        self.listeners.close()
+        self.server.stop()
+        super().grant()
+
+
+class VotingTests(LifeCase):
+    def test_a_passive_broker_can_answer_votes_until_it_is_active(self) -> None:
+        candidate = Candidate(self.clock, self.configuration)
+        life = self.life(activation=candidate)
+        life.start()
+        self.assertEqual((life.state, candidate.listeners.is_open), ("passive", True))
+        peer = Peer(candidate.listeners)  # type: ignore[arg-type]
+        peer.send(wire.ClusterConnect("u", "p"), CLUSTER_CHANNEL)
+        peer.send(wire.QuorumVote("Ballot", b"1"), CLUSTER_CHANNEL)
+        self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.ClusterConnectReply(True), wire.QuorumVoteReply("Ballot", b"stored 1")])
+        candidate.grant()
+        self.assertEqual((life.state, peer.transport.closed, candidate.listeners.is_open), ("active", True, False))
+        self.assertTrue(self.listeners[-1].is_open)
         self.stopped(life)
