@@ -115,10 +115,14 @@ class LaterTests(SynchronousTestCase):
         self.assertEqual(len(other.take(CLUSTER_CHANNEL)), 1)
 
     def test_who_has_gone_gets_no_answer(self) -> None:
-        self.ask(b"1", b"2")
-        self.peer.lose()
-        self.asked[0][1].callback(b"yes")
-        self.assertEqual((self.peer.read(), len(self.asked)), ([], 1))
+        for end in (lambda peer: peer.lose(), lambda peer: peer.connection.fail("given up")):
+            self.asked.clear()
+            self.peer = joined(self.world)
+            self.ask(b"1", b"2")
+            end(self.peer)
+            self.asked[0][1].callback(b"yes")
+            self.world.clock.advance(0)
+            self.assertEqual((self.peer.read(), len(self.asked)), ([], 1))
         self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_without_an_answer_the_connection_ends(self) -> None:
