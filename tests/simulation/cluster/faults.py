@@ -240,7 +240,7 @@ def _trouble(fault: ScaleDown, world: World, fabric: Fabric, leaver: ClusterNode
             fabric.block(leaver.name, target.name, fault.seconds)
             fabric.block(target.name, leaver.name, fault.seconds)
         case "cut short":
-            leaver.life.active.cut_short()
+            leaver.life.active.others.cut_short()
         case _:
             dying = target if fault.trouble.startswith("target") else leaver
             dying.crash(fault.trouble.endswith("machine"), fault.seconds)
