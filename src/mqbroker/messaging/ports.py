@@ -322,7 +322,8 @@ class WritingTurn(Protocol):
 class Store(Protocol):
     """Where messages survive.  After a failed write ``failed`` is true, ``synced`` never moves again, and nothing may be acknowledged.
 
-    A store is opened, loaded and stopped once; nothing may be asked of it after :meth:`stop`, :meth:`abort` or :meth:`withdraw`.
+    Whoever makes a store gives it a function that hears once, with a reason, that it has failed or was fenced.  A store is opened, loaded
+    and stopped once; nothing may be asked of it after :meth:`stop`, :meth:`abort` or :meth:`withdraw`.
     """
 
     node_id: str
@@ -352,7 +353,16 @@ class Store(Protocol):
         """
 
     def demand(self, name: str) -> Condition:
-        """Let the work that is handed over from now on wait for one more condition, besides that the store has kept it."""
+        """Let the work that is handed over from now on wait for one more condition, besides that the store has kept it.
+
+        As long as the condition holds for nothing the store stalls: nothing fails, and work that needs no durability goes on.
+        """
+
+    def fence(self, reason: str) -> None:
+        """Another store may have taken the place: this one hands nothing more to it, and ends as after a failed write.
+
+        A write that is under way may still arrive.  Before :meth:`load` it makes that raise.
+        """
 
     def create_large_body(self, body_id: int) -> LargeBody: ...
 
@@ -368,7 +378,7 @@ class Store(Protocol):
         """Write what a turn has caused at its end."""
 
     def stop(self, done: Callable[[], object]) -> None:
-        """Write what is left and free the place, then call ``done``, also when that fails."""
+        """Write what is left and free the place, then call ``done``, also when that fails.  Conditions of others are not waited for."""
 
     def abort(self) -> None:
         """Leave at once: nothing more is written, and nobody who waits is called."""

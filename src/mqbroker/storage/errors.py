@@ -10,5 +10,9 @@ class StoreLockedError(StorageError):
     """Another broker uses the folder."""
 
 
+class FencedError(StorageError):
+    """Somebody else may write to the place from now on, and this store may not."""
+
+
 class ForeignJournalError(StorageError):
     """The folder holds a journal of Apache ActiveMQ Artemis, which is left untouched."""

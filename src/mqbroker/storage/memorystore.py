@@ -135,23 +135,25 @@ class MemoryStore(Tickets):
         large_messages: tuple[FileSystem, str, DiskWriter] | None = None,
         on_failure: Callable[[str], object] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(on_failure)
         self.node_id = new_node_id(entropy)
-        self.on_failure = on_failure
         self.pager: Pager | None = None
         self._next_id = 1
         self._bodies: LargeBodies | None = None
         if large_messages is not None:
             file_system, directory, writer = large_messages
             self._writer = writer
-            file_system.make_directory(directory)
-            self._bodies = LargeBodies(file_system, directory, writer, False, lambda function: function(), self._failed)
-            self._bodies.remove_orphans(())
+            self._make_directory = partial(file_system.make_directory, directory)
+            self._bodies = LargeBodies(file_system, directory, writer, False, lambda function: function(), self.fail)
 
     def open(self) -> None:
-        """There is nothing to be taken."""
+        """Bodies of large messages that another process has left are removed."""
+        if self._bodies is not None:
+            self._make_directory()
+            self._bodies.remove_orphans(())
 
     def load(self) -> Recovered:
+        self.check_open()
         return Recovered()
 
     def write_at_end_of(self, turn: WritingTurn) -> None:
@@ -166,11 +168,11 @@ class MemoryStore(Tickets):
         return MemoryBatch()
 
     def commit(self, batch: StoreBatch) -> int:
-        if self.failed:
+        own: MemoryBatch = batch  # type: ignore[assignment]
+        if own.work:
             self.last += 1
-        elif not isinstance(batch, MemoryBatch) or batch.work:
-            self.last += 1
-            self.own.hold(self.last)
+            if not self.failed:
+                self.own.hold(self.last)
         return self.last
 
     def create_large_body(self, body_id: int) -> LargeBody:
@@ -184,7 +186,6 @@ class MemoryStore(Tickets):
         if self._bodies is None:
             done()
             return
-        self._bodies.close()
         # After what the disk writer has still to write.
         self._writer.submit([self._bodies.close_files, partial(self._bodies.remove_orphans, ())], lambda _: done())
 
@@ -194,9 +195,7 @@ class MemoryStore(Tickets):
     def withdraw(self) -> None:
         self.abort()
 
-    def _failed(self, error: BaseException) -> None:
-        if not self.failed:
-            self.failed = True
-            self.close()
-            if self.on_failure is not None:
-                self.on_failure(f"{type(error).__name__}: {error}")
+    def close(self) -> None:
+        super().close()
+        if self._bodies is not None:
+            self._bodies.close()

@@ -1,4 +1,7 @@
-"""Tickets: numbers for what a store was told to keep (decision 1), and whoever waits until that is durable (decision 30)."""
+"""Tickets: numbers for what a store was told to keep (decision 1), and whoever waits until that is durable (decision 30).
+
+How a store ends stands here, too: it fails, or it is fenced, and then nobody is told that anything is durable (decision 33).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.logger import Logger
+
+from mqbroker.storage.errors import FencedError
 
 
 class Condition:
@@ -27,20 +32,23 @@ class Condition:
 
     def withdraw(self) -> None:
         """Nobody demands it any more."""
-        self._tickets.conditions.remove(self)
-        self._tickets.settle()
+        if self in self._tickets.conditions:
+            self._tickets.conditions.remove(self)
+            self._tickets.settle()
 
 
 class Tickets:
     """The part of the store contract that is the same for every store.
 
     ``last`` is the ticket handed out last, ``synced`` the highest one whose work is durable: for which all ``conditions`` hold.  The first
-    of them, ``own``, is that the store itself has kept the work.  After :meth:`close` nobody is called.
+    of them, ``own``, is that the store itself has kept the work.  After :meth:`close` nobody is called but ``on_failure``, which hears
+    once, with a reason, that the store is lost.
     """
 
     _log = Logger()
 
-    def __init__(self) -> None:
+    def __init__(self, on_failure: Callable[[str], object] | None = None) -> None:
+        self.on_failure = on_failure
         self.last = 0
         self.synced = 0
         self.failed = False
@@ -79,7 +87,31 @@ class Tickets:
             except Exception:
                 self._log.failure("a call that waited for the store raised")
 
+    def wait_for_own_only(self) -> None:
+        """The store is being stopped: whoever waits for another condition is not called any more, so that the stop has an end."""
+        if len(self.conditions) > 1:
+            self._waiters.clear()
+            del self.conditions[1:]
+
+    def fail(self, error: BaseException, text: str = "AMQ222010: critical IO error, the store stops: {error}") -> None:
+        """The store is lost; ``text`` is for the log."""
+        if not self._closed:
+            self.failed = True
+            self.close()
+            self._log.error(text, error=error)
+            if self.on_failure is not None:
+                self.on_failure(f"{type(error).__name__}: {error}")
+
+    def fence(self, reason: str) -> None:
+        """See :meth:`mqbroker.messaging.ports.Store.fence`."""
+        self.fail(FencedError(reason), "the store is fenced and writes nothing more: {error}")
+
+    def check_open(self) -> None:
+        """Raises FencedError when the store was fenced before it was loaded."""
+        if self.failed:
+            raise FencedError("the store was fenced before it was loaded")
+
     def close(self) -> None:
-        """Nobody is called from now on."""
+        """Nothing is written and nobody is called from now on."""
         self._closed = True
         self._waiters.clear()

@@ -17,6 +17,7 @@ from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.node.life import STOP_SECONDS, BrokerLife
 from mqbroker.node.parts import StartError
+from mqbroker.node.stores import make_store
 from mqbroker.server.observation.metrics import render
 from mqbroker.server.transport.waiting import WaitingServer
 from mqclient.urls import parse_transport_uri
@@ -256,6 +257,32 @@ class EndTests(LifeCase):
         self.stopped(life)
         self.assertEqual(self.disk.files(), content)
         self.assertFalse(self.pages[0].is_open)
+
+    def test_a_store_that_is_fenced_ends_the_activation_and_the_next_one_finds_what_was_durable(self) -> None:
+        life = self.life()
+        life.start()
+        self.make_queue(life)
+        content = self.disk.files()
+        life.active.store.fence("epoch 2 has begun")
+        self.settle()
+        self.assertEqual((life.state, len(self.failures)), ("failed", 1))
+        self.assertIn("epoch 2 has begun", self.failures[0])
+        self.assertFalse(self.listeners[0].is_open)
+        self.assertEqual(self.disk.files(), content)
+        next_one = self.life()
+        next_one.start()
+        self.assertIn("q", next_one.active.messaging.core.queues)
+        self.stopped(next_one)
+
+    def test_a_store_that_is_fenced_while_the_broker_is_passive_ends_its_search(self) -> None:
+        stores: list[Any] = []
+        activation = GrantedLater()
+        life = self.life(activation=activation, make_store=self._kept(stores, make_store))
+        life.start()
+        stores[0].fence("epoch 2 has begun")
+        self.settle()
+        self.assertEqual((life.state, activation.granted, len(self.failures)), ("failed", None, 1))
+        self.stopped(life)
 
     def fail_disk(self, life: BrokerLife) -> None:
         self.disk.fail("write", OSError(5, "Input/output error"))

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 from unittest import TestCase
 
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, Store
+from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.messaging.turns.turn import Turn
+from mqbroker.storage.errors import StorageError
 from mqbroker.storage.memorystore import MemoryStore
+from tests.support.clock import FakeClock
 from tests.support.diskwriter import SimulatedDiskWriter
-from tests.unit.storage.support import LARGE, Rig, make_message
+from tests.unit.storage.support import LARGE, Rig, ids, make_message
 
 
 class StoreContract:
-    """Tests for one implementation: ``self.store``, and ``self.settle`` which lets its writes end."""
+    """Tests for one implementation.
 
+    ``make`` makes a store that is not opened and tells ``failures`` when it is lost; ``store`` is one that was loaded, and ``settle`` lets
+    its writes end.
+    """
+
+    make: Callable[[], Store]
     store: Store
     settle: Callable[[], object]
+    failures: list[str]
     assertEqual: Any
     assertGreater: Any
+    assertTrue: Any
     assertFalse: Any
+    assertRaises: Any
+    assertIn: Any
 
     def commit_message(self, body: bytes = b"body") -> int:
         batch = self.store.begin()
@@ -61,6 +74,82 @@ class StoreContract:
         self.assertEqual(called, [])
         condition.withdraw()
         self.assertEqual((called, self.store.synced), ([1], ticket))
+
+    def test_a_stall_holds_up_durable_work_alone_and_ends(self) -> None:
+        busy, idle = OperationContext(self.store), OperationContext(self.store)
+        condition = self.store.demand("a second place")
+        called: list[str] = []
+        busy.run(self.commit_message(), called.append, "durable")
+        busy.run(0, called.append, "behind it")
+        idle.run(0, called.append, "needs no durability")
+        self.settle()
+        self.assertEqual(called, ["needs no durability"])
+        busy.run(self.commit_message(), called.append, "handed over meanwhile")
+        self.settle()
+        condition.hold(self.store.ticket())
+        self.assertEqual(called[1:], ["durable", "behind it", "handed over meanwhile"])
+        self.assertEqual(self.failures, [])
+
+    def test_a_stop_has_an_end_while_a_condition_holds_for_nothing(self) -> None:
+        condition = self.store.demand("a second place")
+        told: list[str] = []
+        self.store.when_synced(self.commit_message(), told.append, "durable")
+        self.store.stop(lambda: told.append("stopped"))
+        self.settle()
+        condition.withdraw()
+        self.assertEqual((told, self.failures), (["stopped"], []))
+
+    def test_nobody_who_waits_is_called_after_the_store_was_left(self) -> None:
+        called: list[int] = []
+        self.store.demand("a second place")
+        self.store.when_synced(self.commit_message(), called.append, 1)
+        self.store.abort()
+        self.settle()
+        self.assertEqual((called, self.failures), ([], []))
+
+    def test_a_fenced_store_tells_once_and_makes_nothing_durable(self) -> None:
+        condition = self.store.demand("a second place")
+        kept = self.commit_message()
+        self.settle()
+        called: list[int] = []
+        self.store.when_synced(kept, called.append, 1)
+        self.store.fence("epoch 2 has begun")
+        self.store.fence("epoch 3 has begun")
+        self.assertEqual(len(self.failures), 1)
+        self.assertIn("epoch 2 has begun", self.failures[0])
+        self.assertTrue(self.store.failed)
+        refused = self.commit_message()
+        condition.hold(refused)
+        self.store.when_synced(refused, called.append, 2)
+        self.settle()
+        self.assertEqual(called, [])
+        self.assertGreater(refused, self.store.synced)
+
+    def test_a_fenced_store_can_be_stopped(self) -> None:
+        self.store.fence("epoch 2 has begun")
+        stopped: list[bool] = []
+        self.store.stop(lambda: stopped.append(True))
+        self.settle()
+        self.assertEqual(stopped, [True])
+
+    def test_a_store_that_was_fenced_while_it_was_open_is_not_loaded(self) -> None:
+        store = self.make()
+        store.open()
+        store.fence("epoch 2 has begun")
+        with self.assertRaises(StorageError):
+            store.load()
+        self.assertEqual(len(self.failures), 1)
+
+    def test_a_store_is_opened_loaded_and_stopped(self) -> None:
+        store = self.make()
+        store.open()
+        self.assertTrue(store.node_id)
+        self.assertEqual(store.load().messages, [])
+        store.write_at_end_of(Turn(FakeClock()))
+        stopped: list[bool] = []
+        store.stop(lambda: stopped.append(True))
+        self.settle()
+        self.assertEqual((stopped, self.failures), ([True], []))
 
     def test_an_empty_batch_waits_for_what_was_before(self) -> None:
         ticket = self.commit_message()
@@ -125,30 +214,53 @@ class StoreContract:
 
 
 class FileStoreContractTests(StoreContract, TestCase):
+    changes: ClassVar[dict[str, Any]] = {}
+
     def setUp(self) -> None:
-        rig = Rig()
+        rig = Rig(**self.changes)
         rig.start()
-        self.store = rig.store
-        self.settle = rig.settle
+        self.rig, self.store, self.settle, self.failures = rig, rig.store, rig.settle, rig.failures
+        self.other = Rig()
+        self.other.failures = self.failures
+
+    def make(self) -> Store:
+        self.settle = self.other.settle
+        return self.other.make()
+
+    def test_a_fenced_store_leaves_its_files_to_the_next_one(self) -> None:
+        queue_id = self.rig.queue()
+        kept = self.rig.add(queue_id)
+        self.settle()
+        self.store.fence("epoch 2 has begun")
+        found = dict(self.rig.disk.files())
+        self.rig.add(queue_id)
+        self.rig.acknowledge(queue_id, kept)
+        self.rig.store.flush()
+        self.settle()
+        self.assertEqual(self.rig.disk.files(), found)
+        self.store.abort()
+        self.rig.settle()
+        self.assertEqual(ids(self.rig.start()), [kept.message_id])
 
 
-class UnsyncedFileStoreContractTests(StoreContract, TestCase):
-    def setUp(self) -> None:
-        rig = Rig(journal_datasync=False, large_message_sync=False)
-        rig.start()
-        self.store = rig.store
-        self.settle = rig.settle
+class UnsyncedFileStoreContractTests(FileStoreContractTests):
+    changes: ClassVar[dict[str, Any]] = {"journal_datasync": False, "large_message_sync": False}
 
 
 class MemoryStoreContractTests(StoreContract, TestCase):
     def setUp(self) -> None:
-        self.store = MemoryStore(os.urandom)
+        self.failures = []
         self.settle = lambda: None
+        self.store = self.make()
+        self.store.open()
+        self.store.load()
+
+    def make(self) -> Store:
+        return MemoryStore(os.urandom, on_failure=self.failures.append)
 
 
-class MemoryStoreWithFilesContractTests(StoreContract, TestCase):
-    def setUp(self) -> None:
-        rig = Rig()
+class MemoryStoreWithFilesContractTests(MemoryStoreContractTests):
+    def make(self) -> Store:
         writer = SimulatedDiskWriter()
-        self.store = MemoryStore(os.urandom, (rig.disk, LARGE, writer))
         self.settle = writer.run
+        return MemoryStore(os.urandom, (Rig().disk, LARGE, writer), self.failures.append)

@@ -26,6 +26,7 @@ class MemoryStoreTests(TestCase):
         rig.disk.open(f"{LARGE}/5.msg").close()
         writer = SimulatedDiskWriter()
         store = MemoryStore(os.urandom, (rig.disk, LARGE, writer))
+        store.open()
         self.assertEqual(rig.disk.list(LARGE), [])
         body, other = store.create_large_body(6), store.create_large_body(7)
         body.append(b"x" * 1000)

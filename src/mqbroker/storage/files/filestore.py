@@ -77,9 +77,8 @@ class FileStore(Tickets):
         entropy: Callable[[int], bytes],
         on_failure: Callable[[str], object] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(on_failure)
         self.node_id = ""
-        self.on_failure = on_failure
         self._settings = settings
         self._file_system = file_system
         self._writer = disk_writer
@@ -96,7 +95,7 @@ class FileStore(Tickets):
             disk_writer,
             settings.large_message_sync,
             lambda function: self.when_synced(self.last, function),
-            self._body_failed,
+            self.fail,
         )
         self._journal: Journal
         self._index: LiveIndex
@@ -136,9 +135,10 @@ class FileStore(Tickets):
         """Read the journals and become ready.
 
         Ids begin at ``first_id`` at least (for a folder that is filled from another one).
-        Raises :class:`mqbroker.storage.errors.JournalDamagedError`, OSError; the folder is free again then, and unchanged.
+        Raises :class:`mqbroker.storage.errors.JournalDamagedError`, FencedError, OSError; the folder is free again then, and unchanged.
         """
         try:
+            self.check_open()
             recovered = self._load(first_id)
         except BaseException:
             error = run_steps(self._withdrawal())
@@ -155,6 +155,7 @@ class FileStore(Tickets):
         if not self._loaded or self.failed:
             self._leave([], done)
             return
+        self.wait_for_own_only()
         journal = self._journal
         group = journal.commit([encode_trim(journal.messages.first)], [encode_id_limit(self._next_id)])
         self.when_synced(group.ticket, self._all_written)
@@ -192,13 +193,13 @@ class FileStore(Tickets):
         return FileBatch(self.encoded_addresses)
 
     def commit(self, batch: StoreBatch) -> int:
-        assert isinstance(batch, FileBatch)
+        own: FileBatch = batch  # type: ignore[assignment]
         journal = self._journal
-        pages = batch.pages
+        pages = own.pages
         if pages is not None and self.pager is not None:
-            self.pager.prepare(pages, batch)
-        size = batch.size
-        bindings = batch.bindings
+            self.pager.prepare(pages, own)
+        size = own.size
+        bindings = own.bindings
         if not size and bindings is None:
             if pages is None or self.pager is None:
                 return self.last
@@ -208,18 +209,18 @@ class FileStore(Tickets):
         group = journal.group
         if group.size + size > group.limit:
             group = journal.next_group(size)
-        group.parts += batch.parts
+        group.parts += own.parts
         group.size += size
         if bindings is not None:
             group.bindings += bindings
-        if batch.bodies is not None:
-            group.bodies += batch.bodies
+        if own.bodies is not None:
+            group.bodies += own.bodies
         # The ticket first: a body that nobody names any more is removed once the work up to the last ticket is durable.
         group.ticket = self.last = ticket = self.last + 1
-        self._index.apply(batch.changes, group.segment)
+        self._index.apply(own.changes, group.segment)
         if pages is not None and self.pager is not None:
             self.pager.apply(pages, group)
-        if batch.urgent:
+        if own.urgent:
             if journal.busy:
                 journal.urgent = True
             else:
@@ -284,7 +285,6 @@ class FileStore(Tickets):
             self._clock,
             settings.journal_datasync,
             images.mark,
-            self._write_failed,
             self.pager,
         )
         for path in images.messages.stale + images.bindings.stale:
@@ -402,12 +402,10 @@ class FileStore(Tickets):
     def _leave(self, steps: list[Step], done: Callable[[], object], withdrawal: Sequence[Step] = ()) -> None:
         """Close everything and free the folder, after what the disk writer has still to do."""
         self._stopped = None
-        self._bodies.close()
         closing: list[Step] = [self._bodies.close_files]
         if self.pager is not None:
             closing.append(self.pager.close_files)
         if self._loaded:
-            self._journal.close()
             closing += [self._journal.messages.close, self._journal.bindings.close]
         self.close()
         self._writer.submit([partial(self._run_and_free, [*steps, *closing, *withdrawal])], partial(self._left, done))
@@ -425,16 +423,16 @@ class FileStore(Tickets):
             self._log.warn("the store did not close properly: {error}", error=error)
         done()
 
-    def _write_failed(self, reason: str) -> None:
-        self._bodies.close()
-        if self.on_failure is not None:
-            self.on_failure(reason)
+    def fail(self, error: BaseException, *text: str) -> None:
+        super().fail(error, *text)
         if self._stopped is not None:
             self._leave([], self._stopped)
 
-    def _body_failed(self, error: BaseException) -> None:
+    def close(self) -> None:
+        super().close()
+        self._bodies.close()
         if self._loaded:
-            self._journal.fail(error)
+            self._journal.close()
 
 
 def _nothing() -> None:

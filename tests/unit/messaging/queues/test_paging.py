@@ -25,6 +25,22 @@ class PagingTests(TestCase):
         self.assertEqual(broker.core.addresses["q"].memory.size, 0)
         self.assertEqual((broker.reports[0], broker.reports[-1]), ("AMQ222038", "AMQ224108"))
 
+    def test_paged_messages_wait_for_every_condition(self) -> None:
+        broker = PagingBroker()
+        queue = broker.make_queue("q")
+        taker = Taker(broker, queue)
+        broker.send(b"before")
+        condition = broker.rig.store.demand("a second place")
+        for body in numbered(3):
+            broker.send(body)
+        self.assertEqual((taker.bodies, queue.arriving), ([b"before"], 3))
+        condition.hold(broker.rig.store.ticket() - 1)
+        broker.settle()
+        self.assertEqual(taker.bodies, [b"before", *numbered(2)])
+        condition.withdraw()
+        broker.send(b"after")
+        self.assertEqual(taker.bodies, [b"before", *numbered(3), b"after"])
+
     def test_restart(self) -> None:
         broker = PagingBroker()
         queue = broker.make_queue("q")

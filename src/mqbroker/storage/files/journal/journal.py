@@ -114,7 +114,6 @@ class Journal:
         clock: Clock,
         datasync: bool,
         mark: int,
-        on_failure: Callable[[str], object],
         pager: GroupPager | None,
     ) -> None:
         self.messages = messages
@@ -134,7 +133,6 @@ class Journal:
         self._datasync = datasync
         self._mark = mark
         """The highest mark in use."""
-        self._on_failure = on_failure
         self._sealed: list[Group] = []
         self._in_flight: list[Group] = []
         self._timer: Cancellable | None = None
@@ -213,17 +211,12 @@ class Journal:
 
     def fail(self, error: BaseException) -> None:
         """A write failed: nothing is acknowledged from now on."""
-        if self.closed:
-            return
-        self._tickets.failed = True
-        self.close()
-        self._log.error("AMQ222010: critical IO error, the store stops: {error}", error=error)
-        self._on_failure(f"{type(error).__name__}: {error}")
+        if not self.closed:
+            self._tickets.fail(error)
 
     def close(self) -> None:
-        """Forget what is not written and whoever waits for it."""
+        """Forget what is not written."""
         self.closed = True
-        self._tickets.close()
         self._sealed = []
         self._in_flight = []
         self.group = Group(self.messages.current, -1)

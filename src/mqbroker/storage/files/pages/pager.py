@@ -37,6 +37,7 @@ from mqclient.storageformat.page_state import NOT_RECORDED, set_bits
 if TYPE_CHECKING:
     from mqbroker.storage.files.journal.journal import Group, Journal
     from mqbroker.storage.files.journal.segments import Segment
+    from mqbroker.storage.tickets import Condition
 
 FRAME_CONTENT = 64 * 1024
 """Bytes of messages at which a frame of a page is closed."""
@@ -48,6 +49,8 @@ class PagedStore(Protocol):
     """The store that pages belong to, as far as they need it."""
 
     encoded_addresses: dict[str, bytes]
+
+    conditions: list[Condition]
 
     def next_id(self) -> int: ...
 
@@ -98,6 +101,8 @@ class FilePager:
         self.drained: Event[()] = Event()
         self._folders: dict[str, FileFolder] = {}
         self._gone: list[Page] = []
+        self._unreadable = 0
+        """Writes that are on the disk and wait for other conditions (decision 30)."""
         self._dropped: list[int] = []
         self._node_id = b""
         self._journal: Journal
@@ -252,8 +257,14 @@ class FilePager:
         writes = [entry for group in groups for entry in (group.pages or {}).items()]
         return self._disk.write_steps(writes, sync, self._journal.observer)
 
-    def written(self, groups: Sequence[Group]) -> None:
-        """These groups are durable: their messages can be read."""
+    def written(self, groups: Sequence[Group], held: bool = False) -> None:
+        """These groups are on the disk: their messages can be read as soon as every other condition holds (``held``) for them, too."""
+        if held:
+            self._unreadable -= 1
+        elif len(self._store.conditions) > 1 or self._unreadable:
+            self._unreadable += 1
+            self._store.when_synced(groups[-1].ticket, self.written, groups, True)
+            return
         backlog = self.backlog
         for group in groups:
             for page, write in (group.pages or {}).items():
