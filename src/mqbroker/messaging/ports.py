@@ -237,7 +237,10 @@ class Recovered:
 
 
 class StoreBatch(Protocol):
-    """Work that becomes durable as a whole or not at all.  Nothing happens before :meth:`Store.commit`."""
+    """Work that becomes durable as a whole or not at all.  Nothing happens before :meth:`Store.commit`.
+
+    Whoever hands over a large message holds its body until then; the commit holds it for the store.
+    """
 
     def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
         """A message and its references on durable queues."""

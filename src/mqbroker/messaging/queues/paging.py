@@ -18,6 +18,7 @@ from mqbroker.messaging.queues.references import Loan, Reference
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.message.large_body import LargeBody
     from mqbroker.messaging.message.memory import AddressMemory, GlobalMemory
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.messaging.turns.turn import Turn
@@ -109,6 +110,9 @@ class Paging:
     def __init__(self, core: PagingOwner) -> None:
         self.core = core
         self.addresses: dict[str, AddressPaging] = {}
+        self.flush_due = False
+        self._bodies: list[LargeBody] = []
+        """Of large messages that go to pages in this turn: nobody else holds them until their batch is committed."""
         if core.store.pager is not None:
             core.store.pager.drained.subscribe(core.global_memory.release)
 
@@ -173,9 +177,19 @@ class Paging:
                 durable_ids.append(queue.queue_id)
         if queue_ids:
             batch.add_paged(paging.folder, message, queue_ids, durable_ids, memory.settings.page_size_bytes)
+            if message.large is not None:
+                message.large.hold()
+                self._bodies.append(message.large)
+                self.core.turn.mark_output(self)
         for reference in references:
             self.core.let_go(reference)
         return True
+
+    def flush(self) -> None:
+        """The turn ends: bodies that no batch has stored go."""
+        bodies, self._bodies = self._bodies, []
+        for body in bodies:
+            body.release()
 
     def store(self, batch: StoreBatch, message: Message, references: list[Reference]) -> tuple[bool, list[Reference]]:
         """A routed message is stored: it goes to the pages of its address, or into ``batch`` as far as it is durable.

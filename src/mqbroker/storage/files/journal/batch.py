@@ -178,8 +178,6 @@ class FileBatch(StoreBatch):
         self.changes.append((ACK, message, queue_id))
 
     def add_paged(self, folder: PageFolder, message: Message, queue_ids: Sequence[int], durable_ids: Sequence[int], page_size: int) -> None:
-        if message.large is not None:
-            message.large.hold()
         self._page_work().messages.append((folder, message, tuple(queue_ids), tuple(durable_ids), page_size))
 
     def acknowledge_unread(self, reader: PageReader) -> int:

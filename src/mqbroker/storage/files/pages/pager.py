@@ -214,7 +214,6 @@ class FilePager:
             group.parts.append(record)
             group.size += len(record)
             self._index.keep(body, group.segment, len(record))
-        body.body.release()
 
     def _next_page(self, folder: FileFolder) -> Page:
         salt = int.from_bytes(self._entropy(8), "big")

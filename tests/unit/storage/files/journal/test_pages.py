@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase
 
-from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
-from mqclient.wire.properties import LONG
+from mqbroker.messaging.message.message import Message
+from mqclient.wire.message import KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, CoreMessage
+from mqclient.wire.properties import BYTE, LONG
 from tests.unit.messaging.paging_support import PagingBroker, Taker, numbered
 
 
@@ -36,6 +37,37 @@ class UncommittedBatchTests(TestCase):
         self.assertEqual(self.remaining(), before)
         taker.give_room(1000)
         self.assert_all_there(taker)
+
+    def large(self) -> tuple[Any, list[Any]]:
+        """A large message that comes to the queue, with its reference, and a batch that pages it."""
+        core, store = self.broker.core, self.broker.rig.store
+        body = store.create_large_body(store.next_id())
+        body.append(b"x" * 100_000)
+        body.complete()
+        content = CoreMessage(address="q", durable=True, message_id=store.next_id(), properties={KEY_ROUTING_TYPE: (BYTE, 1)}, type=4)
+        message = Message.of(content, body)
+        references = self.broker.messaging.sending.distribution.references_for(message, (self.queue,), self.queue.address)
+        batch = store.begin()
+        self.assertTrue(core.paging.page(batch, message, references))
+        return batch, references
+
+    def bodies(self) -> list[str]:
+        return self.broker.rig.disk.list(self.broker.rig.settings.large_messages_directory)
+
+    def test_the_body_of_a_large_message_goes_with_its_batch(self) -> None:
+        self.broker.core.turn.run(self.large)
+        self.queue.arriving = 0
+        self.broker.settle()
+        self.assertEqual(self.bodies(), [])
+        self.assert_all_there(Taker(self.broker, self.queue))
+
+    def test_the_body_of_a_large_message_stays_with_its_page(self) -> None:
+        self.broker.core.turn.run(lambda: self.broker.rig.store.commit(self.large()[0]))
+        self.broker.settle()
+        self.assertEqual(len(self.bodies()), 1)
+        taker = Taker(self.broker, self.queue)
+        self.assertEqual(taker.drain(), [*numbered(60), b"x" * 100_000])
+        self.assertEqual(self.bodies(), [])
 
     def reader(self) -> Any:
         ((_, reader),) = self.queue.pages.readers()
