@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from mqbroker.cluster.links.outgoing import Outgoing, assemble, bytes_entry
+from mqbroker.cluster.links.outgoing import Outgoing, assemble, bytes_entry, send_large
 from mqbroker.messaging.delivery.arriving import KEY_SCALEDOWN_NODE
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
@@ -124,7 +124,4 @@ def send_over(session: Session, outgoing: Outgoing, done: Callable[[MQError | No
     """Send one message; False when the next has to wait for ``on_room``."""
     if outgoing.read is None:
         return session.send_encoded(outgoing.parts, outgoing.size, done, address=outgoing.address)
-    headers = b"".join(outgoing.parts)
-    return session.send_large_encoded(
-        headers, outgoing.read, outgoing.body_size, done, address=outgoing.address, was_large=outgoing.was_large
-    )
+    return send_large(session, outgoing, done)

@@ -310,6 +310,8 @@ class QueueMove:
         if not self._full:
             if self._stalled or queue.references.count or queue.scheduled.count:
                 return
+            if queue.pages is not None and queue.pages.when_there(self._pump):
+                return
             if queue.paged and self._patience > 0:
                 self._patience -= 1
                 self._again(PAGES_WAIT_SECONDS)

@@ -76,7 +76,10 @@ class PageScan(Protocol):
         """One that stands at the same place."""
 
     def read(self, after: int = 0) -> PagedRows | None:
-        """The next piece; pages with nothing but keys up to ``after`` may be left out.  None at the end, where more may come later."""
+        """The next piece; pages with nothing but keys up to ``after`` may be left out.  None at the end, where more may come later.
+
+        Raises NotYet.
+        """
 
 
 class PageReader(Protocol):
@@ -86,7 +89,7 @@ class PageReader(Protocol):
         """What the queue has in the next piece of the pages, a bounded one; None at the end.  The queue is to settle what it gets.
 
         Settled messages are left out.  ``store_state`` of a message is its :class:`PagePlace`.  A large message that nobody else holds is
-        held once.
+        held once.  Raises :class:`~mqbroker.messaging.message.not_yet.NotYet`.
         """
 
     def look(self, other: PageReader | None = None) -> PageReader:
@@ -264,6 +267,7 @@ class StoreBatch(Protocol):
         """A piece of what ``reader`` has still to read is done with, up to this key (see :class:`PagedRows`).
 
         Returns the number of messages, whether there may be more, and scheduled messages on the way: these the queue takes instead.
+        Raises NotYet; the batch is as before then.
         """
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None: ...
@@ -375,7 +379,10 @@ class Store(Protocol):
         """Take the place where the messages are, and learn the node id.  Raises StorageError (``mqbroker.storage.errors``) and OSError."""
 
     def load(self) -> Recovered:
-        """Read what was kept, and become ready.  Raises as :meth:`open`; the place is free again then, and unchanged."""
+        """Read what was kept, and become ready.  Raises as :meth:`open`; the place is free again then, and unchanged.
+
+        No read raises NotYet before the loop's next turn after :meth:`write_at_end_of`: the start reads what branches hold in pages.
+        """
 
     def write_at_end_of(self, turn: WritingTurn) -> None:
         """Write what a turn has caused at its end."""

@@ -78,6 +78,8 @@ class Tickets:
 
     def settle(self) -> None:
         """A condition holds for more: call who waited for that, in order.  One who raises is logged; the others are called."""
+        if self._closed:
+            return
         self.synced = min(condition.reached for condition in self.conditions) if len(self.conditions) > 1 else self.own.reached
         waiters = self._waiters
         while waiters and waiters[0][0] <= self.synced:

@@ -12,10 +12,12 @@ from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Cursor, Reference
 from mqbroker.messaging.turns.context import OperationContext
+from mqbroker.messaging.turns.steps import Steps
 from mqbroker.node.messaging import messaging_of
 from mqbroker.storage.settings import StoreSettings
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, TypedValue
+from tests.support.late_store import read_now
 from tests.unit.storage.support import Rig
 
 ALWAYS = {"max_size_bytes": 0, "page_size_bytes": 4096}
@@ -24,7 +26,14 @@ ALWAYS = {"max_size_bytes": 0, "page_size_bytes": 4096}
 
 def body_of(message: Message) -> bytes:
     """The body, wherever it is."""
-    return message.decoded().body if message.large is None else message.large.read(0, 1 << 20)
+    body = message.large
+    return message.decoded().body if body is None else read_now(lambda: body.read(0, 1 << 20))
+
+
+def unread(queue: Queue) -> list[Message]:
+    """What the queue has in pages."""
+    pages = queue.pages
+    return [] if pages is None else read_now(lambda: [message for message in pages.unread() if message is not None])
 
 
 class Taker:
@@ -142,6 +151,16 @@ class PagingBroker:
     def crash(self) -> None:
         self.rig.disk.crash()
         self.start()
+
+    def finish(self, steps: Steps[Any]) -> Any:
+        """Let work in steps come to its end; returns its result."""
+        ends: list[tuple[Any, Exception | None]] = []
+        self.core.steps.start(steps, lambda result, failure: ends.append((result, failure)))
+        self.rig.settle()
+        ((result, failure),) = ends
+        if failure is not None:
+            raise failure
+        return result
 
     def make_queue(self, name: str, address: str | None = None, routing_type: int = 1, **attributes: Any) -> Queue:
         configuration = QueueConfiguration(name=name, address=address or name, routing_type=routing_type, **attributes)

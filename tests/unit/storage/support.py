@@ -30,6 +30,8 @@ def settings(**changes: Any) -> StoreSettings:
 class Rig:
     """A disk, and one broker process after the other that uses it."""
 
+    store_class: type[FileStore] = FileStore
+
     def __init__(self, seed: int = 1, capacity: int | None = None, **changes: Any) -> None:
         self.rng = random.Random(seed)
         self.disk = SimulatedDisk(self.rng, capacity)
@@ -44,7 +46,7 @@ class Rig:
         """A new process, which has not touched the disk yet."""
         self.clock = FakeClock()
         self.writer = SimulatedDiskWriter()
-        self.store = FileStore(self.settings, self.disk, self.writer, self.clock, self.rng.randbytes, self.failures.append)
+        self.store = self.store_class(self.settings, self.disk, self.writer, self.clock, self.rng.randbytes, self.failures.append)
         return self.store
 
     def start(self) -> Recovered:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from typing import Any, ClassVar
-from unittest import TestCase
+from unittest import TestCase, mock
 
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, Store
 from mqbroker.messaging.turns.context import OperationContext
 from mqbroker.messaging.turns.turn import Turn
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.memorystore import MemoryStore
+from mqclient.wire.message import CoreMessage
 from tests.support.clock import FakeClock
 from tests.support.diskwriter import SimulatedDiskWriter
+from tests.support.late_store import LateStore
 from tests.unit.storage.support import LARGE, Rig, ids, make_message
 
 
@@ -119,7 +123,9 @@ class StoreContract:
         self.assertIn("epoch 2 has begun", self.failures[0])
         self.assertTrue(self.store.failed)
         refused = self.commit_message()
+        durable = self.store.synced
         condition.hold(refused)
+        self.assertEqual(self.store.synced, durable)
         self.store.when_synced(refused, called.append, 2)
         self.settle()
         self.assertEqual(called, [])
@@ -245,6 +251,50 @@ class FileStoreContractTests(StoreContract, TestCase):
 
 class UnsyncedFileStoreContractTests(FileStoreContractTests):
     changes: ClassVar[dict[str, Any]] = {"journal_datasync": False, "large_message_sync": False}
+
+
+class LateStoreContractTests(FileStoreContractTests):
+    """A store of the tests that answers later, and whose place another one may take."""
+
+    def setUp(self) -> None:
+        patch = mock.patch.object(Rig, "store_class", LateStore)
+        patch.start()
+        self.addCleanup(patch.stop)
+        super().setUp()
+        self.store.write_at_end_of(Turn(self.rig.clock))
+        self.rig.settle()
+
+    def test_what_was_committed_is_told_later(self) -> None:
+        ticket = self.commit_message()
+        self.rig.writer.run()
+        self.assertGreater(ticket, self.store.synced)
+        self.settle()
+        self.assertEqual(self.store.synced, ticket)
+
+    def test_a_body_that_a_batch_has_named_is_read_later(self) -> None:
+        body = self.store.create_large_body(self.store.next_id())
+        body.append(b"x" * 1000)
+        body.complete()
+        self.assertEqual(body.read(0, 1000), b"x" * 1000)
+        batch = self.store.begin()
+        batch.add_message(Message.of(CoreMessage(address="a", message_id=self.store.next_id(), durable=True), body), [1])
+        self.store.commit(batch)
+        came: list[bytes] = []
+        with self.assertRaises(NotYet) as caught:
+            body.read(0, 1000)
+        caught.exception.when_there(lambda: came.append(body.read(0, 1000)))
+        self.assertEqual(came, [])
+        self.settle()
+        self.assertEqual(came, [b"x" * 1000])
+
+    def test_a_store_of_an_older_epoch_is_fenced_by_its_next_commit(self) -> None:
+        before = self.commit_message()
+        self.settle()
+        self.rig.store._epochs.begin()  # type: ignore[attr-defined]
+        refused = self.commit_message()
+        self.settle()
+        self.assertEqual((self.store.synced, len(self.failures)), (before, 1))
+        self.assertGreater(refused, before)
 
 
 class MemoryStoreContractTests(StoreContract, TestCase):

@@ -13,7 +13,7 @@ from functools import partial
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
-from mqbroker.cluster.links.outgoing import Outgoing
+from mqbroker.cluster.links.outgoing import Outgoing, send_large
 from mqbroker.messaging.filters.filter import Filter
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Cancellable
@@ -207,9 +207,7 @@ class Forwarder:
             room = session.send_encoded(outgoing.parts, outgoing.size, done, address=outgoing.address)
         else:
             self.ready = False
-            headers = b"".join(outgoing.parts)
-            read, size = outgoing.read, outgoing.body_size
-            room = session.send_large_encoded(headers, read, size, done, address=outgoing.address, was_large=outgoing.was_large)
+            room = send_large(session, outgoing, done)
         if not room:
             self._stalled = True
             self.ready = False

@@ -9,17 +9,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.internal_names import store_and_forward_end
 from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.messaging.message.transformers import Transform
 from mqbroker.messaging.routing.remote import NODE_ID_LENGTH
-from mqclient.core.sending.encoded_sends import ReadBody
+from mqclient.core.sending.encoded_sends import Done, ReadBody
 from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO, KEY_ROUTING_TYPE
 from mqclient.wire.primitives import encode_simple_string
 from mqclient.wire.properties import BYTE, BYTES, encode_value, find_prefix
+
+if TYPE_CHECKING:
+    from mqclient.core.session.session import Session
 
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
@@ -60,6 +64,22 @@ class Outgoing:
         self.read = read
         self.body_size = body_size
         self.was_large = was_large
+
+
+def send_large(session: Session, outgoing: Outgoing, done: Done) -> bool:
+    """Send a large message, whose body may come piece by piece; False when the next has to wait for ``on_room``."""
+    sends, read_body = session.open_encoded_sends(), outgoing.read
+    assert read_body is not None
+
+    def read(offset: int, size: int) -> bytes | None:
+        try:
+            return read_body(offset, size)
+        except NotYet as pending:
+            pending.when_there(sends.resumed)
+            return None
+
+    headers = b"".join(outgoing.parts)
+    return session.send_large_encoded(headers, read, outgoing.body_size, done, address=outgoing.address, was_large=outgoing.was_large)
 
 
 def bytes_entry(key: str, size: int) -> bytes:

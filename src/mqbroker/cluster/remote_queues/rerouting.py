@@ -70,6 +70,7 @@ class Rerouting:
         self._context = OperationContext(self._core.store)
         self._key = f"{KEY_ROUTE_TO}{queue.name}".encode("utf-16-le")
         self._timer: Cancellable | None = None
+        self._awaits_page = False
         self._attempts = ATTEMPTS
         self._cursor = Cursor(restarts=False)
         self._scheduled: Iterator[Reference] | None = None
@@ -88,6 +89,7 @@ class Rerouting:
 
     def stop(self) -> None:
         """Leave the rest where it is."""
+        self._awaits_page = False
         self._cursor.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -121,15 +123,24 @@ class Rerouting:
     def _end_pass(self) -> None:
         """All have been looked at: those that are left are looked at again when one of their queues has become known."""
         pages = self.queue.pages
-        if pages is not None and self.queue.paged and pages.read_piece():
-            self._again(0)
-            return
+        if pages is not None and self.queue.paged:
+            if pages.read_piece():
+                self._again(0)
+                return
+            self._awaits_page = pages.when_there(self._page_came)
+            if self._awaits_page:
+                return
         if self._moved_in_pass:
             self._attempts = ATTEMPTS
         self._moved_in_pass = 0
         self._cursor.close()
         self._scheduled = None
         self._wait()
+
+    def _page_came(self) -> None:
+        if self._awaits_page:
+            self._awaits_page = False
+            self._work()
 
     def _wait(self) -> None:
         self._attempts -= 1

@@ -9,6 +9,7 @@ from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.delivery.settlement import Settlement
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queues.address import Address
+from mqbroker.messaging.queues.paging import QueuePages
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Cursor, Reference
 from mqbroker.messaging.turns.turn import SCAN_SECONDS
@@ -53,17 +54,21 @@ class ExpiryReaper(Periodic):
         self._settlement = settlement
         self._step: Cancellable | None = None
         self._left: Generator[Reference | None, None, None] | None = None
+        self._pages: QueuePages | None = None
+        """Whose next piece the scan waits for."""
 
     def stop(self) -> None:
         super().stop()
-        if self._step is not None and self._left is not None:
+        if self._step is not None:
             self._step.cancel()
+        if self._left is not None:
             self._left.close()
-            self._step = self._left = None
+        self._step = self._left = None
 
     def scan(self) -> None:
-        if self._step is None:
-            self._continue(self._candidates())
+        if self._left is None:
+            self._left = self._candidates()
+            self._continue()
 
     def _candidates(self) -> Generator[Reference | None, None, None]:
         """References that have an expiration; None where the scan may pause."""
@@ -81,10 +86,17 @@ class ExpiryReaper(Periodic):
                 while not queue.deleted and not queue.has_readers:
                     reference = queue.references.search(cursor, lambda reference: True)
                     if reference is None:
-                        if queue.pages is not None and not queue.consumer_count and queue.pages.expire_ahead():
+                        pages = queue.pages
+                        if pages is None or queue.consumer_count:
+                            break
+                        if pages.expire_ahead():
                             looked_at += REFERENCES_PER_STEP // 10
                             continue
-                        break
+                        if not pages.waiting:
+                            break
+                        self._pages = pages
+                        yield None
+                        continue
                     looked_at += 1
                     if reference.message.expiration:
                         queue.references.expiring = True
@@ -97,8 +109,10 @@ class ExpiryReaper(Periodic):
                 queue.references.expiring |= not through
                 cursor.close()
 
-    def _continue(self, candidates: Generator[Reference | None, None, None]) -> None:
-        self._step = self._left = None
+    def _continue(self) -> None:
+        candidates, self._left, self._step = self._left, None, None
+        if candidates is None:
+            return
         clock = self._core.clock
         now = clock.wall_ms()
         until = clock.monotonic() + SCAN_SECONDS
@@ -108,7 +122,9 @@ class ExpiryReaper(Periodic):
                 self._settlement.expire(reference)
             if reference is None or clock.monotonic() >= until:
                 self._left = candidates
-                self._step = clock.call_later(0, self._core.turn.run, self._continue, candidates)
+                pages, self._pages = self._pages, None
+                if pages is None or not pages.when_there(self._continue):
+                    self._step = clock.call_later(0, self._core.turn.run, self._continue)
                 return
 
 

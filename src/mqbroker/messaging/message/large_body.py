@@ -20,7 +20,10 @@ class LargeBody(Protocol):
         """Nothing more will be appended; what is there becomes durable no later than the record of a message that uses it."""
 
     def read(self, offset: int, size: int) -> bytes:
-        """At most ``size`` bytes from ``offset``; raises OSError when the file is damaged."""
+        """At most ``size`` bytes from ``offset``.  Raises OSError when they are damaged.
+
+        Raises :class:`~mqbroker.messaging.message.not_yet.NotYet` as well, but only for a body that a committed batch has named.
+        """
 
     def hold(self) -> None:
         """One more message uses this body."""

@@ -8,10 +8,11 @@ a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.messaging.ports import Clock, PagedMessage, PageFolder, PagePlace, PageReader, Store, StoreBatch
 from mqbroker.messaging.queues.groups import has_group
 from mqbroker.messaging.queues.references import Loan, Reference
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.message.large_body import LargeBody
     from mqbroker.messaging.message.memory import AddressMemory, GlobalMemory
     from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.messaging.turns.steps import StepwiseWork
     from mqbroker.messaging.turns.turn import Turn
 
 PIECES_PER_TURN = 4
@@ -36,6 +38,7 @@ class PagingOwner(Protocol):
     store: Store
     clock: Clock
     turn: Turn
+    steps: StepwiseWork
     global_memory: GlobalMemory
 
     def hold(self, reference: Reference, account: AddressMemory) -> None:
@@ -231,7 +234,10 @@ class Paging:
 
 
 class QueuePages:
-    """What a queue has in pages.  ``held`` messages of ``held_bytes`` were read and are not done with."""
+    """What a queue has in pages.  ``held`` messages of ``held_bytes`` were read and are not done with.
+
+    The next piece may not be there yet (``waiting``); then nothing is read, of no address, before it is: the order stays.
+    """
 
     def __init__(self, core: PagingOwner, queue: Queue) -> None:
         self._core = core
@@ -239,6 +245,8 @@ class QueuePages:
         self.sources: list[tuple[AddressPaging, PageReader]] = []
         self.held = 0
         self.held_bytes = 0
+        self.waiting = False
+        self._on_there: dict[Callable[[], object], None] = {}
         self._stalled = False
         self._reported = False
         self._marked = False
@@ -259,11 +267,16 @@ class QueuePages:
             self._core.clock.call_later(0, self._core.turn.run, self._go_on)
 
     def read_piece(self) -> bool:
-        """Read one piece of the pages if there is room; false when there was nothing to be read."""
-        for paging, reader in list(self.sources):
+        """Read one piece of the pages if there is room; false when there was nothing to be read, or it is waited for."""
+        for paging, reader in () if self.waiting else list(self.sources):
             if not self._room(paging):
                 continue
-            messages = reader.read()
+            try:
+                messages = reader.read()
+            except NotYet as pending:
+                self.waiting = True
+                pending.when_there(partial(self._core.turn.run, self._there))
+                return False
             if messages is None:
                 continue
             for entry in messages:
@@ -271,11 +284,25 @@ class QueuePages:
             return True
         return False
 
-    def unread(self) -> Iterator[Message]:
-        """The messages that were not read yet, which stay where they are."""
+    def when_there(self, function: Callable[[], object]) -> bool:
+        """Call ``function`` in a later turn, when the piece that is waited for is there; false when none is."""
+        if self.waiting:
+            self._on_there[function] = None
+        return self.waiting
+
+    def _there(self) -> None:
+        self.waiting = False
+        if self._queue.pages is self:
+            self._core.turn.mark_queue(self._queue)
+        functions, self._on_there = self._on_there, {}
+        for function in functions:
+            function()
+
+    def unread(self) -> Iterator[Message | None]:
+        """The messages that were not read yet, which stay where they are; for work in steps, which waits where None is given."""
         for _, reader in list(self.sources):
-            for entry in _rest(reader):
-                yield entry.message
+            for entry in self._rest(reader):
+                yield None if entry is None else entry.message
 
     def expire_ahead(self) -> bool:
         """Read a piece although nobody waits for it, when there is nothing else to look through; false when there was no need."""
@@ -300,7 +327,12 @@ class QueuePages:
             more = True
             while more and not self._queue.deleted:
                 batch = store.begin()
-                messages, more, taken = batch.acknowledge_until(reader, key)
+                try:
+                    messages, more, taken = batch.acknowledge_until(reader, key)
+                except NotYet as pending:
+                    self._core.steps.wait_for(pending)
+                    yield 0
+                    continue
                 self._queue.paged -= messages
                 self._queue.messages_acknowledged += messages
                 store.commit(batch)
@@ -309,7 +341,7 @@ class QueuePages:
                 yield messages
 
     def look_on(self, readers: dict[str, PageReader]) -> list[PagedMessage] | None:
-        """The next piece for a browser, which has come as far as ``readers`` (by address) say; None at the end."""
+        """The next piece for a browser, which has come as far as ``readers`` (by address) say; None at the end.  Raises NotYet."""
         for paging, reader in self.sources:
             name = paging.folder.address
             readers[name] = reader.look(readers.get(name))
@@ -327,11 +359,15 @@ class QueuePages:
 
         Others may have their turn in between, and the queue may read on.  What comes later is left out.
         """
-        return islice(self._take_each(accept, message_ids), self._queue.paged)
-
-    def _take_each(self, accept: Callable[[Message], bool] | None, message_ids: Container[int] | None) -> Iterator[Reference | None]:
+        left = self._queue.paged
         for paging, reader in list(self.sources):
-            for entry in _rest(reader):
+            for entry in self._rest(reader):
+                if entry is None:
+                    yield None
+                    continue
+                if not left:
+                    return
+                left -= 1
                 message = entry.message
                 wanted = (message_ids is None or message.message_id in message_ids) and (accept is None or accept(message))
                 place = message.store_state
@@ -387,6 +423,18 @@ class QueuePages:
         self.sources.remove((paging, reader))
         if not self.sources:
             self._queue.pages = None
+
+    def _rest(self, reader: PageReader) -> Iterator[PagedMessage | None]:
+        ahead = reader.look()
+        messages: list[PagedMessage] | None = []
+        while messages is not None:
+            yield from messages
+            try:
+                messages = ahead.read()
+            except NotYet as pending:
+                self._core.steps.wait_for(pending)
+                messages = []
+                yield None
 
     def _go_on(self) -> None:
         self._marked = False
@@ -444,9 +492,3 @@ class QueuePages:
             text = f"queue {self._queue.name} reads no further from its pages: it is non-destructive, and global-max-size is reached"
             self._core.report("AMQ224127", text)
         return False
-
-
-def _rest(reader: PageReader) -> Iterator[PagedMessage]:
-    ahead = reader.look()
-    while (messages := ahead.read()) is not None:
-        yield from messages

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.messaging.readers.places import Place
 from mqbroker.messaging.readers.reading import PIECES_AT_ONCE, QueueLog
 from mqbroker.messaging.readers.rows import Rows
@@ -44,7 +45,13 @@ def measure(log: QueueLog, after: int, until: int, limits: tuple[int, int, int])
     full = False
     while place.position < until and not full:
         trail = _thinned(trail, place)
-        rows, _, _ = log.next_rows(place, until)
+        try:
+            rows, _, _ = log.next_rows(place, until)
+        except NotYet as pending:
+            trail.pop()
+            log.wait_for(pending)
+            yield 0
+            continue
         room = (max_messages - messages if max_messages >= 0 else -1, max_bytes - size if max_bytes >= 0 else -1)
         rows, full = _within(rows, *room, messages)
         step = max(1, len(rows.keys) // 64)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from mqbroker.messaging.core import is_stored
 from mqbroker.messaging.queues.reader import Reader
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
-from mqbroker.messaging.readers.places import KeptPlaces, Place
+from mqbroker.messaging.readers.places import KeptPlaces
 from mqbroker.messaging.readers.ranges import Range, measure
 from mqbroker.messaging.readers.reading import Block, QueueLog, no_steps
 from mqclient.errors import IllegalStateError, InternalError, InvalidQueueConfigurationError, MaxConsumerLimitExceededError, MQError
@@ -322,13 +322,13 @@ class Readers:
         self._when_stable(log, stable)
 
     def oldest(self, queue: Queue) -> int:
-        """The smallest id that can still be read, 0 when there is none; in pages, the smallest that may be there."""
+        """The smallest id that can still be read, 0 when there is none; in pages, the smallest that may be there.  Raises NotYet."""
         log = self._log(queue)
         if log.index.first_id:
             return log.index.first_id
-        if not queue.paged:
+        if not queue.paged or queue.deleted:
             return 0
-        rows, position, _ = log.next_rows(Place(log.index.floor), log.index.bound)
+        rows, position, _ = log.first_rows()
         return rows.keys[0] if rows.keys else position + 1
 
     def read(self, queue: Queue, after: int, until: int, max_bytes: int, filter: Filter | None) -> Block:

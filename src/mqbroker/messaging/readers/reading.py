@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.messaging.ports import PagedMessage, PagedRows
 from mqbroker.messaging.queues.indexed_references import IndexedReferences
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
@@ -59,6 +60,8 @@ class QueueLog:
         queue.references = self.index
         self._places = places
         self._bodies: OrderedDict[int, LargeBody] = OrderedDict()
+        self._first: Place | None = None
+        """How far the search for the smallest id has come that has to wait."""
         self.used = core.clock.monotonic()
         if queue.references.count <= BUILT_AT_ONCE:
             run_to_end(self.index.build())
@@ -110,7 +113,7 @@ class QueueLog:
     def next_rows(self, place: Place, until: int, budget: int = PIECES_AT_ONCE) -> tuple[Rows, int, int]:
         """What follows at ``place`` up to ``until``, a bounded part of it: (rows, position reached, what is left of ``budget``).
 
-        ``budget`` is a number of pieces.  ``place`` moves to the position.
+        ``budget`` is a number of pieces.  ``place`` moves to the position.  Raises NotYet; ``place`` keeps what was read until then.
         """
         after = place.position
         horizon = until
@@ -142,6 +145,21 @@ class QueueLog:
         horizon = max(horizon, after)
         place.position = horizon
         return merged(parts), horizon, budget
+
+    def first_rows(self) -> tuple[Rows, int, int]:
+        """As :meth:`next_rows`, for the smallest ids."""
+        place, self._first = self._first, None
+        if place is None or place.position != self.index.floor:
+            place = Place(self.index.floor)
+        try:
+            return self.next_rows(place, self.index.bound)
+        except NotYet:
+            self._first = place
+            raise
+
+    def wait_for(self, pending: NotYet) -> None:
+        """For work in steps."""
+        self._core.steps.wait_for(pending)
 
     def _fill(self, name: str, source: Source, after: int, budget: int) -> tuple[int | None, int]:
         """Read on until it is known what comes next from there: (up to which key that is, None = there is no more, budget)."""
@@ -188,7 +206,10 @@ class QueueLog:
         return rows.chosen([row for row in range(len(rows.keys)) if row not in left_out])
 
     def read(self, after: int, until: int, max_bytes: int, filter: Filter | None) -> Block:
-        """Messages of (after, until] with at most ``max_bytes`` (one comes however great it is), in one bounded turn."""
+        """Messages of (after, until] with at most ``max_bytes`` (one comes however great it is), in one bounded turn.
+
+        Raises NotYet when there is not even a part of the answer.
+        """
         self.used = self._core.clock.monotonic()
         lost = after < self.index.floor
         if self.index.building:
@@ -199,7 +220,13 @@ class QueueLog:
         position = after
         while room > 0 and budget > 0 and tries > 0 and len(found.keys) < ROWS_AT_ONCE and position < until:
             before = place.copy()
-            rows, reached, budget = self.next_rows(place, until, budget)
+            try:
+                rows, reached, budget = self.next_rows(place, until, budget)
+            except NotYet:
+                if position > after:
+                    break
+                self.keep(place)
+                raise
             taken, cut, size = self._fitting(rows, room, filter, tries, first=not found.keys)
             tries -= len(rows.keys) if filter is not None else 0
             found = found.and_then(taken)
@@ -260,7 +287,12 @@ class QueueLog:
         """Look for a large message in the pages: None as long as it is not found, then its body.  Ends when there is none."""
         place = self.place(message_id - 1)
         while place.position < message_id:
-            rows, _, budget = self.next_rows(place, message_id)
+            try:
+                rows, _, budget = self.next_rows(place, message_id)
+            except NotYet as pending:
+                self.wait_for(pending)
+                yield None
+                continue
             self._remember_bodies(rows)
             if message_id in rows.ids:
                 body = rows.bodies.get(rows.ids.index(message_id))

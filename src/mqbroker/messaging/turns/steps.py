@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqbroker.messaging.turns.turn import SCAN_SECONDS, SCANNED_MAX
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.message.not_yet import NotYet
     from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.turns.turn import Turn
 
@@ -37,6 +39,8 @@ class StepwiseWork:
     def __init__(self, turn: Turn, clock: Clock) -> None:
         self._turn = turn
         self._clock = clock
+        self._busy = False
+        self._pending: NotYet | None = None
         self._waiting: deque[tuple[Steps[Any], Callable[[Any, Exception | None], object]]] = deque()
 
     def start(self, steps: Steps[Any], done: Callable[[Any, Exception | None], object]) -> None:
@@ -48,7 +52,14 @@ class StepwiseWork:
         if len(self._waiting) == 1:
             self._step()
 
+    def wait_for(self, pending: NotYet) -> None:
+        """For the work in hand: it goes on, after what it yields next, only when that is there.  Work of others cannot: raises it."""
+        if not self._busy:
+            raise pending
+        self._pending = pending
+
     def _step(self) -> None:
+        self._pending = None
         steps, done = self._waiting[0]
         result: Any = None
         failure: Exception | None = None
@@ -59,7 +70,10 @@ class StepwiseWork:
         except Exception as error:
             failure = error
         else:
-            self._later()
+            if self._pending is None:
+                self._later()
+            else:
+                self._pending.when_there(partial(self._turn.run, self._step))
             return
         self._waiting.popleft()
         if self._waiting:
@@ -74,5 +88,9 @@ class StepwiseWork:
         clock = self._clock
         until = clock.monotonic() + SCAN_SECONDS
         left = SCANNED_MAX
-        while left > 0 and clock.monotonic() <= until:
-            left -= next(steps)
+        self._busy = True
+        try:
+            while left > 0 and self._pending is None and clock.monotonic() <= until:
+                left -= next(steps)
+        finally:
+            self._busy = False

@@ -45,7 +45,7 @@ class QueueControl(Resource):
         pages = self.queue.pages
         messages = (None if each is None else each.message for each in waiting(self.queue, None if filter is None else filter.matches))
         if pages is not None:
-            unread = (each if filter is None or filter.matches(each) else None for each in pages.unread())
+            unread = (each if each is not None and (filter is None or filter.matches(each)) else None for each in pages.unread())
             return _first(limit, chain(messages, unread))
         return _first(limit, messages)
 
@@ -129,17 +129,24 @@ class QueueControl(Resource):
             yield 1
         return json.dumps(counts) if grouped else counts.get("null", 0)
 
-    def first_message(self) -> str:
-        """The first waiting message as JSON; null as JSON without one."""
-        first = next(self._seen(None), None)
-        return "null" if first is None else json.dumps(self.rows([first])[0], default=str)
+    def _first_message(self) -> Steps[Message | None]:
+        for message in self._seen(None):
+            if message is not None:
+                return message
+            yield 1
+        return None
 
-    def first_timestamp(self) -> int | None:
-        first = next(self._seen(None), None)
+    def first_message(self, nothing: str = "null", form: str = "{}") -> Steps[str]:
+        """The first waiting message as JSON in ``form``; ``nothing`` without one."""
+        first = yield from self._first_message()
+        return nothing if first is None else form.format(json.dumps(self.rows([first])[0], default=str))
+
+    def first_timestamp(self) -> Steps[int | None]:
+        first = yield from self._first_message()
         return None if first is None else first.timestamp
 
-    def first_age(self) -> int | None:
-        stamp = self.first_timestamp()
+    def first_age(self) -> Steps[int | None]:
+        stamp = yield from self.first_timestamp()
         return None if not stamp else self.server.clock.wall_ms() - stamp
 
     # --- what is done to them
@@ -316,7 +323,7 @@ QueueControl.ATTRIBUTES = {
     "MessagesKilled": _queue(lambda queue: queue.messages_killed),
     "MessagesRedistributed": _queue(lambda queue: queue.messages_redistributed),
     "MessagesReplaced": _queue(lambda queue: queue.messages_replaced),
-    "FirstMessageAsJSON": lambda control: "[{}]" if (first := control.first_message()) == "null" else f"[{first}]",
+    "FirstMessageAsJSON": lambda control: control.first_message("[{}]", "[{}]"),
     "FirstMessageTimestamp": lambda control: control.first_timestamp(),
     "FirstMessageAge": lambda control: control.first_age(),
     "ExpiryAddress": lambda control: control.settings.expiry_address,

@@ -82,11 +82,11 @@ class ManagementService:
             self._done(session, message, resource, operation, name, None, error)
             return
         if isinstance(result, Generator):
-            self._do_steps(session, message, resource, name, result)
+            self._do_steps(session, message, resource, operation, name, result)
         else:
             self._done(session, message, resource, operation, name, result, None)
 
-    def _do_steps(self, session: SessionState, message: Message, resource: str, operation: str, steps: Steps[Any]) -> None:
+    def _do_steps(self, session: SessionState, message: Message, resource: str, operation: object, name: str, steps: Steps[Any]) -> None:
         """Work that may take long: whoever has asked for it is not heard before it is done, everybody else is."""
         connection = session.connection
         finished = held = False
@@ -95,7 +95,7 @@ class ManagementService:
             nonlocal finished
             finished = True
             try:
-                self._done(session, message, resource, operation, operation, result, failure)
+                self._done(session, message, resource, operation, name, result, failure)
             finally:
                 if held:
                     connection.hear_again()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mqbroker.messaging.filters.filter import Filter
 from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.messaging.ports import PagedMessage, PagePlace, PageReader
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Cursor, Reference
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class BrowsingConsumer(ServerConsumer):
     """Sees the messages that wait, and takes none: those in memory, then those in pages."""
 
-    __slots__ = ("_ahead", "_browsing", "_looked", "_pages")
+    __slots__ = ("_ahead", "_awaits_page", "_browsing", "_looked", "_pages")
 
     browse_only = True
 
@@ -30,6 +31,8 @@ class BrowsingConsumer(ServerConsumer):
         """How far it has looked in the pages of each address."""
         self._looked: deque[PagedMessage] = deque()
         self._browsing = False
+        self._awaits_page = False
+        """The next messages of the pages are not there yet."""
 
     @property
     def searching(self) -> bool:
@@ -57,7 +60,8 @@ class BrowsingConsumer(ServerConsumer):
                 if self.cursor.unfinished:
                     self.session.server.clock.call_later(0, self._browse_on)
                     break
-                if not self._look():
+                if self._awaits_page or not self._look():
+                    self.cursor.unfinished = self._awaits_page
                     break
                 message, delivery_count, _ = self._looked.popleft()
                 if self._wanted(message):
@@ -71,11 +75,26 @@ class BrowsingConsumer(ServerConsumer):
         if not self.closed and self.searching:
             self.session.server.turn.run(self._deliver_now)
 
+    def _page_came(self) -> None:
+        self._awaits_page = False
+        self._browse_on()
+        if self._search_due:
+            self._search_on()
+
+    def _search_later(self) -> None:
+        if not self._awaits_page:
+            self.session.server.clock.call_later(0, self._search_on)
+
     def _look(self) -> bool:
-        """See that there is a message from the pages to show; false at their end."""
+        """See that there is a message from the pages to show; false at their end, or when it has to be waited for."""
         pages = self.queue.pages
         while not self._looked and pages is not None:
-            messages = pages.look_on(self._pages)
+            try:
+                messages = pages.look_on(self._pages)
+            except NotYet as pending:
+                self._awaits_page = True
+                pending.when_there(self._page_came)
+                break
             if messages is None:
                 break
             self._looked.extend(messages)

@@ -228,11 +228,18 @@ class ServerConsumer:
     def searching(self) -> bool:
         """Is there more to look at in a later turn?"""
         queue = self.queue
-        if queue.paused or queue.address.paused or not queue.references.count:
+        if queue.paused or queue.address.paused:
             return False
+        if not queue.references.count:
+            return self.ready and queue.pages is not None and queue.pages.waiting
         if queue.groups is not None:
             return self.ready and queue.groups.unfinished
         return self.ready and (queue.unfinished or (self.cursor is not None and self.cursor.unfinished))
+
+    def _search_later(self) -> None:
+        pages = self.queue.pages
+        if pages is None or not pages.when_there(self._search_on):
+            self.session.server.clock.call_later(0, self._search_on)
 
     def _search_on(self) -> None:
         self._search_due = False
@@ -257,7 +264,7 @@ class ServerConsumer:
         if self.searching:
             if not self._search_due:
                 self._search_due = True
-                self.session.server.clock.call_later(0, self._search_on)
+                self._search_later()
             return
         forced, self.forced = self.forced, []
         for sequence in forced:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.message.not_yet import NotYet
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.hot import receive_continuation_parts
@@ -42,7 +43,7 @@ class Receiver(Protocol):
 class LargeDelivery:
     """A large message on its way to a consumer.  It holds the body: the client may acknowledge before it has read everything."""
 
-    __slots__ = ("_consumer", "_delivery_count", "_done", "_message", "_offset", "_started")
+    __slots__ = ("_consumer", "_delivery_count", "_done", "_message", "_offset", "_started", "_waiting")
 
     def __init__(self, consumer: Receiver, message: Message, delivery_count: int) -> None:
         self._consumer = consumer
@@ -51,6 +52,8 @@ class LargeDelivery:
         self._offset = 0
         self._started = False
         self._done = False
+        self._waiting = False
+        """The next chunk was asked for, and is not there yet."""
         if message.large is not None:
             message.large.hold()
 
@@ -64,19 +67,29 @@ class LargeDelivery:
             self._started = True
             packet = wire.SessionReceiveLarge(consumer.consumer_id, self._delivery_count, body.size, self._message.buffer)
             self._write(frame(packet.TYPE, session.channel, wire.encode_packet(packet, session.version)))
-        while not self._done:
+        while not (self._done or self._waiting):
             if not (consumer.unlimited or consumer.credits > 0) or not session.connection.writable:
                 return
             try:
                 chunk = body.read(self._offset, session.min_large_message_size)
+            except NotYet as pending:
+                self._waiting = True
+                pending.when_there(self._chunk_came)
+                return
             except OSError as error:
                 self._unreadable(error)
                 return
             self._offset += len(chunk)
             self._done = self._offset >= body.size or not chunk
             self._write(*receive_continuation_parts(session.channel, chunk, not self._done, consumer.consumer_id))
-        self._end()
-        consumer.large_finished()
+        if self._done:
+            self._end()
+            consumer.large_finished()
+
+    def _chunk_came(self) -> None:
+        self._waiting = False
+        if not self._done and not self._consumer.closed:
+            self._consumer.session.server.turn.run(self.advance)
 
     def abandon(self) -> None:
         """The rest is not sent."""

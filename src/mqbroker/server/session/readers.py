@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.readers.reading import Block
+from mqbroker.messaging.turns.undecided import Undecided
 from mqbroker.server.transport.naming import split_qualified
 from mqclient.errors import IllegalStateError, LargeMessageBodyError, MQError, QueueDoesNotExistError
 from mqclient.wire import packets as wire
@@ -113,7 +116,11 @@ class SessionReaders:
         answer = _Answer(self._session)
 
         def reserved(found: Range, ticket: int) -> None:
-            oldest = self._readers.oldest(queue)
+            try:
+                oldest = self._readers.oldest(queue)
+            except NotYet as pending:
+                self._wait(pending, reserved, found, ticket)
+                return
             answer.give(wire.ReaderRange(found.after, found.until, found.messages, found.size, oldest, tuple(found.ends)), ticket)
 
         limits = (packet.max_messages, packet.max_bytes, packet.parts)
@@ -139,7 +146,12 @@ class SessionReaders:
         self._session.connection.filter_read(packet.filter)
         filter = parse_filter(packet.filter)
         max_bytes = min(max(packet.max_bytes, 1), wire.READ_BYTES_MAX)
-        self._session.reply_frame(self._encoded(self._readers.read(queue, packet.after, packet.until, max_bytes, filter)))
+        try:
+            block = self._readers.read(queue, packet.after, packet.until, max_bytes, filter)
+        except NotYet as pending:
+            self._session.put_off(Undecided(pending.when_there))
+        else:
+            self._session.reply_frame(self._encoded(block))
 
     def _encoded(self, block: Block) -> bytes:
         """The frame of READER_MESSAGES: one join, and nothing per message."""
@@ -184,6 +196,9 @@ class SessionReaders:
                 return
             try:
                 data = body.read(max(packet.offset, 0), min(max(packet.size, 0), wire.READ_BYTES_MAX))
+            except NotYet as pending:
+                self._wait(pending, found, body)
+                return
             except OSError as error:
                 answer.refuse(LargeMessageBodyError(f"the body of message {packet.message_id} cannot be read: {error}"))
                 return
@@ -191,6 +206,10 @@ class SessionReaders:
 
         self._readers.find_body(queue, packet.message_id, found, answer.refuse)
         answer.wait()
+
+    def _wait(self, pending: NotYet, function: Callable[..., object], *args: Any) -> None:
+        """Try again in a turn to come, for an answer that the connection waits for."""
+        pending.when_there(partial(self._server.turn.run, function, *args))
 
     # --- duplicate ids
 

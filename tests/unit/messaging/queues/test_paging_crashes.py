@@ -18,7 +18,7 @@ from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
 from mqclient.wire.message import CoreMessage
 from tests.support.disk import SimulatedCrash
-from tests.unit.messaging.paging_support import PagingBroker, Taker, body_of
+from tests.unit.messaging.paging_support import PagingBroker, Taker, body_of, unread
 from tests.unit.storage.support import Rig
 
 QUEUES = {"q": ("q", 1), "t1": ("t", 0), "t2": ("t", 0)}
@@ -30,8 +30,7 @@ State = dict[str, list[bytes]]
 def content(queue: Queue) -> list[bytes]:
     """Everything on a queue that nobody has been given, in order."""
     messages = [reference.message for reference in (*queue.references, *queue.scheduled)]
-    if queue.pages is not None:
-        messages += queue.pages.unread()
+    messages += unread(queue)
     return [body_of(message) for message in messages]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest import TestCase, mock
@@ -10,20 +11,32 @@ from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.filters.filter import parse_filter
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.references import Reference
-from mqbroker.messaging.turns.steps import run_to_end
+from mqbroker.messaging.turns.steps import Steps
 from mqbroker.server.management.queue_control import QueueControl
 from mqbroker.server.management.views import address_row
 from mqclient.errors import AddressFullError
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_SCHEDULED_DELIVERY, CoreMessage
 from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import INT, LONG, STRING
-from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, body_of, numbered
+from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, body_of, numbered, unread
 
 
 def seen(queue: Any) -> list[bytes]:
-    return [body_of(reference.message) for reference in queue.references] + (
-        [] if queue.pages is None else [body_of(message) for message in queue.pages.unread()]
-    )
+    return [body_of(reference.message) for reference in queue.references] + ([body_of(message) for message in unread(queue)])
+
+
+def every(broker: PagingBroker, references: Iterator[Reference | None]) -> list[Reference]:
+    """The references that work in steps finds."""
+
+    def steps() -> Steps[list[Reference]]:
+        found: list[Reference] = []
+        for reference in references:
+            if reference is not None:
+                found.append(reference)
+            yield 1
+        return found
+
+    return broker.finish(steps())  # type: ignore[no-any-return]
 
 
 class OperationTests(TestCase):
@@ -35,14 +48,14 @@ class OperationTests(TestCase):
         return broker, queue
 
     @staticmethod
-    def taken(queue: Any, text: str) -> list[Reference]:
+    def taken(broker: PagingBroker, queue: Any, text: str) -> list[Reference]:
         filter = parse_filter(text)
         assert filter is not None
-        return [reference for reference in queue.pages.take_each(filter.matches, None) if reference is not None]
+        return every(broker, queue.pages.take_each(filter.matches, None))
 
     def test_removing_by_filter_survives_a_restart(self) -> None:
         broker, queue = self.filled()
-        taken = self.taken(queue, "n >= 90 or n = 3")
+        taken = self.taken(broker, queue, "n >= 90 or n = 3")
         broker.messaging.removal.discard(taken)
         broker.settle()
         self.assertEqual(len(taken), 11)
@@ -62,7 +75,7 @@ class OperationTests(TestCase):
         for number, key in enumerate("abacadaaa"):
             broker.send(b"%d" % number, properties={"sym": (STRING, key)})
         control = QueueControl(SimpleNamespace(messaging=broker.messaging), queue)  # type: ignore[arg-type]
-        self.assertEqual(run_to_end(control.remove(control._selected("sym = 'a'"))), 1)
+        self.assertEqual(broker.finish(control.remove(control._selected("sym = 'a'"))), 1)
         broker.settle()
         self.assertEqual((queue.messages_acknowledged, queue.messages_replaced, queue.total_count), (1, 5, 3))
         self.assertEqual((queue.durable_message_count, queue.persistent_size, queue.delivering), (3, 0, 0))
@@ -77,9 +90,9 @@ class OperationTests(TestCase):
         for number in range(4):
             broker.send(b"%d" % number, properties={"sym": (STRING, "a"), "n": (INT, number)})
         control = QueueControl(SimpleNamespace(messaging=broker.messaging), queue)  # type: ignore[arg-type]
-        newest = list(queue.pages.unread())[-1].message_id
-        self.assertEqual(run_to_end(control.change_priority(control.one(newest), 9)), 1)
-        self.assertEqual(run_to_end(control.move(control._selected("n < 3"), "other")), 0)
+        newest = unread(queue)[-1].message_id
+        self.assertEqual(broker.finish(control.change_priority(control.one(newest), 9)), 1)
+        self.assertEqual(broker.finish(control.move(control._selected("n < 3"), "other")), 0)
         broker.settle()
         self.assertEqual((seen(queue), other.message_count, queue.messages_replaced), ([b"3"], 0, 3))
         self.assertEqual((queue.durable_message_count, queue.delivering), (1, 0))
@@ -89,8 +102,8 @@ class OperationTests(TestCase):
     def test_moving_one_by_its_id(self) -> None:
         broker, queue = self.filled()
         other = broker.make_queue("other")
-        message_id = next(message.message_id for message in queue.pages.unread() if body_of(message) == b"000050")
-        (reference,) = queue.pages.take((message_id,))
+        message_id = next(message.message_id for message in unread(queue) if body_of(message) == b"000050")
+        (reference,) = every(broker, queue.pages.take_each(None, (message_id,)))
         broker.messaging.settlement.move(reference, "other", "other")
         broker.settle()
         self.assertEqual((queue.message_count, seen(other)), (99, [b"000050"]))
@@ -99,7 +112,7 @@ class OperationTests(TestCase):
     def test_a_purge_leaves_what_is_in_delivery(self) -> None:
         broker, queue = self.filled()
         taker = Taker(broker, queue, room=5)
-        self.taken(queue, "n = 80")
+        self.taken(broker, queue, "n = 80")
         self.assertEqual(broker.messaging.removal.purge(queue), 95)
         broker.settle()
         self.assertEqual(queue.message_count, 5)
@@ -309,12 +322,16 @@ class ManagementTests(TestCase):
     def test_what_is_seen(self) -> None:
         control = self.control
         self.assertEqual(
-            (control.count_messages(), run_to_end(control.count_messages("n < 7")), run_to_end(control.count_messages("n = 100"))),
+            (
+                control.count_messages(),
+                self.broker.finish(control.count_messages("n < 7")),
+                self.broker.finish(control.count_messages("n = 100")),
+            ),
             (60, 7, 0),
         )
-        self.assertEqual([row["n"] for row in run_to_end(control.list_messages("n >= 58"))], [58, 59])
-        self.assertEqual(len(run_to_end(control.list_messages())), 60)
-        self.assertIn('"n": 0', control.first_message())
+        self.assertEqual([row["n"] for row in self.broker.finish(control.list_messages("n >= 58"))], [58, 59])
+        self.assertEqual(len(self.broker.finish(control.list_messages())), 60)
+        self.assertIn('"n": 0', self.broker.finish(control.first_message()))
         self.assertEqual((self.queue.durable_message_count, self.queue.references.count), (60, 0))
         self.assertGreater(self.address.memory.page_count, 1)
         self.assertEqual(address_row(self.address, 0)["paging"], True)
@@ -322,11 +339,11 @@ class ManagementTests(TestCase):
     def test_what_is_done(self) -> None:
         control, operations = self.control, QueueControl.OPERATIONS
         other = self.broker.make_queue("other")
-        self.assertEqual(run_to_end(operations["removeMessages"].call(control, "n < 10")), 10)
-        self.assertEqual(run_to_end(operations["moveMessages"].call(control, "n < 20", "other", False, 4)), 4)
-        self.assertEqual(run_to_end(operations["expireMessages"].call(control, "n = 30")), 1)
-        (wanted,) = run_to_end(control.list_messages("n = 40"))
-        self.assertTrue(run_to_end(operations["removeMessage"].call(control, wanted["messageID"])))
+        self.assertEqual(self.broker.finish(operations["removeMessages"].call(control, "n < 10")), 10)
+        self.assertEqual(self.broker.finish(operations["moveMessages"].call(control, "n < 20", "other", False, 4)), 4)
+        self.assertEqual(self.broker.finish(operations["expireMessages"].call(control, "n = 30")), 1)
+        (wanted,) = self.broker.finish(control.list_messages("n = 40"))
+        self.assertTrue(self.broker.finish(operations["removeMessage"].call(control, wanted["messageID"])))
         self.broker.settle()
         self.assertEqual((self.queue.message_count, other.message_count), (44, 4))
         self.broker.restart()
@@ -339,8 +356,8 @@ class ManagementTests(TestCase):
         """Nothing of it counts as taken: the pages go with their last message, and a purge finds what is there."""
         move = QueueControl.OPERATIONS["moveMessages"]
         self.broker.make_queue("picky", filter_string="n > 50")
-        self.assertEqual(run_to_end(move.call(self.control, "n < 10", "picky")), 0)
-        self.assertEqual(run_to_end(move.call(self.control, "n = 55", "picky")), 1)
+        self.assertEqual(self.broker.finish(move.call(self.control, "n < 10", "picky")), 0)
+        self.assertEqual(self.broker.finish(move.call(self.control, "n = 55", "picky")), 1)
         self.broker.settle()
         self.assertEqual(self.queue.message_count, 59)
         self.assertEqual(self.broker.messaging.removal.purge(self.queue), 59)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from mqbroker.messaging.delivery.branches import Branches
@@ -13,6 +14,7 @@ from mqbroker.messaging.readers.rows import Rows
 from mqclient.errors import MQError
 from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import Xid
+from tests.support.late_store import read_now
 from tests.unit.messaging.paging_support import PagingBroker, numbered
 
 
@@ -62,7 +64,7 @@ class StoredBroker(PagingBroker):
         """(id, body) of a whole range."""
         found: list[tuple[int, bytes]] = []
         while after < until:
-            block = self.messaging.readers.read(self.q, after, until, max_bytes, parse_filter(filter))
+            block = read_now(partial(self.messaging.readers.read, self.q, after, until, max_bytes, parse_filter(filter)))
             found += bodies_of(block.rows)
             assert block.position >= after
             after = block.position
@@ -87,7 +89,7 @@ def bodies_of(rows: Rows) -> list[tuple[int, bytes]]:
     found = []
     for row, message_id in enumerate(rows.ids):
         body = rows.bodies.get(row)
-        found.append((message_id, decode_message(rows.buffers[row]).body if body is None else body.read(0, 1 << 20)))
+        found.append((message_id, decode_message(rows.buffers[row]).body if body is None else read_now(partial(body.read, 0, 1 << 20))))
     return found
 
 

@@ -8,7 +8,7 @@ from mqbroker.messaging.delivery.transaction import Transaction
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
 from tests.support.clock import FakeClock
-from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, numbered
+from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, numbered, unread
 from tests.unit.messaging.readers.stored import StoredBroker, xid
 
 MIXED = {"#": {**ALWAYS, "max_size_messages": 20, "max_size_bytes": -1}}
@@ -127,5 +127,5 @@ class LateTests(TestCase):
             broker.send(body)
         broker.messaging.settlement.commit(transaction, broker.context)
         broker.settle()
-        ids = [message.message_id for message in broker.core.queues["q"].pages.unread()]
+        ids = [message.message_id for message in unread(broker.core.queues["q"])]
         self.assertEqual(ids, sorted(ids))

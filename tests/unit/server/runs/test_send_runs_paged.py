@@ -20,6 +20,7 @@ from mqclient.wire.message import (
     encode_message,
 )
 from mqclient.wire.properties import BYTE, LONG, STRING, TypedValue
+from tests.unit.messaging.paging_support import unread
 from tests.unit.server.support import PERMISSIONS, Session, World
 from tests.unit.storage.support import Rig
 
@@ -94,7 +95,7 @@ class Broker:
         found = {}
         for name, queue in self.world.messaging.core.queues.items():
             waiting = [reference.message for reference in queue.references]
-            found[name] = [message.decoded().body for message in (*waiting, *(queue.pages.unread() if queue.pages else ()))]
+            found[name] = [message.decoded().body for message in (*waiting, *unread(queue))]
         return found
 
 

@@ -17,7 +17,7 @@ Only one write is under way at a time.  The first that fails is the last: ``sync
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 

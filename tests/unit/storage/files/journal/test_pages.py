@@ -8,6 +8,7 @@ from unittest import TestCase
 from mqbroker.messaging.message.message import Message
 from mqclient.wire.message import KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, CoreMessage
 from mqclient.wire.properties import BYTE, LONG
+from tests.support.late_store import read_now
 from tests.unit.messaging.paging_support import PagingBroker, Taker, numbered
 
 
@@ -84,7 +85,7 @@ class UncommittedBatchTests(TestCase):
         self.broker.send(b"later", properties={KEY_SCHEDULED_DELIVERY: (LONG, later)})
         messages = taken = 0
         for _ in range(10):
-            passed, more, early = self.broker.rig.store.begin().acknowledge_until(self.reader(), 1 << 62)
+            passed, more, early = read_now(lambda: self.broker.rig.store.begin().acknowledge_until(self.reader(), 1 << 62))
             messages, taken = max(messages, passed), max(taken, len(early))
             if not more:
                 break

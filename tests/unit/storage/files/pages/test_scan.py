@@ -8,6 +8,7 @@ from unittest import TestCase
 from mqbroker.messaging.message.message import Message
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.properties import INT
+from tests.support.late_store import read_now
 from tests.unit.messaging.paging_support import Taker, numbered
 from tests.unit.messaging.readers.stored import StoredBroker, filled
 from tests.unit.messaging.readers.test_reading import MIXED
@@ -138,7 +139,7 @@ class PageTests(TestCase):
         bodies: list[Any] = []
         broker.messaging.readers.find_body(broker.q, rows[3][0], bodies.append, print)
         broker.settle()
-        self.assertEqual(bodies[0].read(0, 5000), b"3" * 1000)
+        self.assertEqual(read_now(lambda: bodies[0].read(0, 5000)), b"3" * 1000)
         broker.messaging.readers.find_body(broker.q, rows[3][0] + 100_000, bodies.append, print)
         broker.settle()
         self.assertIsNone(bodies[1])

@@ -33,8 +33,9 @@ from mqclient.wire.packets import CreateProducer, ProducerRequestCredits, Sessio
 
 Done = Callable[[MQError | None], object]
 """Told once what became of a message: None = the broker has it; ``UnblockedError`` = the connection went first; else why not."""
-ReadBody = Callable[[int, int], bytes]
-"""(offset, size) -> at most so many bytes of a body; raises OSError when they cannot be read."""
+ReadBody = Callable[[int, int], bytes | None]
+"""(offset, size) -> at most so many bytes of a body, None: they come later, and :meth:`EncodedSends.resumed` is called then.  Raises
+OSError when they cannot be read."""
 
 ADDRESSES_MAX = 1000
 """Addresses whose credits are kept, of one session that sends encoded messages, as links between brokers do."""
@@ -88,8 +89,8 @@ class EncodedSends:
 
     @property
     def held_back(self) -> bool:
-        """Does a large message wait for credits in the middle?"""
-        return self._large is not None and bool(self._starved)
+        """Does a large message wait in the middle, for credits or for its body?"""
+        return self._large is not None and (bool(self._starved) or self._large.starved)
 
     @property
     def flowing(self) -> bool:
@@ -249,7 +250,7 @@ class EncodedSends:
         return True
 
     def resumed(self) -> None:
-        """The peer reads again, has granted credits or answered a chunk: go on as far as possible."""
+        """The peer reads again, has granted credits or answered a chunk, or more of a body can be read: go on as far as possible."""
         large = self._large
         if large is not None:
             large.advance()
@@ -281,7 +282,19 @@ class EncodedSends:
 class _LargeSend:
     """A large message that is being written, as far as the peer reads, grants credits and answers."""
 
-    __slots__ = ("_address", "_chunk_size", "_done", "_offset", "_read", "_sends", "_size", "_told_size", "_unanswered", "_written")
+    __slots__ = (
+        "_address",
+        "_chunk_size",
+        "_done",
+        "_offset",
+        "_read",
+        "_sends",
+        "_size",
+        "_told_size",
+        "_unanswered",
+        "_written",
+        "starved",
+    )
 
     def __init__(
         self, sends: EncodedSends, read: ReadBody, size: int, done: Done, address: str | None, chunk_size: int, told_size: int
@@ -296,6 +309,8 @@ class _LargeSend:
         self._offset = 0
         self._unanswered = 0
         self._written = False
+        self.starved = False
+        """The next piece of the body is not there yet."""
 
     def advance(self) -> None:
         sends = self._sends
@@ -305,6 +320,9 @@ class _LargeSend:
             wanted = min(self._chunk_size, self._size - self._offset)
             try:
                 chunk = self._read(self._offset, wanted)
+                self.starved = chunk is None
+                if chunk is None:
+                    return
                 if wanted and not chunk:
                     raise OSError(f"the body ends after {self._offset} of {self._size} bytes")
             except OSError as error:
