@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,6 +20,9 @@ class MqbrokerProcess:
     """One broker in `folder` on a loopback port that the system chose at the first start and that stays its own."""
 
     name: ClassVar[str] = "mqbroker"
+    program: ClassVar[str] = "from twisted.scripts.twistd import run; run()"
+    roots: ClassVar[Sequence[str]] = ("src", "clients/mqclient/src", "plugins")
+    """Folders of this checkout that the process imports from."""
 
     def __init__(
         self,
@@ -59,9 +62,9 @@ class MqbrokerProcess:
         return self._process
 
     def start(self) -> None:
-        command = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()"]
+        command = [sys.executable, "-c", self.program]
         command += ["-n", "--pidfile=", "mqbroker", "--instance", str(self.folder)]
-        path = ":".join(str(ROOT / part) for part in ("src", "clients/mqclient/src", "plugins"))
+        path = ":".join(str(ROOT / part) for part in self.roots)
         self._process = ManagedProcess(command, self.folder, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **self._environment})
         line = self._process.wait_for_line("listening on tcp://", START_SECONDS)
         found = LISTENING.search(line)
