@@ -9,8 +9,8 @@ from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.delivery.settlement import Settlement
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queues.address import Address
-from mqbroker.messaging.queues.paging import QueuePages
 from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.queues.queue_pages import QueuePages
 from mqbroker.messaging.queues.references import Cursor, Reference
 from mqbroker.messaging.turns.turn import SCAN_SECONDS
 

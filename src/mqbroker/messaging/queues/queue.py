@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.queues.consumer import QueueConsumer
     from mqbroker.messaging.queues.definitions import QueueDefinition
-    from mqbroker.messaging.queues.paging import QueuePages
+    from mqbroker.messaging.queues.queue_pages import QueuePages
     from mqbroker.messaging.queues.reader import QueueReaders
     from mqbroker.messaging.queues.ring import Ring
     from mqbroker.messaging.turns.turn import Deliverable, Turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase, mock
 
-from mqbroker.messaging.queues.paging import QueuePages
+from mqbroker.messaging.queues.queue_pages import QueuePages
 from tests.support.late_store import LateStore
 from tests.unit.messaging.paging_support import PagingBroker, Taker, numbered
 from tests.unit.messaging.queues import test_paging, test_paging_operations
