@@ -1,4 +1,4 @@
-"""What one queue has in pages, and how far it has read them (decision 33)."""
+"""What one queue has in pages, and how far it has read them (decision 34)."""
 
 from __future__ import annotations
 
