@@ -17,7 +17,9 @@ class DeployTests(SynchronousTestCase):
 
     def deploy(self, *queues: QueueConfiguration, name: str = "a", types: tuple[int, ...] = (1,)) -> list[str]:
         address = AddressConfiguration(name, routing_types=types, queues=queues)
-        return self.bench.messaging.deploy([address], self.told.append)
+        problems: list[str] = []
+        self.bench.messaging.deploy([address], self.told.append, problems.append)
+        return problems
 
     def configured(self, **attributes: Any) -> QueueConfiguration:
         return QueueConfiguration("q", address="a", routing_type=1, configuration_managed=True, **attributes)
