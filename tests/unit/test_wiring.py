@@ -21,7 +21,6 @@ ALLOWED = {
     ("mqbroker/messaging/readers/readers.py", "log"): "a queue is read by message id as long as somebody wants that",
     ("mqbroker/messaging/readers/places.py", "ended"): "a source of rows is read to its end, or not",
     ("mqbroker/storage/files/recover.py", "large"): "a message that is copied gets the copy of its body",
-    ("mqbroker/storage/files/filestore.py", "observer"): "a store shows its writes to one observer, if it is asked to",
     ("mqbroker/cli/data/journal_folder.py", "paging"): "the name of a folder",
     # Slots of other packages:
     ("mqbroker/monitoring.py", "log"): "of a site of Twisted",

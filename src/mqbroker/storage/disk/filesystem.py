@@ -58,11 +58,3 @@ class FileSystem(Files, Protocol):
 
     def free_space(self, path: str) -> int:
         """Bytes that can still be written below ``path``."""
-
-
-class WriteObserver(Protocol):
-    """Sees every change of journal and large-message files, in the order in which it is made and before it is made."""
-
-    def written(self, path: str, offset: int, data: bytes | bytearray) -> None: ...
-
-    def removed(self, path: str) -> None: ...

@@ -17,7 +17,7 @@ from twisted.logger import Logger
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Clock, Recovered, StoreBatch, WritingTurn
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
-from mqbroker.storage.disk.filesystem import FileSystem, WriteObserver
+from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_FIRST_TIME, STATE_PAUSED, NodeLock, new_node_id
 from mqbroker.storage.errors import JournalDamagedError, StorageError
 from mqbroker.storage.files.folders import check_folders, journal_node_id, make_folders
@@ -253,11 +253,6 @@ class FileStore(Tickets):
         """Bytes handed over that are not durable yet."""
         pages = 0 if self.pager is None else self.pager.backlog
         return self._journal.backlog + self._bodies.in_flight + pages
-
-    def observe(self, observer: WriteObserver | None) -> None:
-        """Tell ``observer`` of every write from now on, in order."""
-        self._journal.observer = observer
-        self._bodies.observer = observer
 
     def _load(self, first_id: int) -> Recovered:
         plain = PlainMessages()

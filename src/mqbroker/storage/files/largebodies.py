@@ -17,7 +17,7 @@ from functools import partial
 from twisted.logger import Logger
 
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step
-from mqbroker.storage.disk.filesystem import File, FileSystem, WriteObserver, join
+from mqbroker.storage.disk.filesystem import File, FileSystem, join
 from mqclient.storageformat.files import BODY_SUFFIX
 
 IN_FLIGHT_MAX = 8 * 1024 * 1024
@@ -129,7 +129,6 @@ class LargeBodies:
         self._running = 0
         self.in_flight = 0
         self.closed = False
-        self.observer: WriteObserver | None = None
 
     def path(self, body_id: int) -> str:
         return join(self._directory, f"{body_id}{BODY_SUFFIX}")
@@ -155,8 +154,6 @@ class LargeBodies:
         """One more chunk of a body."""
         if self.closed or body.removed:
             return
-        if self.observer is not None:
-            self.observer.written(body.path, offset, chunk)
         if self.in_flight + len(chunk) > IN_FLIGHT_MAX:
             try:
                 file = self._file_system.open(body.path)
@@ -246,8 +243,6 @@ class LargeBodies:
             return
         self.finish(body)
         self.flush()
-        if self.observer is not None:
-            self.observer.removed(body.path)
         self._writer.submit([partial(self._file_system.remove, body.path)], partial(self._removed, body.path))
 
     def _removed(self, path: str, error: Exception | None) -> None:

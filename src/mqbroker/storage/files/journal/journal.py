@@ -26,11 +26,10 @@ from twisted.logger import Logger
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.ports import Cancellable, Clock, WritingTurn
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
-from mqbroker.storage.disk.filesystem import WriteObserver
 from mqbroker.storage.files.journal.segments import Segment, SegmentLog
 from mqbroker.storage.files.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.tickets import Tickets
-from mqclient.storageformat.frames import FRAME_HEADER_SIZE, encode_frame
+from mqclient.storageformat.frames import FRAME_HEADER_SIZE
 from mqclient.storageformat.records import encode_mark
 
 if TYPE_CHECKING:
@@ -118,7 +117,6 @@ class Journal:
     ) -> None:
         self.messages = messages
         self.bindings = bindings
-        self.observer: WriteObserver | None = None
         self.rolled: Event[()] = Event()
         """A journal has begun a new segment."""
         self.closed = False
@@ -299,7 +297,7 @@ class Journal:
         self._sealed.append(group)
 
     def _steps(self, groups: list[Group]) -> list[Step]:
-        if len(groups) == 1 and self.observer is None:
+        if len(groups) == 1:
             group = groups[0]
             segment = group.segment
             more = not group.parts or group.bindings or group.bodies or group.pages
@@ -323,17 +321,9 @@ class Journal:
     def _write_steps(self, log: SegmentLog, frames: list[tuple[Segment, int, list[bytes]]], sync: bool) -> list[Step]:
         steps: list[Step] = []
         by_segment: dict[Segment, list[Step]] = {}
-        observer = self.observer
         for segment, offset, parts in frames:
             # Joined and summed up by the disk thread: most of that needs nothing of the interpreter.
-            write: Step = partial(segment.write_frame, offset, parts, segment.synced)
-            if observer is not None:
-                data = encode_frame(parts, segment.seed, offset, segment.synced)
-                if not segment.begun and segment not in by_segment:
-                    observer.written(segment.path, 0, segment.header.encode())
-                observer.written(segment.path, offset, data)
-                write = partial(segment.write, offset, data)
-            by_segment.setdefault(segment, []).append(write)
+            by_segment.setdefault(segment, []).append(partial(segment.write_frame, offset, parts, segment.synced))
         for segment, writes in by_segment.items():
             steps += log.write_steps(segment, writes, sync)
         return steps

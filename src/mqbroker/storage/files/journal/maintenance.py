@@ -52,10 +52,6 @@ class Maintenance:
                 self._tickets.when_synced(group.ticket, self._remove, log, gone)
 
     def _remove(self, log: SegmentLog, gone: list[Segment]) -> None:
-        observer = self._journal.observer
-        if observer is not None:
-            for segment in gone:
-                observer.removed(segment.path)
         self._writer.submit(log.remove_steps(gone), partial(self._removed, log.directory))
 
     def _removed(self, directory: str, error: Exception | None) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from twisted.logger import Logger
 
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step
-from mqbroker.storage.disk.filesystem import FileSystem, WriteObserver, join
+from mqbroker.storage.disk.filesystem import FileSystem, join
 from mqbroker.storage.files.journal.pages import Folder, Page, PageWrite
 from mqclient.storageformat.files import page_number
 from mqclient.storageformat.frames import encode_frame
@@ -38,7 +38,7 @@ class PageDisk:
         """No file waits to be closed."""
         return not self._left
 
-    def write_steps(self, writes: Iterable[tuple[Page, PageWrite]], sync: bool, observer: WriteObserver | None) -> list[Step]:
+    def write_steps(self, writes: Iterable[tuple[Page, PageWrite]], sync: bool) -> list[Step]:
         """Write what groups of the journal have for pages."""
         frames: dict[Page, list[tuple[int, list[bytes]]]] = {}
         counts: dict[Page, int] = {}
@@ -55,11 +55,6 @@ class PageDisk:
                     page.folder.begun = True
                     steps.append(partial(self._make_folder, page.folder))
                 steps.append(partial(self._create, page))
-            if observer is not None:
-                if begins:
-                    observer.written(page.path, 0, page.header.encode())
-                for offset, parts in data:
-                    observer.written(page.path, offset, encode_frame(parts, page.seed, offset, page.readable_end))
             steps.append(partial(_write, page, data, page.readable_end))
             if sync:
                 steps.append(partial(_sync, page))
@@ -70,13 +65,11 @@ class PageDisk:
             steps.append(page.close_file)
         return steps
 
-    def remove(self, pages: list[Page], observer: WriteObserver | None) -> None:
+    def remove(self, pages: list[Page]) -> None:
         """Remove the files of pages that are recorded as gone."""
         steps: list[Step] = []
         for page in pages:
             if page.begun:
-                if observer is not None:
-                    observer.removed(page.path)
                 steps += (page.close_file, partial(self._file_system.remove, page.path))
         if self._purges:
             for folder in {page.folder.address: page.folder for page in pages}.values():

@@ -254,7 +254,7 @@ class FilePager:
     def write_steps(self, groups: Iterable[Group], sync: bool) -> list[Step]:
         """What the disk writer has to do before the journal of messages may name what is in these groups."""
         writes = [entry for group in groups for entry in (group.pages or {}).items()]
-        return self._disk.write_steps(writes, sync, self._journal.observer)
+        return self._disk.write_steps(writes, sync)
 
     def written(self, groups: Sequence[Group], held: bool = False) -> None:
         """These groups are on the disk: their messages can be read as soon as every other condition holds (``held``) for them, too."""
@@ -363,7 +363,7 @@ class FilePager:
         self._store.when_synced(group.ticket, self._remove, gone)
 
     def _remove(self, pages: list[Page]) -> None:
-        self._disk.remove(pages, self._journal.observer)
+        self._disk.remove(pages)
 
     # The start and the end.
 

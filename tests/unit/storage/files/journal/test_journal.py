@@ -5,8 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase as TestCase
 
 from mqbroker.storage.files.journal.journal import LATE_WRITE_SECONDS
-from mqclient.storageformat.files import TEMPORARY
-from tests.unit.storage.support import BINDINGS, JOURNAL, Rig, ids, make_message
+from tests.unit.storage.support import Rig, ids, make_message
 
 
 class GroupCommitTests(TestCase):
@@ -126,46 +125,3 @@ class GroupCommitTests(TestCase):
         batch.acknowledge(self.queue, kept)
         batch.add_message(make_message(rig.store), [self.queue])
         self.assertEqual(ids(rig.restart()), [kept.message_id])
-
-
-class OrderOfWritesTests(TestCase):
-    """What reaches the disk first, seen by an observer."""
-
-    def test_the_observer_sees_every_byte(self) -> None:
-        """A copy made of what the observer was told is a folder that recovers the same."""
-        rig = Rig()
-        store = rig.make()
-        store.open()
-        store.load()
-        copy: dict[str, bytearray] = {path: bytearray(rig.disk.read(path)) for path in self.paths(rig)}
-
-        class Observer:
-            def written(self, path: str, offset: int, data: bytes | bytearray) -> None:
-                file = copy.setdefault(path, bytearray())
-                file.extend(bytes(max(0, offset + len(data) - len(file))))
-                file[offset : offset + len(data)] = data
-
-            def removed(self, path: str) -> None:
-                del copy[path]
-
-        store.observe(Observer())
-        queue = rig.queue()
-        for _ in range(20):
-            message = rig.add(queue, body=bytes(1000))
-            rig.settle()
-            rig.acknowledge(queue, message)
-        body = store.create_large_body(store.next_id())
-        body.append(b"abc")
-        body.append(b"def")
-        body.complete()
-        rig.settle()
-        self.assertEqual(sorted(copy), self.paths(rig))
-        for path in self.paths(rig):
-            self.assertEqual(copy[path], rig.disk.read(path)[: len(copy[path])])
-
-    @staticmethod
-    def paths(rig: Rig) -> list[str]:
-        found = []
-        for directory in (JOURNAL, BINDINGS, rig.settings.large_messages_directory):
-            found += [f"{directory}/{name}" for name in rig.disk.list(directory) if "lock" not in name and not name.endswith(TEMPORARY)]
-        return sorted(found)
