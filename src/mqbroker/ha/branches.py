@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 async def move_branch(target: Target, session: Session, branch: Branch, min_large_message_size: int) -> None:
-    """Do the work of ``branch`` again at ``target``, and prepare it there.  Raises MQError or XAError; it is not prepared there then."""
+    """Do the work of ``branch`` again at ``target``, and prepare the branch there.
+
+    Raises MQError or XAError; the branch is not prepared at the target then.
+    """
     work = [(reference, False) for _, references in branch.transaction.sends for reference in references]
     work += [(reference, True) for reference in branch.transaction.acknowledged]
     encoders: dict[tuple[Queue, bool], QueueMessages] = {}
@@ -49,7 +52,7 @@ def _encoded(work: list[tuple[Reference, bool]], encoders: dict[tuple[Queue, boo
 
 
 async def _send_all(session: Session, messages: Iterator[Outgoing]) -> None:
-    """One after the other: a branch is small, and its order is to be kept."""
+    """Send one message after the other: a branch is small, and its order is to be kept."""
     runtime = session.runtime
     for outgoing in messages:
         answered = runtime.create_future()

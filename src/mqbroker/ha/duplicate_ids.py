@@ -7,7 +7,7 @@ that states no queue (an empty ``_AMQ_ROUTE_TO``) and so goes nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
@@ -51,7 +51,7 @@ class DuplicateIdMove:
             await self._by_messages(cache.name, ids[at:])
 
     async def _by_requests(self, cache: str, ids: Sequence[bytes]) -> int:
-        """How many of the ids the target has taken: all, or those before its first refusal."""
+        """The number of ids that the target has taken: all, or the ones before its first refusal."""
         for start in range(0, len(ids), IDS_PER_REQUEST):
             some = ids[start : start + IDS_PER_REQUEST]
             try:
@@ -78,7 +78,7 @@ class DuplicateIdMove:
                 _tell_left(cache, [some[index] for index in sorted(refused)], str(next(iter(refused.values()))))
 
     async def _reason_against(self, address: str) -> str | None:
-        """Why a message without a destination would leave no id, or another message, behind; None when it would not."""
+        """The reason why a message that only carries an id cannot be sent to the address; None when it can."""
         if not (await self._target.session.address_query(address)).queue_names:
             return "the target remembers none for an address without a queue"
         if self._diverted is None:
@@ -98,7 +98,7 @@ class DuplicateIdMove:
 
 
 def as_parameter(duplicate_id: bytes) -> str | list[int]:
-    """The text whose UTF-8 form it is, or its bytes where there is no such text."""
+    """The id decoded as UTF-8, or the list of its bytes when it is not UTF-8."""
     try:
         return duplicate_id.decode()
     except UnicodeDecodeError:
@@ -115,10 +115,5 @@ def _tell_left(cache: str, ids: Sequence[bytes], reason: str) -> None:
         count=len(ids),
         name=cache,
         reason=reason,
-        ids=_named(ids),
+        ids=", ".join([each.hex() for each in ids[:NAMED_IDS]] + ["…"] * (len(ids) > NAMED_IDS)),
     )
-
-
-def _named(ids: Sequence[bytes]) -> str:
-    first: Iterable[str] = (each.hex() for each in ids[:NAMED_IDS])
-    return ", ".join(first) + (", …" if len(ids) > NAMED_IDS else "")

@@ -1,4 +1,4 @@
-"""What is sent for a message that moves to another broker: the bytes as they are, but for what says where it goes and who it is."""
+"""The encoded form of a message that moves to another broker: its bytes, with other properties for destination and duplicate id."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _SCHEDULED = KEY_SCHEDULED_DELIVERY.encode("utf-16-le")
 _I64 = struct.Struct(">q")
 
 Encode = Callable[[Reference], Outgoing | None]
-"""What is sent for a message; None = it stays.  Raises MalformedPacketError."""
+"""Gives the encoded form of a message; None = the message stays.  Raises MalformedPacketError."""
 
 
 class QueueMessages:
-    """Messages of an ordinary queue: to the queue with the number ``target_id``, and to no other.
+    """Encodes messages of an ordinary queue for the queue with the number ``target_id`` alone.
 
     ``node_id`` are the 16 bytes of the own node id, None = without a duplicate id.  ``acknowledged``: a branch has acknowledged them.
     """
@@ -76,7 +76,7 @@ class QueueMessages:
 
 
 class ForwardedMessages:
-    """Messages that wait for a third broker, ``third``: the target sends them on to the queues with these numbers there."""
+    """Encodes messages that wait for a third broker, ``third``: the target sends them on to the same queues of the third broker."""
 
     def __init__(self, queue: Queue, third: bytes, node_id: bytes, min_large_message_size: int) -> None:
         self._key = f"{KEY_ROUTE_TO}{queue.name}".encode("utf-16-le")

@@ -55,7 +55,7 @@ log = Logger(namespace="mqbroker.ha")
 
 
 class _Run:
-    """Messages to one ``address`` that are sent together.  ``size`` are their bytes here, without large bodies."""
+    """Messages to one ``address`` that are sent together; ``size`` is the sum of their bytes, without large bodies."""
 
     __slots__ = ("address", "encoded", "messages", "references", "size")
 
@@ -65,7 +65,7 @@ class _Run:
         self.messages: list[bytes] = []
         self.size = 0
         self.encoded = 0
-        """Bytes that are sent."""
+        """Bytes of the encoded messages as they are sent."""
 
     def add(self, reference: Reference, outgoing: Outgoing) -> None:
         self.references.append(reference)
@@ -76,7 +76,7 @@ class _Run:
 
 
 class QueueMove:
-    """Moves everything that is in ``queue``; nobody else takes messages from it meanwhile.
+    """Moves all messages of ``queue``; nothing else may take messages from the queue meanwhile.
 
     At most ``window`` messages are under way, and are acknowledged here in transactions of no more than that.
     """
@@ -96,12 +96,12 @@ class QueueMove:
         credits = session.settings.producer_window_size
         self._run_bytes = RUN_BYTES_MAX if credits < 0 else min(RUN_BYTES_MAX, credits // RUNS_UNDER_WAY_MIN)
         self._runs: dict[_Run, None] = {}
-        """What is under way, ``_under_way`` messages of ``_bytes`` bytes; the last one may still be growing."""
+        """The runs under way, together ``_under_way`` messages of ``_bytes`` bytes; the last run may still be growing."""
         self._growing: _Run | None = None
         self._under_way = 0
         self._bytes = 0
         self._aside: tuple[Reference, Outgoing] | None = None
-        """The next to be sent, as soon as there is room."""
+        """The next message to be sent, as soon as there is room."""
         self._settled: list[Reference] = []
         self._kept: list[Reference] = []
         self._scheduled: Iterator[Reference] = iter(())
@@ -120,7 +120,7 @@ class QueueMove:
         return self._done
 
     def stop(self, error: MQError) -> None:
-        """Send nothing more; what is not answered by the end of this turn stays."""
+        """Send nothing more; messages that are not answered by the end of this turn stay."""
         if self._failure is None and not self._ended:
             self._failure = error
             self._settle_soon()
@@ -192,7 +192,7 @@ class QueueMove:
             return None
 
     def _send(self, reference: Reference, outgoing: Outgoing) -> None:
-        """Put a message into the run that is growing, or begin another one; a large message is one of its own."""
+        """Put a message into the run that is growing, or begin another run; a large message is a run of its own."""
         run = self._growing
         if run is not None and (outgoing.read is not None or outgoing.address != run.address):
             self._send_run()
@@ -207,7 +207,7 @@ class QueueMove:
         self._bytes += len(reference.message.buffer)
         run.add(reference, outgoing)
         if outgoing.read is not None:
-            self._sent(send_over(self._session, outgoing, partial(self._large_answered, run)))
+            self._stalled = not send_over(self._session, outgoing, partial(self._large_answered, run))
             return
         self._growing = run
         if len(run.messages) >= self._run_messages or run.encoded >= self._run_bytes:
@@ -216,11 +216,7 @@ class QueueMove:
     def _send_run(self) -> None:
         run, self._growing = self._growing, None
         if run is not None:
-            self._sent(self._session.send_batch(run.address, run.messages, partial(self._answered, run)))
-
-    def _sent(self, room: bool) -> None:
-        if not room:
-            self._stalled = True
+            self._stalled = not self._session.send_batch(run.address, run.messages, partial(self._answered, run))
 
     # --- answers
 
@@ -268,7 +264,7 @@ class QueueMove:
         self._bytes -= run.size
 
     def _stays(self, run: _Run, references: list[Reference]) -> None:
-        """These of a run have no answer, and get none."""
+        """The messages ``references`` of the run get no answer any more."""
         rest = _Run(run.address)
         rest.references = references
         self._runs[rest] = None
@@ -278,7 +274,7 @@ class QueueMove:
             self._core.turn.mark_output(self)
 
     def flush(self) -> None:
-        """At the end of a turn: what was answered in it leaves the queue."""
+        """At the end of a turn: the messages answered in it leave the queue."""
         if self._ended:
             return
         if self._failure is not None:
@@ -333,7 +329,7 @@ class QueueMove:
         index = self.queue.references if isinstance(self.queue.references, IndexedReferences) else None
         renews = index is not None and index.renews
         if index is not None:
-            # They keep the ids by which the target and the ranges of readers know them; nobody reads from a broker that leaves.
+            # The messages keep the ids by which the target and the ranges of readers know them.
             index.renews = False
         for reference in (*stay, *self._kept):
             if reference.scheduled:

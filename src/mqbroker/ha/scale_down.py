@@ -20,7 +20,7 @@ from mqbroker.ha.branches import move_branch
 from mqbroker.ha.duplicate_ids import DuplicateIdMove
 from mqbroker.ha.messages import Encode, ForwardedMessages, QueueMessages
 from mqbroker.ha.moving import IN_FLIGHT_MESSAGES_MAX, QueueMove
-from mqbroker.ha.target import Target, first_reachable
+from mqbroker.ha.target import Target
 from mqbroker.messaging.delivery.branches import xid_text
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queues.queue import Queue
@@ -55,7 +55,7 @@ log = Logger(namespace="mqbroker.ha")
 
 @dataclass(slots=True)
 class Progress:
-    """What has been moved up to now; ``queues`` are messages by the name of their queue."""
+    """The numbers of what has been moved up to now; ``queues`` counts messages by the name of their queue."""
 
     queues: dict[str, int] = field(default_factory=dict)
     branches: int = 0
@@ -67,8 +67,9 @@ class Progress:
 
 
 class ScaleDown:
-    """``places()`` are where the target may be, the best first; asked while the broker still is a member of its cluster.
+    """The work of a broker that leaves: finds a target, and moves queues, prepared XA branches and duplicate ids to it.
 
+    ``places()`` are the connectors of possible targets, the best first; it is called while the broker still is a member of its cluster.
     ``settings`` are those of the connection to the target, which ends when it fails.
     """
 
@@ -90,34 +91,33 @@ class ScaleDown:
         self._places = places
         self._credentials = ClusterCredentials(options.cluster_user, options.cluster_password)
         self._node_id = node_id_bytes(server.node_id)
-        self._window = configuration.commit_interval if configuration.commit_interval > 0 else IN_FLIGHT_MESSAGES_MAX
-        self._window = min(self._window, IN_FLIGHT_MESSAGES_MAX)
+        interval = configuration.commit_interval
+        self._window = min(interval, IN_FLIGHT_MESSAGES_MAX) if interval > 0 else IN_FLIGHT_MESSAGES_MAX
         self._prefix = store_and_forward_prefix(options.internal_naming_prefix)
         self._move: QueueMove | None = None
         self._at: str | None = None
         """The queue that is moved, also after the link was lost with it."""
         self._left: dict[str, str] = {}
-        """Queues that stay here, and why."""
-        self._branches_left = 0
+        """The reason why a queue stays here, by the name of the queue."""
         self._cut = False
         self._report: Cancellable | None = None
 
     # --- the target
 
     async def find(self) -> str | None:
-        """Connect to a target.  Returns its node id; None when there is none, of which the log tells then."""
-        places = self._places()
+        """Connect to a target.  Returns its node id; None, with a line in the log, when no broker can be the target."""
         failures: list[str] = []
-        self.target = await first_reachable(places, self._connect, lambda place, error: failures.append(f"{describe(place)}: {error}"))
-        if self.target is None:
-            reason = "; ".join(failures) or "no other broker is known that may take them"
-            log.error(
-                "AMQ222181: scale-down is not possible, messages stay on the disk of this broker: {reason}",
-                reason=reason,
-            )
-            return None
-        log.info("scale-down: messages go to {node} at {place}", node=self.target.node_id, place=describe(self.target.connector))
-        return self.target.node_id
+        for place in self._places():
+            try:
+                self.target = await self._connect(place)
+            except (MQError, ValueError) as error:  # ValueError: the connector cannot be used
+                failures.append(f"{describe(place)}: {error}")
+                continue
+            log.info("scale-down: messages go to {node} at {place}", node=self.target.node_id, place=describe(place))
+            return self.target.node_id
+        reason = "; ".join(failures) or "no other broker is known that may take them"
+        log.error("AMQ222181: scale-down is not possible, messages stay on the disk of this broker: {reason}", reason=reason)
+        return None
 
     async def _connect(self, place: TransportConfiguration) -> Target:
         return await Target.connect(self._runtime, place, self._settings, self._credentials, self._may_take)
@@ -133,7 +133,7 @@ class ScaleDown:
         return None
 
     def cut_short(self) -> None:
-        """Send nothing more; what has not been moved stays on the disk."""
+        """Send nothing more; everything that has not been moved stays on the disk."""
         if self._cut:
             return
         self._cut = True
@@ -146,7 +146,7 @@ class ScaleDown:
         elif self._cut and self.target is not None:
             self.target.leave()
 
-    # --- the whole
+    # --- the whole work
 
     def run(self) -> Deferred[None]:
         """Move everything; no client is served any more.  Completes, and never fails, when nothing more can be moved."""
@@ -168,7 +168,7 @@ class ScaleDown:
         self._tell_end(complete, clock.monotonic() - began)
 
     async def _insist(self) -> bool:
-        """Go on with the same target, as long as it comes back in time."""
+        """Go on with the same target after a failure, as long as the target comes back in time.  Returns whether everything was moved."""
         failures = 0
         while not self._cut:
             before = self.progress.messages
@@ -187,7 +187,7 @@ class ScaleDown:
                     break
                 failures = 1 if self.progress.messages > before else failures + 1
                 if self._at is not None and failures >= QUEUE_ATTEMPTS:
-                    # The others are not to stay because of what cannot be sent or taken of this one.
+                    # One queue that cannot be sent, or is refused, must not keep the others here.
                     self._left[self._at] = str(error)
                     failures = 0
                 if failures > RECONNECT_ATTEMPTS:
@@ -213,7 +213,7 @@ class ScaleDown:
     # --- queues
 
     async def _make_queues(self, target: Target) -> None:
-        """Subscriptions go on at the target, also those without messages: other brokers may have some for them."""
+        """Make all durable queues at the target, also empty ones: other brokers may hold messages for them."""
         for queue in sorted(self._server.messaging.core.queues.values(), key=lambda each: each.queue_id):
             definition = queue.definition
             if queue.deleted or definition.internal or not definition.durable or queue.name in self._left:
@@ -227,7 +227,7 @@ class ScaleDown:
                 self._left[queue.name] = str(error)
 
     def _queues(self) -> Iterator[Queue]:
-        """Those with messages that go, in an order that is always the same."""
+        """The queues with messages that are to be moved, always in the same order."""
         queues = self._server.messaging.core.queues.values()
         for queue in sorted(queues, key=lambda each: (each.definition.address, each.queue_id)):
             if queue.definition.temporary or queue.name in self._left or queue.deleted:
@@ -270,9 +270,8 @@ class ScaleDown:
             return QueueMessages(queue, await target.queue_id(queue.definition), self._node_id, size)
         third = queue.name[-NODE_ID_LENGTH:]
         if third == target.node_id:
-            # With the duplicate ids of the bridge: it may have sent some of them already.
-            server = self._server
-            own_id = link_id(server.node_id, queue.name, server.configuration.cluster_connections)
+            # With the duplicate ids of the bridge, which may have sent some of the messages already.
+            own_id = link_id(self._server.node_id, queue.name, self._server.configuration.cluster_connections)
             bridged = StoreAndForward(queue.name, own_id, size)
             return lambda reference: bridged(reference.message)
         try:
@@ -296,7 +295,6 @@ class ScaleDown:
             known = {xid.to_wire() for xid in await session.xa_resource.recover()}
         except XAError as error:
             raise NotConnectedError(str(error)) from error
-        self._branches_left = 0
         for branch in prepared:
             self._check_cut()
             try:
@@ -305,7 +303,6 @@ class ScaleDown:
             except XAError as error:
                 if not target.usable:
                     raise NotConnectedError(str(error)) from error
-                self._branches_left += 1
                 log.warn("XA branch {xid} cannot be moved: {error}", xid=xid_text(branch.xid), error=str(error))
                 continue
             self._server.turn.run(branches.moved, branch)
@@ -322,10 +319,7 @@ class ScaleDown:
 
     def _tell_progress(self) -> None:
         self._report = self._server.clock.call_later(PROGRESS_SECONDS, self._tell_progress)
-        move = self._move
-        moved = self.progress.messages
-        if move is not None:
-            moved += move.moved
+        moved = self.progress.messages + (0 if self._move is None else self._move.moved)
         log.info("scale-down: {count} messages have been moved, {left} are waiting", count=moved, left=self._waiting())
 
     def _waiting(self) -> int:
@@ -342,8 +336,10 @@ class ScaleDown:
         for name, reason in self._left.items():
             count = core.queues[name].message_count if name in core.queues else 0
             log.warn("scale-down: queue {queue} stays here with {count} messages: {reason}", queue=name, count=count, reason=reason)
-        left = self._waiting()
-        outcome = "complete" if complete and not left else f"not complete, {left} messages stay on the disk of this broker"
+        left, branches = self._waiting(), len(self._server.messaging.branches.prepared())
+        outcome = "complete"
+        if not complete or left or branches:
+            outcome = f"not complete, {left} messages{f' and {branches} XA branches' if branches else ''} stay on the disk of this broker"
         log.info(
             "scale-down to {node}: {count} messages of {queues} queues, {branches} XA branches and {ids} duplicate ids "
             "in {seconds:.1f} s; {outcome}",

@@ -1,11 +1,11 @@
-"""The broker that takes over the messages of one that leaves: the connection to it, and what is asked of it.
+"""The broker that takes over the messages of a leaving broker: the connection to it, and the questions to it.
 
 Source: the Artemis manual, chapter "High Availability and Failover"; ``protocol-spec/``, chapters "Cluster packets" and "Management".
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mqbroker.cluster.links.opening import LossListener, show_password
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class Target:
-    """A connection to the broker that takes the messages over; what fails raises MQError."""
+    """A connection to the broker that takes the messages over.  Its methods raise MQError."""
 
     def __init__(self, locator: Locator, factory: SessionFactory, node_id: str, session: Session) -> None:
         self.node_id = node_id
         self.connector = factory.connector
         self.session = session
-        """For the messages; it ends with its connection."""
+        """The session for the messages; it ends with its connection."""
         self._locator = locator
         self._factory = factory
         self._management: Management | None = None
@@ -48,9 +48,8 @@ class Target:
     ) -> Target:
         """Connect, and show the cluster's password.
 
-        ``may_take(node id, scale-down group)`` says why a broker is no target, None when it is one.
+        ``may_take(node id, scale-down group)`` gives the reason why a broker cannot be the target, None when it can.
         """
-
         locator = Locator(runtime, [connector], settings, greet=lambda connection: show_password(connection, credentials), follow=False)
         try:
             factory = await locator.create_session_factory()
@@ -83,7 +82,7 @@ class Target:
         return session
 
     async def make_queue(self, definition: QueueDefinition) -> None:
-        """Make the queue if there is none of its name.  Raises IllegalStateError when that is another one."""
+        """Make the queue if there is none of its name.  Raises IllegalStateError when it exists with another address or routing type."""
         session = self.session
         found = await session.queue_query(definition.name)
         if not found.exists:
@@ -101,7 +100,7 @@ class Target:
             )
 
     async def queue_id(self, definition: QueueDefinition) -> int:
-        """The number of the queue of this name there; it is made if there is none.  Raises IllegalStateError when that is another one."""
+        """The number of the queue of this name at the target, made if there is none.  Raises IllegalStateError as :meth:`make_queue`."""
         await self.make_queue(definition)
         number = await (await self._managed()).attribute(f"queue.{definition.name}", "ID")
         if isinstance(number, bool) or not isinstance(number, int):
@@ -109,11 +108,11 @@ class Target:
         return number
 
     async def remember(self, cache: str, duplicate_ids: Sequence[str | list[int]]) -> None:
-        """Have the target know these duplicate ids.  Raises ManagementError when it does not take them."""
+        """Add duplicate ids to a cache of the target.  Raises ManagementError when the target refuses them."""
         await (await self._managed()).invoke("broker", "updateDuplicateIdCache", cache, list(duplicate_ids))
 
     async def exclusively_diverted(self) -> list[str]:
-        """The addresses of its exclusive diverts; they may have wildcards."""
+        """The addresses of the target's exclusive diverts; they may have wildcards."""
         management = await self._managed()
         names: list[str] = await management.attribute("broker", "DivertNames")
         exclusive = [f"divert.{name}" for name in names if await management.attribute(f"divert.{name}", "Exclusive")]
@@ -126,7 +125,7 @@ class Target:
             connection.cluster_channel.send(ScaleDownAnnouncement(self.node_id, node_id))
 
     async def close(self) -> None:
-        """Close in order: what was sent has arrived then."""
+        """Close in order: everything that was sent has arrived when this is done."""
         await self._locator.close()
 
     def leave(self) -> None:
@@ -141,7 +140,7 @@ class Target:
 
 
 def queue_configuration(definition: QueueDefinition) -> QueueConfiguration:
-    """How the queue is made elsewhere."""
+    """The request to make the same queue at another broker."""
     return QueueConfiguration(
         name=definition.name,
         address=definition.address,
@@ -166,17 +165,3 @@ def queue_configuration(definition: QueueDefinition) -> QueueConfiguration:
         auto_delete_delay=definition.auto_delete_delay,
         auto_delete_message_count=definition.auto_delete_message_count,
     )
-
-
-async def first_reachable(
-    connectors: Sequence[TransportConfiguration],
-    connect: Callable[[TransportConfiguration], Awaitable[Target]],
-    failed: Callable[[TransportConfiguration, Exception], object],
-) -> Target | None:
-    """The first of ``connectors`` that leads to a target; ``failed`` is told about those before it."""
-    for connector in connectors:
-        try:
-            return await connect(connector)
-        except (MQError, ValueError) as error:  # a connector may be one that cannot be used
-            failed(connector, error)
-    return None

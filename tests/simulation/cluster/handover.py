@@ -71,7 +71,7 @@ class Handover:
 
     def _told(self, complete: bool, seconds: float) -> None:
         node, scale_down = self.node, self._scale_down
-        self.complete = complete and not scale_down._waiting() and not scale_down._branches_left
+        self.complete = complete and not scale_down._waiting() and not node.messaging.branches.prepared()
         node.world.note(f"{node.name} has {'' if self.complete else 'not '}given everything away")
         if self.complete:
             node.handovers += 1

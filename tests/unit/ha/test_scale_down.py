@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.cluster import ScaleDownConfiguration
@@ -178,3 +179,19 @@ class BranchTests(SynchronousTestCase):
         pair.find()
         pair.run()
         self.assertEqual((lost, pair.leaving.progress.branches, len(pair.b.server.messaging.branches.prepared())), ([], 1, 1))
+
+    def test_a_branch_that_the_target_refuses_is_told_of_at_the_end(self) -> None:
+        pair = Leaving()
+        manager, xid = pair.a.session(xa=True), Xid(1, b"branch", b"global")
+        for request in (XaStart(xid), XaEnd(xid), XaPrepare(xid)):
+            manager.call(request)
+
+        async def refuses(*args: Any) -> None:
+            raise XAError(XAER_RMFAIL, "refused")
+
+        self.patch(scale_down, "move_branch", refuses)
+        pair.find()
+        with capturedLogs() as events:
+            pair.run()
+        outcomes = [event["outcome"] for event in events if "outcome" in event]
+        self.assertEqual(outcomes, ["not complete, 0 messages and 1 XA branches stay on the disk of this broker"])
