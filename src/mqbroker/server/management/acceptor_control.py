@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mqbroker.server.management.registry import Operation, Resource
+from mqbroker.server.management.registry import Operation, Resource, without_result
 
 if TYPE_CHECKING:
     from mqbroker.server.transport.acceptor import Acceptor
 
 
 class AcceptorControl(Resource):
-    """One acceptor.  Stopping it leaves the connections that are there."""
+    """One acceptor.  Its connections survive a stop of it."""
 
     def __init__(self, acceptor: Acceptor) -> None:
         self.acceptor = acceptor
@@ -20,9 +20,6 @@ class AcceptorControl(Resource):
         if not self.acceptor.started:
             self.acceptor.start()
 
-    def stop(self) -> None:
-        self.acceptor.stop()
-
 
 AcceptorControl.ATTRIBUTES = {
     "Name": lambda control: control.acceptor.name,
@@ -30,5 +27,5 @@ AcceptorControl.ATTRIBUTES = {
 }
 AcceptorControl.OPERATIONS = {
     "start": Operation(AcceptorControl.start),
-    "stop": Operation(AcceptorControl.stop),
+    "stop": without_result(lambda control: control.acceptor.stop()),
 }

@@ -41,7 +41,7 @@ def roles_as_json(permissions: Mapping[str, frozenset[str]]) -> str:
 
 
 def roles_as_lists(permissions: Mapping[str, frozenset[str]]) -> list[list[Any]]:
-    """For each role its name, and then whether it has each permission."""
+    """A list for each role: its name, then True or False for each of :data:`PERMISSIONS`."""
     names = sorted({role for roles in permissions.values() for role in roles})
     return [[name, *(name in permissions.get(kind, ()) for kind in PERMISSIONS)] for name in names]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.config.model.cluster import BridgeConfiguration, TransformerConfiguration
-from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int, as_text
+from mqbroker.server.management.definitions import parse_transformer
+from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int, as_object, as_text, without_result
 
 if TYPE_CHECKING:
     from mqbroker.server.bridge_port import ManagedBridge
@@ -21,22 +22,8 @@ class BridgeControl(Resource):
     def __init__(self, bridge: ManagedBridge) -> None:
         self.bridge = bridge
 
-    @property
-    def metrics(self) -> dict[str, Any]:
-        return {
-            "messagesPendingAcknowledgement": self.bridge.messages_pending,
-            "messagesAcknowledged": self.bridge.messages_acknowledged,
-        }
-
-    @property
-    def transformer_properties(self) -> dict[str, str]:
-        transformer = self.bridge.configuration.transformer
-        return {} if transformer is None else transformer.properties
-
-    @property
-    def transformer_class_name(self) -> str | None:
-        transformer = self.bridge.configuration.transformer
-        return None if transformer is None else transformer.class_name
+    def transformer(self) -> TransformerConfiguration:
+        return self.bridge.configuration.transformer or TransformerConfiguration("")
 
 
 def _configured(field: str) -> Any:
@@ -48,9 +35,9 @@ BridgeControl.ATTRIBUTES = {
     "QueueName": _configured("queue_name"),
     "ForwardingAddress": _configured("forwarding_address"),
     "FilterString": _configured("filter_string"),
-    "TransformerClassName": lambda control: control.transformer_class_name,
-    "TransformerProperties": lambda control: control.transformer_properties,
-    "TransformerPropertiesAsJSON": lambda control: json.dumps(control.transformer_properties),
+    "TransformerClassName": lambda control: control.transformer().class_name or None,
+    "TransformerProperties": lambda control: control.transformer().properties,
+    "TransformerPropertiesAsJSON": lambda control: json.dumps(control.transformer().properties),
     "StaticConnectors": lambda control: list(control.bridge.configuration.static_connectors),
     "DiscoveryGroupName": _configured("discovery_group"),
     "RetryInterval": _configured("retry_interval"),
@@ -64,18 +51,17 @@ BridgeControl.ATTRIBUTES = {
     "Connected": lambda control: control.bridge.linked,
     "MessagesPendingAcknowledgement": lambda control: control.bridge.messages_pending,
     "MessagesAcknowledged": lambda control: control.bridge.messages_acknowledged,
-    "Metrics": lambda control: control.metrics,
+    "Metrics": lambda control: {
+        "messagesPendingAcknowledgement": control.bridge.messages_pending,
+        "messagesAcknowledged": control.bridge.messages_acknowledged,
+    },
 }
 BridgeControl.OPERATIONS = {
     "start": Operation(lambda control: control.bridge.start()),
-    "stop": Operation(lambda control: _discard(control.bridge.stop())),
+    "stop": without_result(lambda control: control.bridge.stop()),
     "pause": Operation(lambda control: control.bridge.pause()),
     "resume": Operation(lambda control: control.bridge.resume()),
 }
-
-
-def _discard(result: object) -> None:
-    """What a stop has to wait for does not keep management."""
 
 
 # --- making and ending bridges
@@ -85,7 +71,7 @@ _POSITIONS = (
     *("retry_interval", "retry_interval_multiplier", "initial_connect_attempts", "reconnect_attempts", "use_duplicate_detection"),
     *("confirmation_window_size", "check_period", "connectors", "use_discovery_group", "ha", "user", "password"),
 )
-"""The parameters of the oldest form of createBridge; later ones have the transformer's properties, too, then a producer window size."""
+"""The parameters of the oldest form of createBridge; later forms have the transformer's properties, too, then a producer window size."""
 _FROM_JSON = {
     "client_failure_check_period": "check_period",
     "discovery_group_name": "discovery_group",
@@ -96,7 +82,7 @@ _TYPES = {each.name: each.type for each in fields(BridgeConfiguration)}
 
 
 def parse_bridge(parameters: Sequence[Any]) -> BridgeConfiguration:
-    """The configuration in the parameters of createBridge: JSON, or one after the other.  Raises ManagementError."""
+    """The configuration in the parameters of createBridge, which are one JSON object or single values.  Raises ManagementError."""
     values = _json_form(parameters[0]) if len(parameters) == 1 else _positional_form(parameters)
     if not values.get("name") or not values.get("queue_name"):
         raise ManagementError("a bridge needs a name and a queue-name")
@@ -106,14 +92,8 @@ def parse_bridge(parameters: Sequence[Any]) -> BridgeConfiguration:
 
 
 def _json_form(text: Any) -> dict[str, Any]:
-    try:
-        found = json.loads(as_text(text))
-    except ValueError as error:
-        raise ManagementError(f"the configuration of a bridge must be JSON: {error}") from error
-    if not isinstance(found, Mapping):
-        raise ManagementError("the configuration of a bridge must be a JSON object")
     values: dict[str, Any] = {}
-    for key, value in found.items():
+    for key, value in as_object(text, "the configuration of a bridge is").items():
         name = str(key).replace("-", "_")
         name = _FROM_JSON.get(name, name)
         if name in ("configuration_managed", "failover_on_server_shutdown"):
@@ -148,7 +128,7 @@ def _positional_form(parameters: Sequence[Any]) -> dict[str, Any]:
 def _typed(name: str, value: Any) -> Any:
     kind = _TYPES[name]
     if name == "transformer":
-        return _transformer(value)
+        return parse_transformer(value, "the transformer-configuration of a bridge is")
     if name == "static_connectors":
         names = value if isinstance(value, list) else as_text(value).split(",")
         return tuple(as_text(each).strip() for each in names if as_text(each).strip())
@@ -162,20 +142,6 @@ def _typed(name: str, value: Any) -> Any:
         except (TypeError, ValueError) as error:
             raise ManagementError(f"{name}: {value!r} is not a number") from error
     return as_text(value) or None
-
-
-def _transformer(value: Any) -> TransformerConfiguration:
-    if not isinstance(value, Mapping):
-        raise ManagementError("transformer-configuration must be an object with class-name and properties")
-    properties = value.get("properties") or {}
-    if isinstance(properties, str):
-        try:
-            properties = json.loads(properties)
-        except ValueError as error:
-            raise ManagementError(f"the properties of a transformer must be JSON: {error}") from error
-    if not isinstance(properties, Mapping):
-        raise ManagementError("the properties of a transformer must be an object")
-    return TransformerConfiguration(as_text(value.get("class-name")), {str(key): as_text(each) for key, each in properties.items()})
 
 
 def bridge_names(server: Server) -> list[str]:

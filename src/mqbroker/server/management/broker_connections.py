@@ -1,4 +1,4 @@
-"""The part of the resource ``broker`` about who is connected: connections, sessions, consumers and producers, and closing them."""
+"""The part of the resource ``broker`` about connections, sessions, consumers and producers: lists of them, and closing them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.server.management import views
-from mqbroker.server.management.registry import as_int, as_text
-from mqbroker.server.management.server_resource import ServerResource
+from mqbroker.server.management.registry import ServerResource, as_int, as_text
 
 if TYPE_CHECKING:
     from mqbroker.server.session.consumers import ServerConsumer
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrokerConnections(ServerResource):
-    """Who is connected to the broker."""
+    """The clients of the broker: their connections, sessions, consumers and producers."""
 
     def _connection(self, connection_id: Any) -> ServerConnection | None:
         return self.server.connections.get(as_text(connection_id))
@@ -27,7 +26,7 @@ class BrokerConnections(ServerResource):
         return [session for session in self.server.all_sessions() if session.connection is connection]
 
     def consumers(self) -> list[ServerConsumer]:
-        return [consumer for session in self.server.all_sessions() for consumer in session.consumers.by_id.values()]
+        return list(views.consumers_of(self.server.all_sessions()))
 
     def close_connection(self, connection_id: Any) -> bool:
         connection = self._connection(connection_id)
@@ -96,15 +95,9 @@ class BrokerConnections(ServerResource):
     def consumers_json(consumers: Iterable[ServerConsumer]) -> str:
         rows = [
             {
-                "consumerID": consumer.consumer_id,
-                "sequentialId": consumer.sequential_id,
-                "connectionID": consumer.session.connection.connection_id,
-                "sessionID": consumer.session.name,
+                **views.consumer_entry(consumer),
                 "queueName": consumer.queue.name,
-                "browseOnly": consumer.browse_only,
-                "creationTime": consumer.created_ms,
                 "deliveringCount": len(consumer.unacknowledged),
-                **views.consumer_figures(consumer),
                 **({"filter": consumer.filter.text} if consumer.filter is not None else {}),
             }
             for consumer in consumers
@@ -112,7 +105,7 @@ class BrokerConnections(ServerResource):
         return json.dumps(rows)
 
     def producers_json(self) -> str:
-        """As the rows of the consoles, but with the names of the older lists."""
+        """The producers with the field names of the older lists."""
         rows = self.producer_rows()
         for row in rows:
             row["sessionID"], row["destination"] = row.pop("session"), row.pop("address")

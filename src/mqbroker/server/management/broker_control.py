@@ -1,4 +1,4 @@
-"""The resource ``broker``: the broker as a whole, its addresses and queues, and who is connected."""
+"""The resource ``broker``: the broker as a whole, its addresses, queues and clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mqbroker.server.management import definitions, queue_requests, views
 from mqbroker.server.management.address_control import roles_as_json
 from mqbroker.server.management.bridge_control import BRIDGE_OPERATIONS, bridge_names
 from mqbroker.server.management.broker_connections import BrokerConnections
-from mqbroker.server.management.cluster_control import cluster_connection_names
+from mqbroker.server.management.cluster_control import cluster_connection_names, place
 from mqbroker.server.management.configured_attributes import CONFIGURED_ATTRIBUTES
 from mqbroker.server.management.divert_control import DIVERT_OPERATIONS
 from mqbroker.server.management.readers import READER_OPERATIONS
@@ -27,6 +27,7 @@ from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError
 if TYPE_CHECKING:
     from mqbroker.server.security.users import UserAdministration
     from mqbroker.server.server import Server
+    from mqbroker.server.transport.acceptor import Acceptor
     from mqclient.protocol.topology import TopologyMember
 
 
@@ -34,21 +35,24 @@ DUPLICATE_IDS_AT_ONCE = 1_000
 """Duplicate ids from another broker that are stored as one batch."""
 
 
-class BrokerStatus:
-    """Figures that only the assembly knows.  ``disk_usage`` is the used part of the data disk, 0.0 to 1.0."""
+class BrokerControl(BrokerConnections):
+    """The whole broker.
 
-    def __init__(self, version: str, disk_usage: Callable[[], float], acceptors: Callable[[], Iterable[Any]]) -> None:
+    ``disk_usage`` is the used part of the data disk, 0.0 to 1.0.  ``users`` is None where management cannot change the users.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        version: str,
+        disk_usage: Callable[[], float],
+        acceptors: Callable[[], Iterable[Acceptor]],
+        users: UserAdministration | None,
+    ) -> None:
+        super().__init__(server)
         self.version = version
         self.disk_usage = disk_usage
         self.acceptors = acceptors
-
-
-class BrokerControl(BrokerConnections):
-    """The whole broker.  ``users`` is None where users are kept in a way that cannot be changed here."""
-
-    def __init__(self, server: Server, status: BrokerStatus, users: UserAdministration | None) -> None:
-        super().__init__(server)
-        self.status = status
         self._users = users
 
     # --- addresses
@@ -97,14 +101,14 @@ class BrokerControl(BrokerConnections):
     # --- for other brokers
 
     def send_queue_info(self, queue_name: Any, address: Any) -> Steps[None]:
-        """All queues and their consumers as messages to a queue; which of them it gets is chosen by its filter alone."""
+        """Send the description of each queue and consumer as a message to one queue, whose filter selects the messages."""
         queue = self.server.messaging.core.queues.get(as_text(queue_name))
         if queue is None:
             raise QueueDoesNotExistError(f"AMQ229017: Queue {as_text(queue_name)[:100]} does not exist")
         return self.server.notifications.queue_info.send_to(queue)
 
     def update_duplicate_ids(self, address: Any, ids: Any) -> Steps[None] | None:
-        """Remember duplicate ids of an address, where it has any; each is a text, or a list of bytes."""
+        """Remember duplicate ids of an address that keeps them.  Each id is a text, or a list of byte values."""
         name = as_text(address)
         check_length(name)
         if not isinstance(ids, list):
@@ -113,7 +117,7 @@ class BrokerControl(BrokerConnections):
         return None if cache is None else _remember(self.server.store, cache, [_duplicate_id(value) for value in ids])
 
     def scale_down(self, connector: Any) -> None:
-        """Stop this broker after its messages have moved to the broker at a connector, or to one that it finds."""
+        """Stop this broker after its messages have moved to the broker at ``connector``, or, without one, to a broker that it finds."""
         try:
             self.server.others.scale_down_to(as_text(connector) if connector else None)
         except ValueError as error:
@@ -129,25 +133,25 @@ class BrokerControl(BrokerConnections):
     # --- figures
 
     def queue_names(self, type_name: Any = None) -> list[str]:
-        """The names of all queues, or of those of one routing type."""
+        """The names of all queues, or of the queues with one routing type."""
         wanted = definitions.routing_type(type_name) if type_name else None
         queues = self.server.messaging.core.queues
         return sorted(name for name, queue in queues.items() if wanted is None or queue.definition.routing_type == wanted)
 
     def acceptor_names(self) -> list[str]:
-        return [acceptor.name for acceptor in self.status.acceptors()]
+        return [acceptor.name for acceptor in self.acceptors()]
 
     def memory_percentage(self) -> int:
         memory = self.server.messaging.core.global_memory
         return int(100 * memory.size / memory.max_bytes) if memory.max_bytes > 0 else 0
 
     def topology(self) -> str:
-        """Every member with the places of its primary and of its backup."""
+        """A JSON array of the members with ``host:port`` of primary and backup."""
         if self.server.cluster is not None:
             default = next(iter(self.server.cluster.connections.values()))
             return json.dumps([_member(member) for member in default.topology])
         entry: dict[str, Any] = {"nodeID": self.server.node_id}
-        for acceptor in self.status.acceptors():
+        for acceptor in self.acceptors():
             if acceptor.addresses:
                 address = acceptor.addresses[0]
                 entry["primary"] = entry["live"] = f"{address.host}:{address.port}"
@@ -175,8 +179,7 @@ def _member(member: TopologyMember) -> dict[str, str]:
     entry = {"nodeID": member.node_id}
     for role, connector in (("primary", member.primary), ("live", member.primary), ("backup", member.backup)):
         if connector is not None:
-            parameters = dict(connector.parameters)
-            entry[role] = f"{parameters.get('host', 'localhost')}:{parameters.get('port', 61616)}"
+            entry[role] = place(connector)
     return entry
 
 
@@ -205,7 +208,7 @@ def _paged(rows: Callable[[BrokerControl], Iterable[views.Row]]) -> Operation:
 
 BrokerControl.ATTRIBUTES = {
     **CONFIGURED_ATTRIBUTES,
-    "Version": lambda control: control.status.version,
+    "Version": lambda control: control.version,
     "Active": lambda control: control.server.started,
     "Started": lambda control: control.server.started,
     "NodeID": lambda control: control.server.node_id,
@@ -227,7 +230,7 @@ BrokerControl.ATTRIBUTES = {
     "AddressMemoryUsage": lambda control: control.server.messaging.core.global_memory.size,
     "AddressMemoryUsagePercentage": BrokerControl.memory_percentage,
     "GlobalMaxSize": lambda control: control.server.messaging.core.global_memory.max_bytes,
-    "DiskStoreUsage": lambda control: control.status.disk_usage(),
+    "DiskStoreUsage": lambda control: control.disk_usage(),
     "Clustered": lambda control: control.server.cluster is not None,
     "Backup": lambda control: False,
     "SharedStore": lambda control: False,
@@ -300,10 +303,7 @@ BrokerControl.OPERATIONS = {
     "listSessionsAsJSON": Operation(lambda control, connection_id: control.sessions_json(control.sessions_of(connection_id)), 1),
     "listAllSessionsAsJSON": Operation(lambda control: control.sessions_json(control.server.all_sessions())),
     "listConsumersAsJSON": Operation(
-        lambda control, connection_id: control.consumers_json(
-            consumer for session in control.sessions_of(connection_id) for consumer in session.consumers.by_id.values()
-        ),
-        1,
+        lambda control, connection_id: control.consumers_json(views.consumers_of(control.sessions_of(connection_id))), 1
     ),
     "listAllConsumersAsJSON": Operation(lambda control: control.consumers_json(control.consumers())),
     "listProducersInfoAsJSON": Operation(BrokerControl.producers_json),

@@ -1,16 +1,16 @@
 """The resources ``clusterconnection.NAME`` and ``broadcastgroup.NAME`` (Artemis manual, "Management").
 
-Beside the attributes of Artemis there are those that say what the links to other members do: ``LinksAsJSON``, ``Links`` (by node id), and
-the operation ``listRemoteBindings``.
+Artemis has no ``LinksAsJSON``, ``Links`` (by node id) and ``listRemoteBindings``: they show the links to other members, and their queues.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.server.management import views
-from mqbroker.server.management.registry import Operation, Resource
+from mqbroker.server.management.registry import Operation, Resource, without_result
 from mqclient.protocol.discovery import JGroupsEndpoint, UdpEndpoint
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -41,14 +41,18 @@ class ClusterConnectionControl(Resource):
         ]
         return f"topology of {self.connection.name} [{len(members)} members: {', '.join(members)}]"
 
-    def total(self, key: str) -> int:
-        return sum(int(link[key]) for link in self.connection.links())
-
     def metrics(self) -> dict[str, int]:
-        return {
-            "messagesPendingAcknowledgement": self.total("messagesPending"),
-            "messagesAcknowledged": self.total("messagesAcknowledged"),
-        }
+        return _metrics(self.connection.links())
+
+    def metrics_of(self, node_id: Any) -> dict[str, int] | None:
+        """The counters of the link to one member; null without such a link."""
+        links = [link for link in self.connection.links() if link["nodeID"] == str(node_id)]
+        return _metrics(links) if links else None
+
+
+def _metrics(links: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    counters = (("messagesPendingAcknowledgement", "messagesPending"), ("messagesAcknowledged", "messagesAcknowledged"))
+    return {name: sum(int(link[key]) for link in links) for name, key in counters}
 
 
 def place(connector: TransportConfiguration | None) -> str:
@@ -83,8 +87,8 @@ ClusterConnectionControl.ATTRIBUTES = {
     "DuplicateDetection": _configured("use_duplicate_detection"),
     "RetryInterval": _configured("retry_interval"),
     "ProducerWindowSize": _configured("producer_window_size"),
-    "MessagesPendingAcknowledgement": lambda control: control.total("messagesPending"),
-    "MessagesAcknowledged": lambda control: control.total("messagesAcknowledged"),
+    "MessagesPendingAcknowledgement": lambda control: control.metrics()["messagesPendingAcknowledgement"],
+    "MessagesAcknowledged": lambda control: control.metrics()["messagesAcknowledged"],
     "Metrics": ClusterConnectionControl.metrics,
     "ContestedBy": lambda control: list(control.connection.contested_by),
     "Links": lambda control: {link["nodeID"]: link for link in control.connection.links()},
@@ -92,27 +96,12 @@ ClusterConnectionControl.ATTRIBUTES = {
 }
 ClusterConnectionControl.OPERATIONS = {
     "start": Operation(lambda control: control.connection.start()),
-    "stop": Operation(lambda control: _discard(control.connection.stop())),
-    "getBridgeMetrics": Operation(lambda control, node_id: _bridge_metrics(control, str(node_id)), 1),
+    "stop": without_result(lambda control: control.connection.stop()),
+    "getBridgeMetrics": Operation(ClusterConnectionControl.metrics_of, 1),
     "listRemoteBindings": Operation(
         lambda control, options, number, size: views.page(control.connection.remote_bindings(), options, number, size), 3
     ),
 }
-
-
-def _bridge_metrics(control: ClusterConnectionControl, node_id: str) -> dict[str, int] | None:
-    """The counters of the link to one member; null when there is none."""
-    for link in control.connection.links():
-        if link["nodeID"] == node_id:
-            return {
-                "messagesPendingAcknowledgement": int(link["messagesPending"]),
-                "messagesAcknowledged": int(link["messagesAcknowledged"]),
-            }
-    return None
-
-
-def _discard(result: object) -> None:
-    """What a stop has to wait for does not keep management."""
 
 
 class BroadcastGroupControl(Resource):
@@ -122,18 +111,10 @@ class BroadcastGroupControl(Resource):
         self.group = group
 
 
-def _of_udp(field: str) -> Any:
+def _of_endpoint(kind: type[UdpEndpoint | JGroupsEndpoint], field: str) -> Any:
     def read(control: BroadcastGroupControl) -> Any:
         endpoint = control.group.configuration.endpoint
-        return getattr(endpoint, field) if isinstance(endpoint, UdpEndpoint) else None
-
-    return read
-
-
-def _of_channel(field: str) -> Any:
-    def read(control: BroadcastGroupControl) -> Any:
-        endpoint = control.group.configuration.endpoint
-        return getattr(endpoint, field) if isinstance(endpoint, JGroupsEndpoint) else None
+        return getattr(endpoint, field) if isinstance(endpoint, kind) else None
 
     return read
 
@@ -141,11 +122,11 @@ def _of_channel(field: str) -> Any:
 BroadcastGroupControl.ATTRIBUTES = {
     "Name": lambda control: control.group.name,
     "Started": lambda control: control.group.started,
-    "LocalBindPort": _of_udp("local_bind_port"),
-    "GroupAddress": _of_udp("group_address"),
-    "GroupPort": _of_udp("group_port"),
-    "ChannelName": _of_channel("channel"),
-    "File": _of_channel("file"),
+    "LocalBindPort": _of_endpoint(UdpEndpoint, "local_bind_port"),
+    "GroupAddress": _of_endpoint(UdpEndpoint, "group_address"),
+    "GroupPort": _of_endpoint(UdpEndpoint, "group_port"),
+    "ChannelName": _of_endpoint(JGroupsEndpoint, "channel"),
+    "File": _of_endpoint(JGroupsEndpoint, "file"),
     "BroadcastPeriod": lambda control: control.group.configuration.broadcast_period,
     "ConnectorPairs": lambda control: list(control.group.configuration.connectors),
     "ConnectorPairsAsJSON": lambda control: json.dumps(list(control.group.configuration.connectors)),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mqbroker.server.management.server_resource import ServerResource
+    from mqbroker.server.management.registry import ServerResource
 
 
 def _configured(name: str) -> Callable[[ServerResource], Any]:

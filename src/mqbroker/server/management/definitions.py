@@ -1,45 +1,52 @@
-"""Queues and addresses as management requests describe them: JSON objects with the manual's hyphenated names."""
+"""Queues, addresses and transformers as management requests describe them: JSON objects with the manual's hyphenated names."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
 
+from mqbroker.config.model.cluster import TransformerConfiguration
 from mqbroker.config.model.configuration import QueueConfiguration
 from mqbroker.messaging.queues.address import Address
 from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.server.management.registry import ManagementError, as_bool, as_int, as_text
+from mqbroker.server.management.registry import ManagementError, as_bool, as_int, as_object, as_text
 from mqbroker.server.transport.naming import split_qualified
+from mqclient.errors import QueueDoesNotExistError
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.messaging import Messaging
 
 _TYPES = {name: number for number, name in ROUTING_TYPE_NAMES.items()}
 
-_BOOLEANS = (
-    "durable",
-    "exclusive",
-    "group_rebalance",
-    "group_rebalance_pause_dispatch",
-    "last_value",
-    "non_destructive",
-    "purge_on_no_consumers",
-    "enabled",
-    "auto_delete",
-    "configuration_managed",
-    "temporary",
-    "transient",
-    "auto_created",
-)
-_NUMBERS = (
-    "max_consumers",
-    "group_buckets",
-    "consumers_before_dispatch",
-    "delay_before_dispatch",
-    "auto_delete_delay",
-    "auto_delete_message_count",
-    "ring_size",
-)
-_TEXTS = ("filter_string", "user", "group_first_key", "last_value_key")
+_ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
+    "filter_string": as_text,
+    "durable": as_bool,
+    "user": as_text,
+    "max_consumers": as_int,
+    "exclusive": as_bool,
+    "group_rebalance": as_bool,
+    "group_rebalance_pause_dispatch": as_bool,
+    "group_buckets": as_int,
+    "group_first_key": as_text,
+    "last_value": as_bool,
+    "last_value_key": as_text,
+    "non_destructive": as_bool,
+    "purge_on_no_consumers": as_bool,
+    "enabled": as_bool,
+    "consumers_before_dispatch": as_int,
+    "delay_before_dispatch": as_int,
+    "auto_delete": as_bool,
+    "auto_delete_delay": as_int,
+    "auto_delete_message_count": as_int,
+    "ring_size": as_int,
+    "configuration_managed": as_bool,
+    "temporary": as_bool,
+    "transient": as_bool,
+    "auto_created": as_bool,
+}
+"""Attributes of a queue beside names and routing type, each with the function that reads its value, in the order of an answer."""
 
 
 def routing_type(text: Any) -> int:
@@ -56,16 +63,8 @@ def parse_routing_types(text: Any) -> frozenset[int]:
 
 
 def parse_queue(text: Any) -> tuple[QueueConfiguration, dict[str, Any]]:
-    """A queue from its JSON form, and which attributes were given.  Raises ManagementError."""
-    if isinstance(text, dict):
-        given = text
-    else:
-        try:
-            given = json.loads(as_text(text))
-        except (ValueError, RecursionError) as error:
-            raise ManagementError(f"the queue configuration is not JSON: {error}") from error
-    if not isinstance(given, dict):
-        raise ManagementError("the queue configuration is not a JSON object")
+    """A queue from its JSON form, and the values of the attributes that were given.  Raises ManagementError."""
+    given = as_object(text, "the queue configuration is")
     values = {str(key).replace("-", "_"): value for key, value in given.items() if value is not None}
     name = as_text(values.get("name"))
     if not name:
@@ -76,25 +75,28 @@ def parse_queue(text: Any) -> tuple[QueueConfiguration, dict[str, Any]]:
     changes: dict[str, Any] = {}
     if "routing_type" in values:
         configuration.routing_type = changes["routing_type"] = routing_type(values["routing_type"])
-    for attribute in _BOOLEANS:
-        if attribute in values:
-            changes[attribute] = as_bool(values[attribute])
-    for attribute in _NUMBERS:
-        if attribute in values:
-            changes[attribute] = as_int(values[attribute])
-    for attribute in _TEXTS:
-        if attribute in values:
-            changes[attribute] = as_text(values[attribute])
+    changes |= {attribute: read(values[attribute]) for attribute, read in _ATTRIBUTES.items() if attribute in values}
     for attribute, value in changes.items():
         setattr(configuration, attribute, value)
     return configuration, changes
 
 
-def auto_create_address(given: Any) -> bool | None:
-    """Whether the address is to be made with a queue, of which :func:`parse_queue` takes the description; None: it does not say."""
-    values = given if isinstance(given, dict) else json.loads(as_text(given))
-    value = values.get("auto-create-address")
-    return None if value is None else as_bool(value)
+def parse_transformer(value: Any, subject: str) -> TransformerConfiguration:
+    """A transformer from an object with ``class-name`` and ``properties``, each object given as such or as JSON.
+
+    Raises ManagementError, whose sentence begins with ``subject``.
+    """
+    given = as_object(value, subject)
+    properties = as_object(given.get("properties") or {}, subject)
+    return TransformerConfiguration(as_text(given.get("class-name")), {str(key): as_text(each) for key, each in properties.items()})
+
+
+def find_queue(messaging: Messaging, name: Any) -> Queue:
+    """Raises QueueDoesNotExistError."""
+    queue = messaging.core.queues.get(as_text(name))
+    if queue is None:
+        raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
+    return queue
 
 
 def describe_queue(queue: Queue) -> str:
@@ -105,32 +107,10 @@ def describe_queue(queue: Queue) -> str:
         "name": queue.name,
         "address": definition.address,
         "routing-type": ROUTING_TYPE_NAMES[definition.routing_type],
-        "filter-string": definition.filter_string,
-        "durable": definition.durable,
-        "user": definition.user,
-        "max-consumers": definition.max_consumers,
-        "exclusive": queue.definition.exclusive,
-        "group-rebalance": definition.group_rebalance,
-        "group-rebalance-pause-dispatch": definition.group_rebalance_pause_dispatch,
-        "group-buckets": definition.group_buckets,
-        "group-first-key": definition.group_first_key,
-        "last-value": definition.last_value,
-        "last-value-key": definition.last_value_key,
-        "non-destructive": definition.non_destructive,
-        "purge-on-no-consumers": definition.purge_on_no_consumers,
+        **{name.replace("_", "-"): getattr(definition, name) for name in _ATTRIBUTES},
         "enabled": None if definition.enabled else False,
-        "consumers-before-dispatch": definition.consumers_before_dispatch,
-        "delay-before-dispatch": definition.delay_before_dispatch,
-        "auto-delete": definition.auto_delete,
-        "auto-delete-delay": definition.auto_delete_delay,
-        "auto-delete-message-count": definition.auto_delete_message_count,
-        "ring-size": definition.ring_size,
-        "configuration-managed": definition.configuration_managed,
-        "temporary": definition.temporary,
         "auto-create-address": True,
         "internal": definition.internal,
-        "transient": definition.transient,
-        "auto-created": definition.auto_created,
         "fqqn": False,
     }
     return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False, separators=(",", ":"))
@@ -153,18 +133,21 @@ _SHOWN = (
     ("delayBeforeDispatch", "delay-before-dispatch"),
     ("autoCreateAddress", "auto-created"),
 )
-"""Attributes in the line about a queue, and their names in its JSON form; one is told twice, under the name of another, as by Artemis."""
+"""Attributes in the line about a queue, and their names in its JSON form.  As in Artemis the line shows ``auto-created`` twice."""
 
 
 def queue_line(queue: Queue | str) -> str:
-    """The line that the command line prints about a queue, or about one in its JSON form.  Raises ValueError for another text."""
+    """The line that the command line prints about a queue, given as such or as the text of :func:`describe_queue`.
+
+    Raises ValueError for another text.
+    """
     values = json.loads(queue if isinstance(queue, str) else describe_queue(queue))
     if not isinstance(values, dict):
         raise ValueError("no JSON object")
     left_out = {"filter-string": None, "max-consumers": -1}
     shown = ((label, name, values.get(name)) for label, name in _SHOWN)
-    told = (f"{label}={_word(value)}" for label, name, value in shown if name not in left_out or value not in (None, left_out[name]))
-    return f"Queue [{', '.join(told)}]"
+    parts = (f"{label}={_word(value)}" for label, name, value in shown if name not in left_out or value not in (None, left_out[name]))
+    return f"Queue [{', '.join(parts)}]"
 
 
 def _word(value: Any) -> str:

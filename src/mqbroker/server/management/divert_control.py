@@ -1,4 +1,4 @@
-"""The resource ``divert.NAME``, and what the resource ``broker`` does with diverts (Artemis manual, "Management")."""
+"""The resource ``divert.NAME``, and the operations of the resource ``broker`` on diverts (Artemis manual, "Management")."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
 from mqbroker.messaging.administration.diverts import Diverts
 from mqbroker.messaging.routing.diverts import ROUTING_TYPE_CHOICES, Divert
-from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_text
+from mqbroker.server.management.definitions import parse_transformer
+from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_object, as_text
 
 if TYPE_CHECKING:
-    from mqbroker.server.management.server_resource import ServerResource
+    from mqbroker.server.management.registry import ServerResource
 
 
 class DivertControl(Resource):
@@ -46,7 +47,7 @@ def _diverts(control: ServerResource) -> Diverts:
 def _create(control: ServerResource, *parameters: Any) -> None:
     """One JSON object, or name, routing name, address, forwarding address, exclusive, filter, transformer class name, then its
     properties (a map or JSON) and the routing type, in this order or without the properties."""
-    values = _object(parameters[0]) if len(parameters) == 1 else _positional(parameters, _CREATED)
+    values = _values(parameters, _CREATED)
     name, address = as_text(values.get("name")), as_text(values.get("address"))
     if not name or not address:
         raise ManagementError("a divert needs a name and an address")
@@ -68,7 +69,7 @@ def _create(control: ServerResource, *parameters: Any) -> None:
 
 def _update(control: ServerResource, *parameters: Any) -> None:
     """One JSON object, or name, forwarding address, filter, transformer class name, its properties, routing type."""
-    values = _object(parameters[0]) if len(parameters) == 1 else _positional(parameters, _UPDATED)
+    values = _values(parameters, _UPDATED)
     changes: dict[str, Any] = {"filter_string": as_text(values.get("filter-string")) or None, "transformer": _transformer(values)}
     if values.get("forwarding-address"):
         changes["forwarding_addresses"] = _addresses(values)
@@ -85,7 +86,9 @@ _CREATED = ("name", "routing-name", "address", "forwarding-address", "exclusive"
 _UPDATED = ("name", "forwarding-address", "filter-string", "class-name")
 
 
-def _positional(parameters: tuple[Any, ...], names: tuple[str, ...]) -> dict[str, Any]:
+def _values(parameters: tuple[Any, ...], names: tuple[str, ...]) -> dict[str, Any]:
+    if len(parameters) == 1:
+        return as_object(parameters[0], "the divert configuration is")
     values: dict[str, Any] = dict(zip(names, parameters, strict=False))
     rest = parameters[len(names) :]
     if rest and as_text(rest[-1]).upper() in ROUTING_TYPE_CHOICES:
@@ -93,16 +96,6 @@ def _positional(parameters: tuple[Any, ...], names: tuple[str, ...]) -> dict[str
     class_name = values.pop("class-name", None)
     if class_name:
         values["transformer-configuration"] = {"class-name": class_name, "properties": rest[0] if rest else {}}
-    return values
-
-
-def _object(text: Any) -> dict[str, Any]:
-    try:
-        values = text if isinstance(text, dict) else json.loads(as_text(text))
-    except (ValueError, RecursionError) as error:
-        raise ManagementError(f"the divert configuration is not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise ManagementError("the divert configuration is not a JSON object")
     return values
 
 
@@ -115,14 +108,8 @@ def _routing_type(values: dict[str, Any]) -> str:
 
 
 def _transformer(values: dict[str, Any]) -> TransformerConfiguration | None:
-    given = values.get("transformer-configuration")
-    given = _object(given) if given else {}
-    class_name = as_text(given.get("class-name"))
-    if not class_name:
-        return None
-    properties = given.get("properties") or {}
-    properties = properties if isinstance(properties, dict) else _object(properties)
-    return TransformerConfiguration(class_name, {str(key): as_text(value) for key, value in properties.items()})
+    transformer = parse_transformer(values.get("transformer-configuration") or {}, "the divert configuration is")
+    return transformer if transformer.class_name else None
 
 
 DIVERT_OPERATIONS = {

@@ -1,4 +1,4 @@
-"""The resource ``queue.NAME``: what can be seen of a queue, and done to its messages."""
+"""The resource ``queue.NAME``: the attributes of a queue, and the operations on its waiting messages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.messaging.turns.steps import Steps
-from mqbroker.server.management.queue_messages import DELIVERY_ATTRIBUTES, MESSAGE_OPERATIONS, count_by
+from mqbroker.server.management.definitions import find_queue
+from mqbroker.server.management.queue_messages import DELIVERY_ATTRIBUTES, MESSAGE_OPERATIONS, count_messages
 from mqbroker.server.management.readers import check_free, list_readers
 from mqbroker.server.management.registry import ManagementError, Operation, Resource, as_bool, as_int
-from mqbroker.server.management.views import Row, consumer_figures, message_map
+from mqbroker.server.management.views import Row, consumer_entry, consumers_of, message_map
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS, KEY_ORIGINAL_QUEUE
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Selected = Iterator[Reference | None]
-"""References one by one; None stands for a message that was only looked at."""
+"""References, with None for each message that was looked at and not selected."""
 
 
 class QueueControl(Resource):
@@ -40,7 +41,7 @@ class QueueControl(Resource):
     # --- messages that wait
 
     def _seen(self, filter_text: Any, limit: int = -1) -> Iterator[Message | None]:
-        """The messages that wait, to be looked at, also those in pages.  None stands for one that the filter does not match."""
+        """Waiting messages, those in pages too, for reading only; None stands for a message that the filter does not match."""
         filter = parse_filter(filter_text)
         pages = self.queue.pages
         messages = (None if each is None else each.message for each in waiting(self.queue, None if filter is None else filter.matches))
@@ -50,14 +51,14 @@ class QueueControl(Resource):
         return _first(limit, messages)
 
     def _selected(self, filter_text: Any, limit: int = -1) -> Iterator[Reference | None]:
-        """The references that wait, to be treated; messages in pages are read one after the other, as they are asked for."""
+        """Waiting references for an operation that changes them.  Messages in pages are read one after the other, on demand."""
         check_free(self.queue)
         filter = parse_filter(filter_text)
         accept = None if filter is None else filter.matches
         return _first(limit, chain(waiting(self.queue, accept), paged(self.queue, accept)))
 
     def one(self, message_id: Any) -> Iterator[Reference | None]:
-        """The message of this id, to be treated, if it waits or is scheduled."""
+        """The waiting or scheduled message with this id, for an operation that changes it."""
         check_free(self.queue)
         wanted = as_int(message_id)
 
@@ -91,43 +92,14 @@ class QueueControl(Resource):
 
     def consumers(self) -> Iterable[Any]:
         """The consumers of this queue."""
-        return (
-            consumer
-            for session in self.server.all_sessions()
-            for consumer in session.consumers.by_id.values()
-            if consumer.queue is self.queue
-        )
+        return (consumer for consumer in consumers_of(self.server.all_sessions()) if consumer.queue is self.queue)
 
     def list_consumers(self) -> list[Row]:
-        return [
-            {
-                "consumerID": consumer.consumer_id,
-                "sequentialId": consumer.sequential_id,
-                "connectionID": consumer.session.connection.connection_id,
-                "sessionID": consumer.session.name,
-                "browseOnly": consumer.browse_only,
-                "creationTime": consumer.created_ms,
-                **consumer_figures(consumer),
-            }
-            for consumer in self.consumers()
-        ]
+        return [consumer_entry(consumer) for consumer in self.consumers()]
 
     def count_messages(self, filter_text: Any = None, *group_by: Any) -> Any:
-        """With a property to group by, be it null, a JSON object of counts by its values; a number without."""
-        grouped = bool(group_by)
-        name = group_by[0] if grouped else None
-        if not name and not filter_text:
-            count = self.queue.message_count
-            return json.dumps({"null": count}) if grouped else count
-        return self._count(filter_text, name, grouped)
-
-    def _count(self, filter_text: Any, group_by: Any, grouped: bool) -> Steps[Any]:
-        counts: dict[str, int] = {}
-        for message in self._seen(filter_text):
-            if message is not None:
-                count_by(counts, message, group_by)
-            yield 1
-        return json.dumps(counts) if grouped else counts.get("null", 0)
+        """See :func:`.queue_messages.count_messages`."""
+        return count_messages(self.queue.message_count, lambda: self._seen(filter_text), filter_text, *group_by)
 
     def _first_message(self) -> Steps[Message | None]:
         for message in self._seen(None):
@@ -149,10 +121,10 @@ class QueueControl(Resource):
         stamp = yield from self.first_timestamp()
         return None if not stamp else self.server.clock.wall_ms() - stamp
 
-    # --- what is done to them
+    # --- operations on them
 
     def each(self, references: Selected, action: Callable[[Reference], object]) -> Steps[int]:
-        """Do ``action`` to each reference, unless it says False.  The result says to how many."""
+        """Call ``action`` for each reference.  Returns how many calls have not returned False."""
         count = 0
         for reference in references:
             if reference is not None and action(reference) is not False:
@@ -183,10 +155,7 @@ class QueueControl(Resource):
 
     def move(self, references: Selected, target: Any) -> Steps[int]:
         """Move to the queue ``target``."""
-        core = self.server.messaging.core
-        queue = core.queues.get(str(target))
-        if queue is None:
-            raise ManagementError(f"AMQ229017: Queue {target} does not exist")
+        queue = find_queue(self.server.messaging, target)
         if queue is self.queue:
             raise ManagementError("Cannot move messages onto itself")
 
@@ -198,7 +167,7 @@ class QueueControl(Resource):
         return self.each(references, move)
 
     def retry(self, references: Selected) -> Steps[int]:
-        """Send messages back to where they came from; those that do not say where stay."""
+        """Send dead or expired messages back to their original address and queue; messages without a known address stay."""
         core = self.server.messaging.core
 
         def retry(reference: Reference) -> bool:
@@ -261,7 +230,7 @@ def _queue(getter: Callable[[Queue], Any]) -> Callable[[QueueControl], Any]:
 
 
 def _first(limit: int, items: Iterator[T | None]) -> Iterator[T | None]:
-    """Up to ``limit`` of them (-1 = all), not counting None."""
+    """The first ``limit`` items (-1 = all); None items are passed on and not counted."""
     for item in items:
         yield item
         if item is not None:
@@ -271,7 +240,7 @@ def _first(limit: int, items: Iterator[T | None]) -> Iterator[T | None]:
 
 
 def _by_filter(action: Callable[..., Steps[int]]) -> Callable[..., Steps[int]]:
-    """Operations whose last text parameter before others is a filter."""
+    """An operation whose first parameter is a filter."""
     return lambda control, filter_text=None, *rest: action(control, control._selected(filter_text), *rest)
 
 

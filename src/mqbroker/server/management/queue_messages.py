@@ -1,9 +1,11 @@
-"""What the resource ``queue.NAME`` does with messages in delivery and scheduled ones, copies, and messages sent to the queue."""
+"""The part of the resource ``queue.NAME`` about messages in delivery, scheduled messages, copies, and messages sent to the queue."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.administration.selection import scheduled
@@ -14,7 +16,8 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.messaging.turns.context import OperationContext
 from mqbroker.messaging.turns.steps import Steps
-from mqbroker.server.management.registry import ManagementError, Operation
+from mqbroker.server.management.definitions import find_queue
+from mqbroker.server.management.registry import Operation
 from mqbroker.server.management.sent_messages import send_message
 from mqbroker.server.management.views import Row
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _deliveries(control: QueueControl) -> Iterator[tuple[str, list[Message]]]:
-    """The messages that consumers hold, and those that transactions have taken, by who it is."""
+    """The messages in delivery by the name of their holder: a consumer, or the transaction that has acknowledged them."""
     for consumer in control.consumers():
         if consumer.unacknowledged:
             yield str(consumer.sequential_id), [reference.message for reference in consumer.unacknowledged.values()]
@@ -33,34 +36,42 @@ def _deliveries(control: QueueControl) -> Iterator[tuple[str, list[Message]]]:
             yield f"transaction of session {session.name}", taken
 
 
-def in_delivery(control: QueueControl) -> Iterator[Message]:
-    """The messages that consumers hold, and those that transactions have taken."""
-    for _, messages in _deliveries(control):
-        yield from messages
-
-
-def count_by(counts: dict[str, int], message: Message, name: Any) -> None:
-    """Count the message under its value of the property ``name``; without a name or a value that is "null"."""
-    value = message.property(str(name)) if name else None
-    key = "null" if value is None else str(value)
-    counts[key] = counts.get(key, 0) + 1
+def _in_delivery(control: QueueControl) -> Iterator[Message]:
+    return chain.from_iterable(messages for _, messages in _deliveries(control))
 
 
 def _of_delivery(figure: Callable[[Message], int]) -> Callable[[QueueControl], int]:
-    return lambda control: sum(map(figure, in_delivery(control)))
+    return lambda control: sum(map(figure, _in_delivery(control)))
+
+
+def count_messages(known: int, select: Callable[[], Iterable[Message | None]], filter_text: Any, *group_by: Any) -> Any:
+    """A count of messages: ``known`` without filter and group, else the Steps of counting those that ``select`` gives.
+
+    With a property to group by, be it null, the result is a JSON object of counts by the values of the property ("null" without one).
+    """
+    name = group_by[0] if group_by else None
+    if not name and not filter_text:
+        return json.dumps({"null": known}) if group_by else known
+    return _count(select(), name, bool(group_by))
+
+
+def _count(messages: Iterable[Message | None], name: Any, grouped: bool) -> Steps[Any]:
+    counts = Counter[str]()
+    for message in messages:
+        if message is not None:
+            value = message.property(str(name)) if name else None
+            counts["null" if value is None else str(value)] += 1
+        yield 1
+    return json.dumps(counts) if grouped else counts["null"]
 
 
 def _count_delivering(control: QueueControl, filter_text: Any = None, *group_by: Any) -> Any:
-    grouped = bool(group_by)
-    name = group_by[0] if grouped else None
-    if not name and not filter_text:
-        return json.dumps({"null": control.queue.delivering}) if grouped else control.queue.delivering
     filter = parse_filter(filter_text)
-    counts: dict[str, int] = {}
-    for message in in_delivery(control):
-        if filter is None or filter.matches(message):
-            count_by(counts, message, name)
-    return json.dumps(counts) if grouped else counts.get("null", 0)
+
+    def select() -> list[Message]:
+        return [message for message in _in_delivery(control) if filter is None or filter.matches(message)]
+
+    return count_messages(control.queue.delivering, select, filter_text, *group_by)
 
 
 def _list_delivering(control: QueueControl) -> dict[str, list[Row]]:
@@ -98,9 +109,7 @@ def _deliver_scheduled(control: QueueControl, filter_text: Any = None) -> Steps[
 
 def _copy_message(control: QueueControl, message_id: Any, target: Any) -> Steps[bool]:
     server = control.server
-    queue = server.messaging.core.queues.get(str(target))
-    if queue is None:
-        raise ManagementError(f"AMQ229017: Queue {target} does not exist")
+    queue = find_queue(server.messaging, target)
 
     def copy(reference: Reference) -> None:
         made = make_copy(

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.server.management import definitions
-from mqbroker.server.management.registry import ManagementError, as_bool, as_text
+from mqbroker.server.management.definitions import find_queue
+from mqbroker.server.management.registry import ManagementError, as_bool, as_object, as_text
 from mqbroker.server.transport.naming import split_qualified
 from mqclient.errors import IllegalStateError, QueueDoesNotExistError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
 
 CREATE_PARAMETERS = 21
-"""Of the longest form of ``createQueue``."""
+"""Parameters of the longest form of ``createQueue``."""
 
 _FIRST = ("address", "routing-type", "name", "filter-string", "durable", "max-consumers", "purge-on-no-consumers")
 _GROUPS = ("exclusive", "group-rebalance", "group-buckets")
@@ -36,7 +37,7 @@ _UPDATE_FORM = ("name", "routing-type", "max-consumers", "purge-on-no-consumers"
 
 
 def create_queue(messaging: Messaging, *parameters: Any) -> str | None:
-    """Make a queue.  Raises ManagementError and what :meth:`Administration.create_queue` raises."""
+    """Make a queue.  Raises ManagementError and the errors of :meth:`Definitions.create_queue`."""
     if len(parameters) <= 2 and as_text(parameters[0]).lstrip().startswith("{"):
         ignore = as_bool(parameters[1]) if len(parameters) > 1 else False
         return definitions.describe_queue(_made(messaging, parameters[0], ignore_if_exists=ignore))
@@ -64,11 +65,13 @@ def _short_form(parameters: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _made(messaging: Messaging, given: Any, *, ignore_if_exists: bool = False) -> Queue:
-    configuration, _ = definitions.parse_queue(given)
+    description = as_object(given, "the queue configuration is")
+    configuration, _ = definitions.parse_queue(description)
     existing = messaging.core.queues.get(configuration.name)
     if existing is not None and ignore_if_exists:
         return existing
-    return messaging.definitions.create_queue(configuration, auto_create_address=definitions.auto_create_address(given))
+    with_address = description.get("auto-create-address")
+    return messaging.definitions.create_queue(configuration, auto_create_address=None if with_address is None else as_bool(with_address))
 
 
 def update_queue(messaging: Messaging, *parameters: Any) -> str:
@@ -82,7 +85,7 @@ def update_queue(messaging: Messaging, *parameters: Any) -> str:
 
 def _changed(messaging: Messaging, given: Any) -> Queue:
     configuration, changes = definitions.parse_queue(given)
-    queue = _found(messaging, configuration.name)
+    queue = find_queue(messaging, configuration.name)
     for fixed in ("durable", "temporary", "transient", "auto_created"):
         changes.pop(fixed, None)
     for name in ("last_value", "last_value_key", "non_destructive"):
@@ -111,17 +114,10 @@ def _check_changes(queue: Queue, changes: dict[str, Any]) -> None:
 def destroy_queue(messaging: Messaging, name: Any, remove_consumers: Any = False, auto_delete_address: Any = False) -> None:
     """Delete a queue, which may be named with its address.  Raises IllegalStateError while it has consumers, QueueDoesNotExistError."""
     qualifier, qualified = split_qualified(as_text(name))
-    queue = _found(messaging, qualified or qualifier)
+    queue = find_queue(messaging, qualified or qualifier)
     address = queue.address
     if qualified and address.name != qualifier:
         raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
     messaging.definitions.delete_queue(queue, remove_consumers=as_bool(remove_consumers))
     if as_bool(auto_delete_address) and not address.queues and address.name in messaging.core.addresses:
         messaging.administration.delete_address(address.name)
-
-
-def _found(messaging: Messaging, name: str) -> Queue:
-    queue = messaging.core.queues.get(name)
-    if queue is None:
-        raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
-    return queue

@@ -1,4 +1,4 @@
-"""Readers as management sees them: who reads which queue, how far, and the end of one."""
+"""Readers as management sees them: their positions on the queues, and their removal."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.reader import Reader
+from mqbroker.server.management.definitions import find_queue
 from mqbroker.server.management.registry import ManagementError, Operation, as_text
-from mqclient.errors import QueueDoesNotExistError
 
 if TYPE_CHECKING:
-    from mqbroker.server.management.server_resource import ServerResource
+    from mqbroker.server.management.registry import ServerResource
     from mqbroker.server.server import Server
 
 
@@ -30,13 +30,13 @@ def reader_row(queue: Queue, reader: Reader) -> dict[str, Any]:
 
 
 def list_readers(server: Server, queue: Queue | None = None) -> str:
-    """JSON: the readers of one queue, or all."""
+    """The readers of one queue as a JSON array; without a queue the readers of all queues."""
     rows = [reader_row(each, reader) for each, reader in server.messaging.readers.all() if queue is None or each is queue]
     return json.dumps(sorted(rows, key=lambda row: (row["queue"], row["name"])))
 
 
 def check_free(queue: Queue) -> None:
-    """What readers have been given stays as it is.  Raises ManagementError."""
+    """Raises ManagementError for a queue with readers: messages that a reader was given must not change."""
     log = queue.log
     if log is not None and log.readers:
         raise ManagementError(
@@ -45,19 +45,13 @@ def check_free(queue: Queue) -> None:
         )
 
 
-def _queue(control: ServerResource, name: Any) -> Queue:
-    queue = control.server.messaging.core.queues.get(as_text(name))
-    if queue is None:
-        raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
-    return queue
-
-
 def _list(control: ServerResource, name: Any = None) -> str:
-    return list_readers(control.server, None if name is None else _queue(control, name))
+    return list_readers(control.server, None if name is None else find_queue(control.server.messaging, name))
 
 
 def _remove(control: ServerResource, queue: Any, name: Any) -> None:
-    control.server.messaging.readers.remove(_queue(control, queue), as_text(name))
+    messaging = control.server.messaging
+    messaging.readers.remove(find_queue(messaging, queue), as_text(name))
 
 
 READER_OPERATIONS = {

@@ -6,12 +6,16 @@ A resource lists its attributes in ``ATTRIBUTES`` and its operations in ``OPERAT
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqbroker.messaging.turns.steps import run_to_end
 from mqclient.errors import MQError
+
+if TYPE_CHECKING:
+    from mqbroker.server.server import Server
 
 
 class ManagementError(MQError):
@@ -19,7 +23,7 @@ class ManagementError(MQError):
 
 
 class Operation:
-    """An operation: what it calls, and how many parameters it takes at least and at most."""
+    """An operation: the function that does it, and how many parameters it takes at least and at most."""
 
     __slots__ = ("call", "least", "most")
 
@@ -29,11 +33,27 @@ class Operation:
         self.most = least if most is None else most
 
 
+def without_result(call: Callable[[Any], object]) -> Operation:
+    """An operation without parameters that is answered with null, at once even where ``call`` returns a Deferred."""
+
+    def begin(resource: Any) -> None:
+        call(resource)
+
+    return Operation(begin)
+
+
 class Resource:
     """Something that can be managed."""
 
     ATTRIBUTES: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
     OPERATIONS: ClassVar[Mapping[str, Operation]] = {}
+
+
+class ServerResource(Resource):
+    """A resource about the whole server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
 
 
 class Registry:
@@ -79,7 +99,7 @@ class Registry:
         return run_to_end(result) if isinstance(result, Generator) else result
 
     def begin(self, resource_name: str, operation: str, parameters: Sequence[Any]) -> Any:
-        """As :meth:`invoke`, but an operation that may take long is not done yet: what is returned are its :data:`.steps.Steps`."""
+        """As :meth:`invoke`, but an operation that may take long is not done yet: its :data:`.steps.Steps` are returned."""
         resource = self.find(resource_name)
         if resource is None:
             raise ManagementError(f"AMQ229067: Cannot find resource with name {resource_name}")
@@ -110,3 +130,14 @@ def as_int(value: Any) -> int:
 def as_text(value: Any) -> str:
     """A text parameter; null is the empty text."""
     return "" if value is None else str(value)
+
+
+def as_object(value: Any, subject: str) -> dict[str, Any]:
+    """A parameter that is a JSON object, or the text of one.  Raises ManagementError, whose sentence begins with ``subject``."""
+    try:
+        found = value if isinstance(value, dict) else json.loads(as_text(value))
+    except (ValueError, RecursionError) as error:
+        raise ManagementError(f"{subject} not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ManagementError(f"{subject} not a JSON object")
+    return found

@@ -42,10 +42,7 @@ log = Logger(namespace="mqbroker.server.management")
 
 
 class ManagementService:
-    """Carries out management messages.
-
-    ``audit`` is told who asked for what.
-    """
+    """Carries out management messages, and writes each operation with its user to ``audit``."""
 
     def __init__(self, server: Server, registry: Registry, audit: AuditLog) -> None:
         self._server = server
@@ -59,7 +56,7 @@ class ManagementService:
     def handle(self, session: SessionState, message: Message) -> None:
         """Carry out the request in ``message`` and send the reply, if one is wanted.  Never fails the session.
 
-        Raises Undecided where the request has to wait: it is to be handled again.
+        Raises Undecided for a request that depends on a decision: the caller handles the message again once it is made.
         """
         resource = message.property(RESOURCE_KEY)
         operation = message.property(OPERATION_KEY)
@@ -87,7 +84,7 @@ class ManagementService:
             self._done(session, message, resource, operation, name, result, None)
 
     def _do_steps(self, session: SessionState, message: Message, resource: str, operation: object, name: str, steps: Steps[Any]) -> None:
-        """Work that may take long: whoever has asked for it is not heard before it is done, everybody else is."""
+        """Carry out work that may take long.  The connection that has asked for it is not read meanwhile; all others are."""
         connection = session.connection
         finished = held = False
 
@@ -108,7 +105,6 @@ class ManagementService:
     def _done(
         self, session: SessionState, message: Message, resource: str, operation: object, name: str, result: Any, failure: Exception | None
     ) -> None:
-        """The request was carried out, or not."""
         succeeded = failure is None
         if isinstance(failure, MQError):
             result = str(failure)
@@ -126,7 +122,7 @@ class ManagementService:
         self._reply_later(session, message, {SUCCEEDED_KEY: (BOOLEAN, succeeded)}, body)
 
     def _reply_later(self, session: SessionState, message: Message, properties: dict[str, TypedValue], body: str | None) -> None:
-        """What was done may still be on its way to the disk."""
+        """Reply once the effects of the request are durable."""
         session.context.run(self._server.store.ticket(), self._reply, message, properties, body)
 
     def _check(self, session: SessionState, resource: str, method: str, *, view: bool) -> None:
@@ -166,15 +162,15 @@ class ManagementService:
             correlation = (STRING, user_id_text(content.user_id))
         if correlation is not None:
             properties[CORRELATION_KEY] = correlation
+        address, queue = split_qualified(target)
         reply = CoreMessage(
             message_id=server.store.next_id(),
-            address=split_qualified(target)[0],
+            address=address,
             type=TYPE_TEXT,
             priority=0,
             properties=properties,
             body=encode_text(body),
         )
-        address, queue = split_qualified(target)
         try:
             server.messaging.sending.send(Message.of(reply), address, queue, None, OperationContext(server.store))
         except MQError as error:

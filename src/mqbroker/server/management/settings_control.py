@@ -1,4 +1,4 @@
-"""What the resource ``broker`` does with address settings and security settings (Artemis manual, "Management")."""
+"""The part of the resource ``broker`` about address settings and security settings (Artemis manual, "Management")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mqbroker.server.security.kept_settings import (
 from mqbroker.server.transport.naming import check_length
 
 if TYPE_CHECKING:
-    from mqbroker.server.management.server_resource import ServerResource
+    from mqbroker.server.management.registry import ServerResource
 
 
 def _add_address_settings(control: ServerResource, match: Any, text: Any) -> str:

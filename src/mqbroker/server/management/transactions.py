@@ -13,7 +13,7 @@ from mqbroker.server.management.views import message_map
 from mqclient.wire.message import TYPE_BYTES, TYPE_MAP, TYPE_OBJECT, TYPE_STREAM, TYPE_TEXT
 
 if TYPE_CHECKING:
-    from mqbroker.server.management.server_resource import ServerResource
+    from mqbroker.server.management.registry import ServerResource
 
 MESSAGE_TYPES = {
     TYPE_OBJECT: "ObjectMessage",
@@ -23,7 +23,7 @@ MESSAGE_TYPES = {
     TYPE_STREAM: "StreamMessage",
 }
 MESSAGES_SHOWN_MAX = 200
-"""Messages that the details of a prepared branch show, of those it sends and of those it takes: the answer has to fit into one message."""
+"""Messages sent, and messages acknowledged, that the details of a prepared branch show: the answer has to fit into one message."""
 
 
 def _branches(control: ServerResource) -> Branches:
@@ -41,12 +41,12 @@ def _line(branch: Branch) -> str:
 
 
 def _prepared(control: ServerResource) -> list[Branch]:
-    """The oldest first."""
+    """The prepared branches, the oldest first."""
     return sorted(_branches(control).prepared(), key=lambda branch: branch.began_ms)
 
 
 def details_as_json(control: ServerResource) -> str:
-    """Every prepared branch with the first messages that it sends (+) and takes (-)."""
+    """Every prepared branch with the first messages that it sends (+) and acknowledges (-)."""
     rows = []
     core = control.server.messaging.core
     for branch in _prepared(control):

@@ -1,4 +1,4 @@
-"""How queues, addresses, messages and connections look in management answers, and the paged lists of them.
+"""Queues, addresses, messages and connections as rows of management answers, and the paged lists of such rows.
 
 Source: Artemis manual, chapter "Management"; field names are those of its consoles.
 """
@@ -6,14 +6,14 @@ Source: Artemis manual, chapter "Management"; field names are those of its conso
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.address import Address
 from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.server.management.registry import ManagementError, as_int
+from mqbroker.server.management.registry import ManagementError, as_int, as_object
 from mqclient.wire.message import user_id_text
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ Row = dict[str, Any]
 
 
 _NUMBERS = frozenset(("lastDeliveredTime", "lastAcknowledgedTime"))
-"""The only values of the paged lists that are no JSON strings."""
+"""Fields of the paged lists whose values are JSON numbers; all others are JSON strings."""
 
 
 def text(value: Any) -> str:
-    """A value as the paged lists write it: everything is a JSON string there."""
+    """A value as the JSON string that the paged lists show."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -83,7 +83,7 @@ def routing_types(address: Address) -> str:
 
 
 def address_row(address: Address, duplicate_ids: int) -> Row:
-    """``duplicate_ids`` are those that are remembered for it."""
+    """``duplicate_ids`` is the number of duplicate ids that are remembered for the address."""
     return {
         "id": address.address_id,
         "name": address.name,
@@ -167,12 +167,29 @@ def consumer_row(consumer: ServerConsumer) -> Row:
         "localAddress": "",
         "remoteAddress": session.connection.remote,
         "creationTime": consumer.created_ms,
-        **consumer_figures(consumer),
+        **_consumer_figures(consumer),
     }
 
 
-def consumer_figures(consumer: ServerConsumer) -> Row:
-    """What a consumer has been given and has done with it."""
+def consumers_of(sessions: Iterable[ServerSession]) -> Iterator[ServerConsumer]:
+    return (consumer for session in sessions for consumer in session.consumers.by_id.values())
+
+
+def consumer_entry(consumer: ServerConsumer) -> Row:
+    """A consumer as the older lists show it, whose fields have other names than those of the paged list."""
+    return {
+        "consumerID": consumer.consumer_id,
+        "sequentialId": consumer.sequential_id,
+        "connectionID": consumer.session.connection.connection_id,
+        "sessionID": consumer.session.name,
+        "browseOnly": consumer.browse_only,
+        "creationTime": consumer.created_ms,
+        **_consumer_figures(consumer),
+    }
+
+
+def _consumer_figures(consumer: ServerConsumer) -> Row:
+    """The counters and times of a consumer, which all lists show alike."""
     session, queue = consumer.session, consumer.queue
     return {
         "messagesInTransit": len(consumer.unacknowledged),
@@ -242,7 +259,7 @@ def page(rows: Iterable[Row], options: Any, page_number: Any, page_size: Any) ->
 
 
 def _field(name: str, fields: dict[str, str]) -> str:
-    """The field that a client means: ``consumerCount`` in any case, or the constant ``CONSUMER_COUNT`` that the Artemis commands send."""
+    """The field for a name that a client sends: ``consumerCount`` in any case, or ``CONSUMER_COUNT`` as the Artemis commands write it."""
     found = fields.get(name.lower()) or (fields.get(name.replace("_", "").lower()) if name.isupper() else None)
     if found is None:
         raise ManagementError(f"there is no field {name}; expected one of {', '.join(fields.values())}")
@@ -252,15 +269,7 @@ def _field(name: str, fields: dict[str, str]) -> str:
 def _options(options: Any) -> dict[str, Any]:
     if options is None or options == "":
         return {}
-    if isinstance(options, dict):
-        return options
-    try:
-        parsed = json.loads(str(options))
-    except (ValueError, RecursionError) as error:
-        raise ManagementError(f"the options are not JSON: {error}") from error
-    if not isinstance(parsed, dict):
-        raise ManagementError("the options are not a JSON object")
-    return parsed
+    return as_object(options, "the options are")
 
 
 def _judge(operation: str, value: str) -> Callable[[Any], bool]:

@@ -36,7 +36,7 @@ class AcceptorControlTests(SynchronousTestCase):
         self.assertEqual(self.shown(), {"Name": "core", "Started": False})
         self.control.start()
         self.assertEqual(self.shown(), {"Name": "core", "Started": True})
-        self.control.stop()
+        self.control.OPERATIONS["stop"].call(self.control)
         self.assertEqual(self.shown(), {"Name": "core", "Started": False})
 
     def test_one_that_listens_is_not_started_again(self) -> None:
