@@ -25,11 +25,11 @@ STOP_SECONDS = 10.0
 
 
 class BrokerLife:
-    """One broker of ``parts``, from start to stop.  Its states are those of :mod:`mqbroker.node.life_machine`, whose work it does.
+    """One broker of ``parts``, from start to stop: it does the work of the states of :mod:`mqbroker.node.life_machine`.
 
     The pages of health and metrics live as long as the broker is not stopped; store, messaging, server, listeners and links to other
-    brokers belong to one activation.  ``tell_failed`` hears why the broker cannot go on, also when an activation fails that was granted
-    later; ``stop_wanted`` is called when management asks for an orderly stop.
+    brokers belong to one activation.  ``tell_failed`` gets the reason why the broker cannot go on, also when an activation that was
+    granted later fails; ``stop_wanted`` is called when management asks for an orderly stop.
     """
 
     def __init__(
@@ -49,21 +49,21 @@ class BrokerLife:
         self._active: ActiveBroker | None = None
         self._writer: EndingWriter | None = None
         self._error: Exception | None = None
-        """Why the last start was refused."""
+        """The reason of the last refused start."""
         self._start_waits = False
-        """Is there a caller of :meth:`start` who gets the error?"""
+        """Does :meth:`start` run, whose caller gets the error?"""
         self._era = object()
         """Tells the stores of several starts apart."""
         self._closing: list[Deferred[Any]] = []
-        """What a stop waits for beside the store."""
+        """Pages and listeners that a stop waits for, beside the store."""
         self._waiting: list[Deferred[None]] = []
-        """Those who wait for the end of a stop."""
+        """Results of :meth:`stop` that complete with the end of the stop."""
 
-    # --- what others ask
+    # --- state and figures
 
     @property
     def state(self) -> str:
-        """The name of the present state; not to be asked by the work of a state."""
+        """The name of the present state.  The work of a state must not ask for it."""
         return self._machine.state()
 
     @property
@@ -96,7 +96,7 @@ class BrokerLife:
             return PassiveFigures(self.settings.configuration.name)
         return BrokerFigures(self._active.server, self._active.disk_usage, self._parts.loop_lag_ms)
 
-    # --- what others want
+    # --- requests
 
     def start(self) -> None:
         """Open the store; then take clients and join other brokers, now or once the activation is granted.
@@ -112,7 +112,7 @@ class BrokerLife:
             raise self._error
 
     def stop(self) -> Deferred[None]:
-        """Orderly: clients are told, what was accepted is written.  With a graceful shutdown they are waited for first."""
+        """Stop in order: clients are told, accepted messages are written.  With a graceful shutdown clients may end by themselves first."""
         done: Deferred[None] = Deferred()
         self._waiting.append(done)
         self._machine.stop()
@@ -164,7 +164,7 @@ class BrokerLife:
             self._machine.activated()
 
     def _refuse(self, error: Exception) -> None:
-        """Nothing of the start is left."""
+        """The start has failed: close what it has opened, and report ``error``."""
         self._parts.activation.cease()
         self._end_writer()
         self._pages.close()
@@ -220,7 +220,7 @@ class BrokerLife:
                 each.callback(None)
 
         closed: Deferred[Any] = gatherResults([*closing, self._pages.close()], consumeErrors=True)
-        # Later: whoever waits may start the broker again, which the work of a state cannot.
+        # Later, because the caller of stop may start the broker again, and the work of a state cannot.
         closed.addBoth(lambda _: self._parts.clock.call_later(0, tell))
 
     def abandon(self) -> None:
@@ -243,7 +243,7 @@ class BrokerLife:
         return self._writer
 
     def _end_writer(self) -> None:
-        """Everything that was submitted has run when this returns."""
+        """Returns when every submitted operation has run."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
             writer.close()

@@ -38,41 +38,41 @@ class LifeMachine(Protocol):
         """Clients and other brokers need not be waited for any more."""
 
     def written(self) -> None:
-        """Everything is written, or is not waited for any more."""
+        """Everything is written, or the time for writing is over."""
 
     def fail(self) -> None:
         """The store or a lock is lost: nothing may be acknowledged any more."""
 
 
 class LifeCore(Protocol):
-    """What the states' work is done with; no method may raise."""
+    """The work of the states; no method may raise."""
 
     def open(self) -> None:
-        """Show health and metrics, and lock the place of the messages.  It ends with ``opened`` or ``refused``."""
+        """Show health and metrics, and lock the place of the messages; then ``opened`` or ``refused`` comes."""
 
     def seek_activation(self) -> None:
-        """Ask whether this broker may become active.  It ends with ``activate`` or ``wait``."""
+        """Ask whether this broker may become active; then ``activate`` or ``wait`` comes."""
 
     def activate(self) -> None:
-        """Read the messages, take clients.  It ends with ``activated`` or ``refused``."""
+        """Read the messages, take clients; then ``activated`` or ``refused`` comes."""
 
     def close(self) -> None:
-        """Give up what ``open`` has made; the store was not loaded."""
+        """Undo ``open``; the store was not loaded."""
 
     def leave(self) -> None:
-        """Take no more clients, wait for those that may end by themselves, leave other brokers.  It ends with ``left``."""
+        """Take no more clients, wait for clients that end by themselves, leave other brokers; then ``left`` comes."""
 
     def write(self) -> None:
-        """Send everybody away, write what is left.  It ends with ``written``."""
+        """Send all clients away and write everything to the disk; then ``written`` comes."""
 
     def tell_stopped(self) -> None: ...
 
     def abandon(self) -> None:
-        """Send everybody away and free the place of the messages; nothing is written, nobody is waited for."""
+        """Send all clients away and free the place of the messages, without writing or waiting."""
 
 
 class LifeData:
-    """What all states share."""
+    """The data of all states: a class around the core, since Automat takes no protocol."""
 
     def __init__(self, core: LifeCore) -> None:
         self.core = core
@@ -101,7 +101,7 @@ for over in (leaving, stopping, unwanted):
 # A store that was asked to stop says itself when it has ended, also when its last write fails.
 for nothing_to_lose in (stopped, failed, starting, stopping):
     nothing_to_lose.upon(LifeMachine.fail).loop().returns(None)
-# Late facts about what is over.
+# Late facts of an earlier life.
 for ended in (stopped, failed):
     ended.upon(LifeMachine.activate).loop().returns(None)
     ended.upon(LifeMachine.left).loop().returns(None)
@@ -186,4 +186,4 @@ def fail_before_the_stop_is_over(machine: LifeMachine, data: LifeData) -> None:
 
 
 make_life = build.build()
-"""Makes a machine for a :class:`LifeData`; it begins stopped."""
+"""Makes a machine for a :class:`LifeData`; the machine begins in ``stopped``."""

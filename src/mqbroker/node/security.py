@@ -1,4 +1,4 @@
-"""Who may log in to a broker, and what for: the security manager of its configuration."""
+"""The security manager of a broker's configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mqbroker.config.problems import ConfigurationError
 from mqbroker.messaging.ports import Recovered, Store
 from mqbroker.node.parts import Parts, StartError
 from mqbroker.server.security.audit import AuditLog
-from mqbroker.server.security.kept_settings import restore_security_settings
+from mqbroker.server.security.kept_settings import KeptSettings, restore_security_settings
 from mqbroker.server.security.login import LoginStep
 from mqbroker.server.security.security import SecurityManager
 from mqbroker.server.security.users import KeptUsers, KeptUsersLoginModule
@@ -24,23 +24,6 @@ KEPT_USER_KIND = "user"
 log = Logger(namespace="mqbroker")
 
 
-class _KeptUserStore:
-    """Keeps users in the bindings."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def put(self, name: str, record: str) -> None:
-        batch = self._store.begin()
-        batch.put_setting(KEPT_USER_KIND, name, record)
-        self._store.commit(batch)
-
-    def delete(self, name: str) -> None:
-        batch = self._store.begin()
-        batch.delete_setting(KEPT_USER_KIND, name)
-        self._store.commit(batch)
-
-
 def security_of(
     settings: BrokerSettings,
     recovered: Recovered,
@@ -48,7 +31,7 @@ def security_of(
     parts: Parts,
     audit: AuditLog,
 ) -> SecurityManager:
-    """The security manager; users of basic security are those that ``store`` has kept.  Raises StartError."""
+    """The security manager; the users of basic security come from ``store``.  Raises StartError."""
     login: Sequence[Any] | None = settings.login
     if settings.basic_security is not None:
         login = [LoginStep("required", KeptUsersLoginModule(_kept_users(settings.basic_security, recovered, store, parts.entropy)))]
@@ -80,7 +63,7 @@ def security_of(
 
 def _kept_users(properties: dict[str, str], recovered: Recovered, store: Store, entropy: Callable[[int], bytes]) -> KeptUsers:
     records = {key: value for (kind, key), value in recovered.settings.items() if kind == KEPT_USER_KIND}
-    users = KeptUsers(records, _KeptUserStore(store), entropy)
+    users = KeptUsers(records, KeptSettings(store, KEPT_USER_KIND), entropy)
     name, password = properties.get("bootstrapUser"), properties.get("bootstrapPassword")
     if name and password:
         users.bootstrap(name, password, properties.get("bootstrapRole", ""))

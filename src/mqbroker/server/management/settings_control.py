@@ -10,6 +10,7 @@ from mqbroker.server.management.registry import ManagementError, Operation, as_t
 from mqbroker.server.security.kept_settings import (
     KEPT_ADDRESS_SETTING_KIND,
     KEPT_SECURITY_SETTING_KIND,
+    KeptSettings,
     address_setting_as_json,
     parse_address_setting,
 )
@@ -29,7 +30,7 @@ def _add_address_settings(control: ServerResource, match: Any, text: Any) -> str
     except ValueError as error:
         raise ManagementError(str(error)) from error
     core.apply_settings()
-    _keep(control, KEPT_ADDRESS_SETTING_KIND, name, written)
+    KeptSettings(control.server.store, KEPT_ADDRESS_SETTING_KIND).put(name, written)
     return address_setting_as_json(partial)
 
 
@@ -37,7 +38,7 @@ def _remove_address_settings(control: ServerResource, match: Any) -> None:
     name, core = as_text(match), control.server.messaging.core
     core.settings.remove(name)
     core.apply_settings()
-    _forget(control, KEPT_ADDRESS_SETTING_KIND, name)
+    KeptSettings(control.server.store, KEPT_ADDRESS_SETTING_KIND).delete(name)
 
 
 def _add_security_settings(control: ServerResource, match: Any, *roles: Any) -> None:
@@ -52,24 +53,13 @@ def _add_security_settings(control: ServerResource, match: Any, *roles: Any) -> 
         control.server.security.repository.set(name, permissions)
     except ValueError as error:
         raise ManagementError(str(error)) from error
-    _keep(control, KEPT_SECURITY_SETTING_KIND, name, json.dumps({kind: sorted(names) for kind, names in permissions.items()}))
+    text = json.dumps({kind: sorted(names) for kind, names in permissions.items()})
+    KeptSettings(control.server.store, KEPT_SECURITY_SETTING_KIND).put(name, text)
 
 
 def _remove_security_settings(control: ServerResource, match: Any) -> None:
     control.server.security.repository.remove(as_text(match))
-    _forget(control, KEPT_SECURITY_SETTING_KIND, as_text(match))
-
-
-def _keep(control: ServerResource, kind: str, match: str, text: str) -> None:
-    batch = control.server.store.begin()
-    batch.put_setting(kind, match, text)
-    control.server.store.commit(batch)
-
-
-def _forget(control: ServerResource, kind: str, match: str) -> None:
-    batch = control.server.store.begin()
-    batch.delete_setting(kind, match)
-    control.server.store.commit(batch)
+    KeptSettings(control.server.store, KEPT_SECURITY_SETTING_KIND).delete(as_text(match))
 
 
 SETTINGS_OPERATIONS = {

@@ -1,13 +1,13 @@
 """Address and security settings that management has made: read from their written form, kept in the store, put in force at a start.
 
-They take the place of those of broker.xml with the same match (Artemis manual, "Management").
+They replace the settings of broker.xml with the same match (Artemis manual, "Management").
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mqbroker.config.broker_xml.bean_names import BeanReader
 from mqbroker.config.model.address_settings import MULTICAST, AddressSettings
@@ -16,16 +16,37 @@ from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
 from mqbroker.config.schema.address import ADDRESS_SETTING
 
+if TYPE_CHECKING:
+    from mqbroker.messaging.ports import Store
+
 KEPT_ADDRESS_SETTING_KIND = "address-setting"
 KEPT_SECURITY_SETTING_KIND = "security-setting"
 
 _ROUTING_TYPE_FIELDS = ("default_address_routing_type", "default_queue_routing_type")
 
 
-def parse_address_setting(text: str) -> dict[str, Any]:
-    """What a JSON object says: its names are those of Java beans (``maxDeliveryAttempts``).
+class KeptSettings:
+    """The settings of one kind in the store; each change is a batch of its own."""
 
-    Raises ValueError for what is no such object, for unknown names, and for what this broker refuses in broker.xml, too.
+    def __init__(self, store: Store, kind: str) -> None:
+        self._store = store
+        self._kind = kind
+
+    def put(self, key: str, text: str) -> None:
+        batch = self._store.begin()
+        batch.put_setting(self._kind, key, text)
+        self._store.commit(batch)
+
+    def delete(self, key: str) -> None:
+        batch = self._store.begin()
+        batch.delete_setting(self._kind, key)
+        self._store.commit(batch)
+
+
+def parse_address_setting(text: str) -> dict[str, Any]:
+    """The settings in a JSON object with the names of Java beans (``maxDeliveryAttempts``).
+
+    Raises ValueError for another text, for unknown names, and for values that this broker refuses in broker.xml, too.
     """
     try:
         given = json.loads(text)
@@ -67,7 +88,7 @@ def address_setting_as_json(values: Mapping[str, Any]) -> str:
 def restore_address_settings(
     kept: Mapping[tuple[str, str], str], repository: AddressSettingsRepository, report: Callable[[str], object]
 ) -> None:
-    """Put in force what was kept.  What cannot be any more is told and left out."""
+    """Put the kept settings in force.  Settings that are not valid any more are reported and left out."""
     for (kind, match), text in kept.items():
         if kind == KEPT_ADDRESS_SETTING_KIND:
             try:
@@ -77,7 +98,7 @@ def restore_address_settings(
 
 
 def restore_security_settings(kept: Mapping[tuple[str, str], str], repository: SecurityRepository, report: Callable[[str], object]) -> None:
-    """Put in force what was kept.  What cannot be any more is told and left out."""
+    """Put the kept settings in force.  Settings that are not valid any more are reported and left out."""
     for (kind, match), text in kept.items():
         if kind == KEPT_SECURITY_SETTING_KIND:
             try:

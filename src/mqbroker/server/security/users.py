@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mqbroker.config.masking import SALT_SIZE, hash_password, unwrap, verify_password
 from mqbroker.config.properties.properties import PropertiesError, parse_properties
 from mqbroker.messaging.event import Event
 from mqbroker.server.security.login import Credentials, Identity, LoginFailedError, ReadFile, check_password
 from mqclient.errors import MQError
+
+if TYPE_CHECKING:
+    from mqbroker.server.security.kept_settings import KeptSettings
 
 WriteFile = Callable[[str, bytes], object]
 """Replaces a file as a whole, so that a reader sees the old or the new one; raises OSError."""
@@ -29,7 +32,7 @@ class UserError(MQError):
 
 
 class UserAdministration(Protocol):
-    """What management and the commands do with users.  ``roles`` are separated by commas.  Every method raises :class:`UserError`."""
+    """Changes of users by management and the commands.  ``roles`` are separated by commas.  Every method raises :class:`UserError`."""
 
     def add(self, name: str, password: str, roles: str, plaintext: bool = False) -> None:
         """A new user.  The password is kept as a hash unless ``plaintext``."""
@@ -67,7 +70,7 @@ class PropertiesUsers:
         users, members = self._load(self._users_path), self._load(self._roles_path)
         if users.get(name) is not None:
             raise UserError(f"AMQ229223: User {name} already exists")
-        # Roles first: a user who is not there yet cannot log in with half of them.
+        # Roles first: a user without a password cannot log in with half of the roles.
         _set_roles(members, name, _role_names(roles))
         users.put(name, _stored(password, plaintext, self._entropy))
         self._save(self._roles_path, members)
@@ -273,21 +276,10 @@ def _listed(users: Mapping[str, Iterable[str]], name: str | None) -> list[dict[s
     return [{"username": user, "roles": sorted(roles)} for user, roles in users.items() if not name or user == name]
 
 
-class KeptUserStore(Protocol):
-    """Where a broker with basic security keeps its users: a text by name, durable once the call after it has been written."""
-
-    def put(self, name: str, record: str) -> None: ...
-
-    def delete(self, name: str) -> None: ...
-
-
 class KeptUsers:
-    """Users of basic security, kept by the broker itself.
+    """Users of basic security, kept by the broker itself.  ``records`` are the users by name, as ``store`` has kept them."""
 
-    ``records`` are those that the store has kept, by name.
-    """
-
-    def __init__(self, records: Mapping[str, str], store: KeptUserStore, entropy: Entropy) -> None:
+    def __init__(self, records: Mapping[str, str], store: KeptSettings, entropy: Entropy) -> None:
         self.changed: Event[()] = Event()
         self._store = store
         self._entropy = entropy
@@ -301,11 +293,11 @@ class KeptUsers:
         return self._users.get(name)
 
     def bootstrap(self, name: str, stored: str, roles: str) -> None:
-        """The user that the configuration names is there, with this password (plain or ``ENC(hash)``) and these roles, at every start."""
+        """At a start: give the user of the configuration this password (plain or ``ENC(hash)``) and these roles; make a missing user."""
         _check_name(name)
         names, known = frozenset(_role_names(roles)), self._users.get(name)
         if unwrap(stored) is None:
-            # The same password has another hash every time: one that fits stays.
+            # Every hash of a password differs: a known hash that fits stays.
             stored = known[0] if known is not None and verify_password(stored, known[0]) else _stored(stored, False, self._entropy)
         self._put(name, stored, names)
 

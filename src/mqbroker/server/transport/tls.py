@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.server.transport.tls_policy import TlsPolicyError, restrict
+from mqbroker.server.transport.tls_policy import TlsConfigurationError, restrict
 
 if TYPE_CHECKING:
     from OpenSSL.crypto import X509, PKey
     from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
 
     from mqclient.tls.keystores import KeyStore
-
-
-class TlsConfigurationError(ValueError):
-    """The TLS parameters of an acceptor cannot be used; says which one and why."""
 
 
 def server_context(parameters: Mapping[str, str], read_file: Callable[[str], bytes]) -> IOpenSSLServerConnectionCreator:
@@ -35,10 +31,7 @@ def server_context(parameters: Mapping[str, str], read_file: Callable[[str], byt
         verify=need or want,
         requireCertificate=need,
     )
-    try:
-        restrict(options.getContext(), parameters)
-    except TlsPolicyError as error:
-        raise TlsConfigurationError(str(error)) from error
+    restrict(options.getContext(), parameters)
     return options
 
 
@@ -79,7 +72,7 @@ def _trust_store(parameters: Mapping[str, str], read_file: Callable[[str], bytes
 
 
 def _store(parameters: Mapping[str, str], path: str, password: str, read_file: Callable[[str], bytes]) -> KeyStore:
-    """What a file holds: its content says of which form it is, as in Java.  Masked passwords are plain already."""
+    """The contents of a key or trust store, whose form follows from the contents, as in Java.  Passwords are not masked any more."""
     from mqclient.tls.keystores import read_key_store  # few brokers use TLS
 
     data = _read(parameters, path, read_file)

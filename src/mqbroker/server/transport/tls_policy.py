@@ -20,8 +20,8 @@ _NEVER: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 _MODES: Final = {"GCM": "GCM", "CCM": "CCM", "CCM_8": "CCM8", "CBC": ""}
 
 
-class TlsPolicyError(ValueError):
-    """A parameter asks for something that there is not; says what."""
+class TlsConfigurationError(ValueError):
+    """A TLS parameter of an acceptor cannot be used; the text names the parameter and the reason."""
 
 
 def openssl_cipher(name: str) -> str:
@@ -41,13 +41,13 @@ def openssl_cipher(name: str) -> str:
 
 
 def restrict(context: Context, parameters: Mapping[str, str]) -> None:
-    """Make ``context`` take only what ``parameters`` of an acceptor list.  Raises :class:`TlsPolicyError`."""
+    """Make ``context`` take only what ``parameters`` of an acceptor list.  Raises :class:`TlsConfigurationError`."""
     versions = _enabled_versions(parameters)
     suites = _list(parameters, "enabledCipherSuites")
     if suites:
         versions &= _set_ciphers(context, suites)
         if not versions:
-            raise TlsPolicyError("enabledCipherSuites has no cipher suite for one of the enabledProtocols")
+            raise TlsConfigurationError("enabledCipherSuites has no cipher suite for one of the enabledProtocols")
     _disable_others(context, versions)
     pattern = parameters.get("sniHost", "")
     if pattern:
@@ -63,9 +63,9 @@ def _enabled_versions(parameters: Mapping[str, str]) -> set[str]:
     for name in listed:
         if name not in (*_VERSIONS, *_NEVER):
             hint = nearest_name(name, _VERSIONS)
-            raise TlsPolicyError(f"enabledProtocols: {name} is not known; {hint or ' and '.join(_VERSIONS)} can be used")
+            raise TlsConfigurationError(f"enabledProtocols: {name} is not known; {hint or ' and '.join(_VERSIONS)} can be used")
     if listed and not {*listed} & {*_VERSIONS}:
-        raise TlsPolicyError(f"enabledProtocols={','.join(listed)}: none of these is safe; add {' or '.join(_VERSIONS)}")
+        raise TlsConfigurationError(f"enabledProtocols={','.join(listed)}: none of these is safe; add {' or '.join(_VERSIONS)}")
     return {*listed} & {*_VERSIONS} if listed else {*_VERSIONS}
 
 
@@ -81,7 +81,7 @@ def _set_ciphers(context: Context, suites: list[str]) -> set[str]:
         if newest:
             context.set_tls13_ciphersuites(":".join(newest).encode())
     except Error as error:
-        raise TlsPolicyError(f"enabledCipherSuites={','.join(suites)}: OpenSSL knows none of these") from error
+        raise TlsConfigurationError(f"enabledCipherSuites={','.join(suites)}: OpenSSL knows none of these") from error
     return ({TLS_1_2} if older else set()) | ({TLS_1_3} if newest else set())
 
 
@@ -97,7 +97,7 @@ def _disable_others(context: Context, versions: set[str]) -> None:
 def _check_server_name(context: Context, pattern: re.Pattern[str]) -> None:
     from OpenSSL import SSL
 
-    # A context without a certificate: whoever is moved to it cannot finish the handshake.
+    # A context without a certificate: a connection that is moved to it cannot finish the handshake.
     refusing = SSL.Context(SSL.TLS_METHOD)
 
     def check(connection: Connection) -> None:

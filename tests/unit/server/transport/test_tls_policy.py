@@ -5,7 +5,7 @@ from __future__ import annotations
 from OpenSSL.SSL import TLS_METHOD, Connection, Context
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.server.transport.tls_policy import TlsPolicyError, openssl_cipher, restrict
+from mqbroker.server.transport.tls_policy import TlsConfigurationError, openssl_cipher, restrict
 
 
 class CipherNameTests(SynchronousTestCase):
@@ -29,7 +29,7 @@ class CipherNameTests(SynchronousTestCase):
 
 class ParameterTests(SynchronousTestCase):
     def refused(self, **parameters: str) -> str:
-        return str(self.assertRaises(TlsPolicyError, restrict, Context(TLS_METHOD), parameters))
+        return str(self.assertRaises(TlsConfigurationError, restrict, Context(TLS_METHOD), parameters))
 
     def test_versions(self) -> None:
         self.assertIn("TLSv1.3", self.refused(enabledProtocols="TLSv1.33"))
