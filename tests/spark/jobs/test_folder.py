@@ -18,10 +18,10 @@ def test_files_beside_an_archive_are_whole_or_not_there(spark: SparkSession, tmp
     folder = Folder(spark, str(tmp_path / "new"))
     assert folder.names() == [] and not folder.has("plan")
     folder.write("plan", "größer")
-    assert (folder.names(), folder.read("plan")) == (["plan"], "größer")
+    assert (folder.names(), folder.read("plan").decode()) == (["plan"], "größer")
     with pytest.raises(JobError, match="there is one already"):
         folder.write("plan", "other")
-    assert folder.read("plan") == "größer"
+    assert folder.read("plan").decode() == "größer"
     folder.remove("plan")
     folder.remove("plan")
     assert folder.names() == []

@@ -1,4 +1,4 @@
-"""What Spark has written down about a streaming query: its offset log and its commit log, in the checkpoint's folder.
+"""The checkpoint of a streaming query: the offset log and the commit log that Spark keeps in a folder.
 
 Both hold a file for each batch, named by its number: ``offsets/N`` is written before batch N begins, ``commits/N`` when its sink has it.
 """
@@ -6,7 +6,6 @@ Both hold a file for each batch, named by its number: ``offsets/N`` is written b
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, Final
 
 from mqspark.errors import BadOptionError, MqsparkError
@@ -21,26 +20,26 @@ class Checkpoint:
     def __init__(self, path: str, spark: Any = None) -> None:
         """``path``: a folder or a URL.  Raises BadOptionError when there is no checkpoint."""
         self.path = path
-        self._names, self._read = (_arrow if spark is None else _hadoop(spark))(path)
+        self._folder = ArrowFolder(path) if spark is None else HadoopFolder(spark, path)
 
     def committed(self) -> tuple[int, list[Offset]] | None:
         """The last batch that is committed, and the offsets of this data source at its end; None when none is.
 
         Raises MqsparkError when a file cannot be read.
         """
-        batches = [int(name) for name in self._names("commits") if name.isdigit()]
+        batches = [int(name) for name in self._folder.names("commits") if name.isdigit()]
         if not batches:
-            if not self._names("offsets") and not self._names(""):
+            if not self._folder.names("offsets") and not self._folder.names():
                 raise BadOptionError(f"there is no checkpoint of a query at {self.path}")
             return None
         batch = max(batches)
-        return batch, offsets_of(self._read(f"offsets/{batch}").decode(), f"{self.path}/offsets/{batch}")
+        return batch, offsets_of(self._folder.read(f"offsets/{batch}").decode(), f"{self.path}/offsets/{batch}")
 
 
 def has_begun(path: str) -> bool:
     """Has the query of this checkpoint committed a batch?  False as well where the folder cannot be read from here."""
     try:
-        return any(name.isdigit() for name in Checkpoint(path)._names("commits"))
+        return any(name.isdigit() for name in ArrowFolder(path).names("commits"))
     except Exception:  # file systems have errors of their own, and not to know is none here
         return False
 
@@ -75,58 +74,65 @@ def _collect(text: str, found: list[Offset]) -> None:
             _collect(json.dumps(value), found)
 
 
-_Files = tuple[Callable[[str], list[str]], Callable[[str], bytes]]
-"""The names in a folder of the checkpoint, none when it is missing; the content of a file."""
+class ArrowFolder:
+    """A folder on any file system that Arrow knows.  Raises BadOptionError for a path that it cannot use."""
 
+    def __init__(self, path: str) -> None:
+        import pyarrow as pa
+        from pyarrow import fs
 
-def _arrow(path: str) -> _Files:
-    import pyarrow as pa
-    from pyarrow import fs
-
-    try:
-        if "://" in path or path.startswith("file:"):
-            system, root = fs.FileSystem.from_uri(path.replace("file:///", "file:/").replace("file:/", "file:///"))
-        else:
-            system, root = fs.LocalFileSystem(), path
-    except (pa.ArrowInvalid, OSError) as error:
-        raise BadOptionError(f"the checkpoint {path} cannot be opened: {error}") from None
-    root = root.rstrip("/")
-
-    def names(folder: str) -> list[str]:
-        selector = fs.FileSelector(f"{root}/{folder}".rstrip("/"), allow_not_found=True)
-        return [each.base_name for each in system.get_file_info(selector)]
-
-    def read(name: str) -> bytes:
+        self.path = path
         try:
-            with system.open_input_stream(f"{root}/{name}") as file:
+            if "://" in path or path.startswith("file:"):
+                self._files, root = fs.FileSystem.from_uri(path.replace("file:///", "file:/").replace("file:/", "file:///"))
+            else:
+                self._files, root = fs.LocalFileSystem(), path
+        except (pa.ArrowInvalid, OSError) as error:
+            raise BadOptionError(f"the checkpoint {path} cannot be opened: {error}") from None
+        self._root = root.rstrip("/")
+
+    def names(self, folder: str = "") -> list[str]:
+        """The names in this folder, or in one of its folders; none when that is missing."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(f"{self._root}/{folder}".rstrip("/"), allow_not_found=True)
+        return [each.base_name for each in self._files.get_file_info(selector)]
+
+    def read(self, name: str) -> bytes:
+        """The content of a file.  Raises MqsparkError."""
+        try:
+            with self._files.open_input_stream(f"{self._root}/{name}") as file:
                 content: bytes = file.read()
                 return content
         except OSError as error:
-            raise MqsparkError(f"{path}/{name} cannot be read: {error}") from None
-
-    return names, read
+            raise MqsparkError(f"{self.path}/{name} cannot be read: {error}") from None
 
 
-def _hadoop(spark: Any) -> Callable[[str], _Files]:
-    def files(path: str) -> _Files:
-        hadoop = spark._jvm.org.apache.hadoop.fs.Path
-        root = hadoop(path)
-        system = root.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+class HadoopFolder:
+    """A folder on any file system that Hadoop knows, with the credentials that Spark has."""
 
-        def names(folder: str) -> list[str]:
-            place = hadoop(root, folder) if folder else root
-            return [each.getPath().getName() for each in system.listStatus(place)] if system.exists(place) else []
+    def __init__(self, spark: Any, path: str) -> None:
+        self.path = path
+        self._java_path = spark._jvm.org.apache.hadoop.fs.Path
+        self._files = self._java_path(path).getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
-        def read(name: str) -> bytes:
-            place = hadoop(root, name)
-            if not system.exists(place):
-                raise MqsparkError(f"{path}/{name} cannot be read: it is missing")
-            stream = system.open(place)
-            try:
-                return bytes(stream.readAllBytes())
-            finally:
-                stream.close()
+    def has(self, name: str) -> bool:
+        """Is there a file or folder of this name?"""
+        return bool(self._files.exists(self._place(name)))
 
-        return names, read
+    def names(self, folder: str = "") -> list[str]:
+        """The names in this folder, or in one of its folders, sorted; none when that is missing."""
+        return sorted(each.getPath().getName() for each in self._files.listStatus(self._place(folder))) if self.has(folder) else []
 
-    return files
+    def read(self, name: str) -> bytes:
+        """The content of a file.  Raises MqsparkError when it is missing."""
+        if not self.has(name):
+            raise MqsparkError(f"{self.path}/{name} cannot be read: it is missing")
+        stream = self._files.open(self._place(name))
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def _place(self, name: str) -> Any:
+        return self._java_path(self.path, name) if name else self._java_path(self.path)
