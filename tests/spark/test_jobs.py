@@ -26,7 +26,7 @@ from mqspark.jobs.command import invoke
 from mqspark.jobs.deadletters import Retried, dead_letters, grouped, propose, retry, retry_one, source_options
 from mqspark.jobs.folder import Folder
 from mqspark.jobs.replay import FOLDER, Replay, pacer, replay
-from mqspark.jobs.replay_plan import Lane, Targets
+from mqspark.jobs.replay_plan import Lane
 from mqspark.jobs.stats import stats
 from mqspark.options import Use
 from tests.interop.artemis import ArtemisBroker
@@ -195,7 +195,7 @@ def test_archive_statistics_and_replay_agree(spark: SparkSession, broker: Mqbrok
     began = time.time() * 1000
     mapping, where = {"jobs.*": "again.*"}, "properties['number']::bigint >= 1000"
     request = Replay(archive=to, mapping=mapping, where=where, new_timestamps=True, id="friday")
-    targets: Targets = Smaller(Brokers(login(broker.url)), 2000)
+    targets = Smaller(Brokers(login(broker.url)), 2000)
     done = replay(spark, request, login(broker.url), targets)
     assert (done.sent, done.skipped, len(done.plan.rounds)) == (2000, 0, 2)
     folder = Folder(spark, f"{to}/{FOLDER}/friday")

@@ -12,10 +12,12 @@ An archive is a folder of Parquet files, or a Delta table, partitioned by ``addr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from mqspark.errors import BadOptionError
 from mqspark.jobs.status import JobError
@@ -149,6 +151,24 @@ def parse_time(text: str) -> datetime:
             f"'{text}' is not a time: expected for example 2026-11-21, 2026-11-21T08:30 or 2026-11-21T08:30:00+01:00"
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def where_option(columns: str) -> Callable[..., Any]:
+    """The option ``--where`` of a command that chooses messages with :func:`selected`."""
+    return click.option("--where", metavar="SQL", help=f"Only messages for which this expression over {columns} is true.")
+
+
+def _time(context: click.Context, parameter: click.Parameter, text: str | None) -> datetime | None:
+    return parse_time(text) if text else None
+
+
+SENT_SINCE: Final = click.option(
+    "--since",
+    metavar="TIME",
+    callback=_time,
+    help="Only messages sent at or after this time, such as 2026-11-21 or 2026-11-21T08:30 (UTC).",
+)
+SENT_UNTIL: Final = click.option("--until", metavar="TIME", callback=_time, help="Only messages sent before this time.")
 
 
 def epoch_ms(moment: datetime) -> int:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mqspark.errors import BrokerUnreachableError, MqsparkError
 from mqspark.jobs import status
-from mqspark.jobs.archives import millis, moment_of, parse_time, property_text, selected
+from mqspark.jobs.archives import SENT_SINCE, SENT_UNTIL, millis, moment_of, property_text, selected, where_option
 from mqspark.jobs.brokers import Brokers
 from mqspark.jobs.command import Run, job_command
 from mqspark.jobs.progress import NoProgress, Progress
@@ -263,9 +263,9 @@ def retry_one(broker: Broker, queue: str, message_id: int, result: Retried) -> N
     metavar="NAME",
     help="Queue with dead letters. May be given several times.",
 )
-@click.option("--where", metavar="SQL", help="Only messages for which this expression over the columns of the data source is true.")
-@click.option("--since", metavar="TIME", help="Only messages sent at or after this time, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
-@click.option("--until", metavar="TIME", help="Only messages sent before this time.")
+@where_option("the columns of the data source")
+@SENT_SINCE
+@SENT_UNTIL
 @click.option("--origin", "origins", multiple=True, metavar="ADDRESS", help="Only messages of this address. May be given several times.")
 @click.option(
     "--reason",
@@ -286,26 +286,22 @@ def retry_one(broker: Broker, queue: str, message_id: int, result: Retried) -> N
 def command(
     run: Run,
     queues: tuple[str, ...],
-    where: str | None,
-    since: str | None,
-    until: str | None,
     origins: tuple[str, ...],
     reasons: tuple[str, ...],
-    reason_properties: tuple[str, ...],
     perform: bool,
     limit: int | None,
+    **chosen_by: Any,
 ) -> Report:
     """Group dead letters by reason and origin, say what can be done, and do it with --retry.
 
     Without --retry nothing is changed. Expired messages are sent back only if --reason names them.
     """
-    begin, end = since and parse_time(since), until and parse_time(until)
     options = source_options(run.broker, queues)
     brokers = Brokers(options, Use.JOB | Use.READ)
     brokers.check()
     with run.session() as spark:
         run.progress.step("Reading dead letters")
-        letters = dead_letters(spark, options, where=where, since=begin or None, until=end or None, reason_properties=reason_properties)
+        letters = dead_letters(spark, options, **chosen_by)
         groups = [
             group
             for group in grouped(letters)

@@ -14,17 +14,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mqspark.errors import BadOptionError
-from mqspark.jobs.archives import ADDED, ADDRESS, millis, open_archive, parse_time, selected
+from mqspark.jobs.archives import ADDED, ADDRESS, SENT_SINCE, SENT_UNTIL, millis, open_archive, selected, setting, where_option
 from mqspark.jobs.brokers import Brokers
 from mqspark.jobs.command import Run, job_command
 from mqspark.jobs.folder import Folder
 from mqspark.jobs.progress import NoProgress, Progress
-from mqspark.jobs.replay_plan import Lane, Plan, Replay, Targets, make_plan, parse_mapping, plan_text, read_plan
+from mqspark.jobs.replay_plan import Lane, Plan, Replay, make_plan, parse_mapping, plan_text, read_plan
 from mqspark.jobs.report import Report, duration_text, size_text
 from mqspark.options import Use
 
@@ -56,7 +57,7 @@ def replay(
     spark: SparkSession,
     request: Replay,
     options: Mapping[str, str],
-    targets: Targets,
+    targets: Brokers,
     *,
     progress: Progress | None = None,
 ) -> Replayed:
@@ -94,7 +95,7 @@ def chosen(spark: SparkSession, request: Replay) -> DataFrame:
 
 
 def _kept_plan(folder: Folder, request: Replay) -> Plan | None:
-    return read_plan(folder.read(_PLAN), request) if folder.has(_PLAN) else None
+    return read_plan(folder.read(_PLAN).decode(), request) if folder.has(_PLAN) else None
 
 
 def _done(folder: Folder) -> int:
@@ -114,13 +115,8 @@ def _send(spark: SparkSession, frame: DataFrame, lanes: Sequence[Lane], plan: Pl
         rows.write.format("mqbroker").options(**options).mode("append").save()
         return
     share = request.rate / plan.tasks
-    setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = str(spark.conf.get(setting))
-    spark.conf.set(setting, str(max(1, min(10_000, int(share / BATCHES_A_SECOND)))))
-    try:
+    with setting(spark, "spark.sql.execution.arrow.maxRecordsPerBatch", str(max(1, min(10_000, int(share / BATCHES_A_SECOND))))):
         rows.where(pacer(share)("message_id")).write.format("mqbroker").options(**options).mode("append").save()
-    finally:
-        spark.conf.set(setting, before)
 
 
 def outgoing(frame: DataFrame, plan: Plan, request: Replay) -> DataFrame:
@@ -185,9 +181,9 @@ def pacer(rate: float) -> Any:
     "--map orders=orders.again --rate 500",
 )
 @click.option("--archive", required=True, metavar="PATH", help="The archive: a folder written by the job `archive`.")
-@click.option("--where", metavar="SQL", help="Only messages for which this expression over the archive's columns is true.")
-@click.option("--since", metavar="TIME", help="Only messages sent at or after this time, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
-@click.option("--until", metavar="TIME", help="Only messages sent before this time.")
+@where_option("the archive's columns")
+@SENT_SINCE
+@SENT_UNTIL
 @click.option(
     "--map",
     "mappings",
@@ -208,8 +204,8 @@ def command(
     run: Run,
     archive: str,
     where: str | None,
-    since: str | None,
-    until: str | None,
+    since: datetime | None,
+    until: datetime | None,
     mappings: tuple[str, ...],
     timestamps: str,
     rate: float | None,
@@ -225,8 +221,8 @@ def command(
     request = Replay(
         archive=archive,
         where=where,
-        since=None if since is None else parse_time(since),
-        until=None if until is None else parse_time(until),
+        since=since,
+        until=until,
         new_timestamps=timestamps == "new",
         mapping=parse_mapping(mappings),
         rate=rate,
@@ -241,7 +237,7 @@ def command(
     return report(done, request)
 
 
-def dry_run(spark: SparkSession, request: Replay, targets: Targets) -> Report:
+def dry_run(spark: SparkSession, request: Replay, targets: Brokers) -> Report:
     """What a run would send; nothing is written, neither to the broker nor beside the archive."""
     folder = Folder(spark, f"{request.archive}/{FOLDER}/{request.name()}")
     kept = _kept_plan(folder, request)

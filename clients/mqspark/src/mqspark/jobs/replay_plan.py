@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from mqspark.errors import BadOptionError
 from mqspark.jobs.archives import ADDRESS, SIZE, millis
+from mqspark.jobs.brokers import Brokers
 from mqspark.jobs.status import JobError
 
 if TYPE_CHECKING:
@@ -94,14 +95,7 @@ class Plan:
         return sum(part.messages for part in self.parts)
 
 
-class Targets(Protocol):
-    """What is asked of the brokers that a replay goes to: :class:`mqspark.jobs.brokers.Brokers`."""
-
-    def smallest_id_cache(self, addresses: Sequence[str]) -> int: ...
-    def node_ids(self) -> tuple[str, ...]: ...
-
-
-def make_plan(frame: DataFrame, request: Replay, targets: Targets) -> Plan:
+def make_plan(frame: DataFrame, request: Replay, targets: Brokers) -> Plan:
     """Count the messages and cut them into rounds: two passes over the columns that this needs.
 
     Raises :class:`mqspark.jobs.JobError` when there are messages of more than :data:`QUEUES_MAX` queues.

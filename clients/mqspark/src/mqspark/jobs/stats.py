@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mqspark.jobs.archives import ADDRESS, ARCHIVED_AT, SIZE, millis, moment_of, open_archive, parse_time, property_text, selected
+from mqspark.jobs.archives import (
+    ADDRESS,
+    ARCHIVED_AT,
+    SENT_SINCE,
+    SENT_UNTIL,
+    SIZE,
+    millis,
+    moment_of,
+    open_archive,
+    property_text,
+    selected,
+    where_option,
+)
 from mqspark.jobs.command import Run, job_command
 from mqspark.jobs.progress import NoProgress, Progress
 from mqspark.jobs.report import Report, Table, duration_text, size_text
@@ -231,23 +243,23 @@ def _latencies(title: str, name: str, groups: Mapping[str, Group]) -> Table:
 
 @job_command("stats", broker=False, epilog="Example: python -m mqspark stats --archive /data/archive --since 2026-11-01 --html stats.html")
 @click.option("--archive", required=True, metavar="PATH", help="The archive: a folder written by the job `archive`.")
-@click.option("--where", metavar="SQL", help="Only messages for which this expression over the archive's columns is true.")
-@click.option("--since", metavar="TIME", help="Only messages sent at or after this time, such as 2026-11-21 or 2026-11-21T08:30 (UTC).")
-@click.option("--until", metavar="TIME", help="Only messages sent before this time.")
+@where_option("the archive's columns")
+@SENT_SINCE
+@SENT_UNTIL
 @click.option("--producer", metavar="PROPERTY", default=DEFAULT_PRODUCER, show_default=True, help="The property that names the producer.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False, writable=True), help="Also write a page with plots to this file.")
-def command(run: Run, archive: str, where: str | None, since: str | None, until: str | None, producer: str, html: Path | None) -> Report:
+def command(run: Run, archive: str, html: Path | None, **asked: Any) -> Report:
     """Print how many messages came when, from whom, how large and how fast.
 
     The HTML page is complete in itself: it needs no network and no other file.
     """
-    begin, end = since and parse_time(since), until and parse_time(until)
     if html is not None and not html.absolute().parent.is_dir():
         raise JobError(f"the folder of {html} does not exist")
     with run.session() as spark:
         if run.dry_run:
-            return _plan(selected(open_archive(spark, archive), where, begin or None, end or None), html)
-        found = stats(spark, archive, where=where, since=begin or None, until=end or None, producer=producer, progress=run.progress)
+            asked.pop("producer")
+            return _plan(selected(open_archive(spark, archive), **asked), html)
+        found = stats(spark, archive, progress=run.progress, **asked)
     report = Report(tables(found))
     if html is not None:
         from mqspark.jobs.stats_page import page

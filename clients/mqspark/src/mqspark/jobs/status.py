@@ -31,7 +31,11 @@ class JobError(MqsparkError):
 
 def status_of(error: BaseException) -> int:
     """The exit status for an error of a job."""
-    return _status_of_kind(type(error).__name__ if isinstance(error, MqsparkError) else _kind_in(str(error)))
+    found = _IN_SPARK.findall(str(error))
+    kind = type(error).__name__ if isinstance(error, MqsparkError) else found[-1][0] if found else ""
+    if kind in (BrokerUnreachableError.__name__, LoginError.__name__):
+        return NO_CONNECTION
+    return USAGE if kind == BadOptionError.__name__ else FAILED
 
 
 def sentence_of(error: BaseException) -> str:
@@ -44,16 +48,3 @@ def sentence_of(error: BaseException) -> str:
         return str(found[-1][1]).strip()
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     return f"Spark: {first}"
-
-
-def _kind_in(text: str) -> str:
-    found = _IN_SPARK.findall(text)
-    return str(found[-1][0]) if found else ""
-
-
-def _status_of_kind(kind: str) -> int:
-    if kind in (BrokerUnreachableError.__name__, LoginError.__name__):
-        return NO_CONNECTION
-    if kind == BadOptionError.__name__:
-        return USAGE
-    return FAILED
