@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -15,10 +13,6 @@ from pyspark.sql.types import StructType
 
 from mqspark.columns import schema_ddl
 from mqspark.options import Options, Use
-
-if TYPE_CHECKING:
-    from mqspark.reading.batch_reader import BatchReader
-    from mqspark.reading.stream_reader import StreamReader
 
 
 class MqbrokerDataSource(DataSource):
@@ -41,14 +35,12 @@ class MqbrokerDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         from mqspark.reading.batch_reader import BatchReader
 
-        found: BatchReader = BatchReader(Options.parse(self.options, Use.READ), schema)
-        return found
+        return BatchReader(Options.parse(self.options, Use.READ), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from mqspark.reading.stream_reader import StreamReader
 
-        found: StreamReader = StreamReader(Options.parse(self.options, Use.READ_STREAM), schema)
-        return found
+        return StreamReader(Options.parse(self.options, Use.READ_STREAM), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from mqspark.writing.sink import BatchWriter

@@ -140,18 +140,17 @@ class Cluster:
         Without ``everyone`` a node that is late is away for now, as :mod:`mqspark.reading.questions` describes.  When no node can be
         reached, a query that runs tries all of them again for ``reconnectTimeout``.  Raises BrokerUnreachableError.
         """
-        rounds = self._rounds()
-        answers, error = self._each(do, everyone)
-        for _ in range(rounds):
-            if error is None:
+        for left in range(self._rounds(), -1, -1):
+            answers, reasons = self._ask({node_id: partial(do, node_id) for node_id in sorted(self.nodes)}, everyone)
+            if answers or not reasons:
                 break
+            error = next(iter(reasons.values()))
+            if not left:
+                raise error
             log.warning("no node can be reached, trying again: %s", error)
             self.away.clear()
             self._questions.wait_for_any()
             self._take_in()
-            answers, error = self._each(do, everyone)
-        if error is not None:
-            raise error
         return answers
 
     def _rounds(self) -> int:
@@ -159,11 +158,6 @@ class Cluster:
         if not self._seen or len(self.nodes) < 2:
             return 0
         return self._options.reconnect_timeout // self._options.connect_timeout
-
-    def _each(self, do: Callable[[str, Reading], T], everyone: bool) -> tuple[dict[str, T], BrokerUnreachableError | None]:
-        """The answers, and a failure when all have failed."""
-        answers, reasons = self._ask({node_id: partial(do, node_id) for node_id in sorted(self.nodes)}, everyone)
-        return answers, next(iter(reasons.values()), None) if not answers else None
 
     def ask(self, questions: Mapping[str, Callable[[Reading], T]], *, everyone: bool = True) -> dict[str, T]:
         """As :meth:`each`, each node its own question; a node that gives no answer is away, also when it is the last one."""
@@ -194,7 +188,7 @@ class Cluster:
         Raises BadOptionError for a selector that the node does not understand.
         """
         known = self._queues.get(node_id)
-        if known is not None and len(known) == self.wanted:
+        if known is not None and len(known) == (len(self._options.queues) if self._options.topic is None else 1):
             return known
         options = self._options
         if options.topic is not None:
@@ -206,10 +200,6 @@ class Cluster:
                 broker.check_selector(found[0], options.selector)
         self._queues[node_id] = found
         return found
-
-    @property
-    def wanted(self) -> int:
-        return 1 if self._options.topic is not None else len(self._options.queues)
 
     def check_queues(self) -> None:
         """Raise MissingQueueError for a queue that no node has; all nodes must have been asked by :meth:`queues`."""

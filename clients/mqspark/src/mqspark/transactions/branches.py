@@ -94,11 +94,8 @@ class NodeBranches:
         self._finish(xid, "rolling back a transaction", lambda resource: resource.rollback(xid))
 
     def _finish(self, xid: Xid, doing: str, call: Any) -> None:
-        def finish(session: Any) -> Any:
-            return call(session.xa_resource)
-
         try:
-            self._calls.make(doing, finish, xa=True)
+            self._calls.make(doing, lambda session: call(session.xa_resource), xa=True)
         except XAError as error:
             if error.error_code == XAER_NOTA:
                 return

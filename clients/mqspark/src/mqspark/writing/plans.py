@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from mqclient.core.connection.connection import describe
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
@@ -50,26 +50,14 @@ class Record:
     confirmed: bool
 
 
-class PlanRecords(Protocol):
-    """The records of one node."""
-
-    def look(self, query: str) -> Record | None:
-        """What the node has of the query."""
-
-    def propose(self, query: str, nodes: Sequence[str], now: int) -> None:
-        """Write a plan unless there is one; :meth:`look` says which it is."""
-
-    def confirm(self, query: str, nodes: Sequence[str], now: int) -> None:
-        """Write that all nodes of the plan have it."""
-
-
 class NodePlans:
-    """The records of a node that a broker connects to."""
+    """The records of the node that ``broker`` is connected to."""
 
     def __init__(self, broker: Broker) -> None:
         self._records = RecordQueue(Calls(broker), PLANS, "plans of queries")
 
     def look(self, query: str) -> Record | None:
+        """The record of the query on this node, a confirmation before a proposal; None when there is neither."""
         proposed: tuple[str, ...] | None = None
         for message, text in self._records.find(f"{QUERY} = '{query}'"):
             nodes = decode_plan(text)
@@ -79,15 +67,17 @@ class NodePlans:
         return None if proposed is None else Record(proposed, False)
 
     def propose(self, query: str, nodes: Sequence[str], now: int) -> None:
+        """Write a plan unless the node has one; :meth:`look` says which plan it has then."""
         self._records.write(encode_plan(nodes), {QUERY: query, CONFIRMED: 0}, f"{query}/proposed", now)
 
     def confirm(self, query: str, nodes: Sequence[str], now: int) -> None:
+        """Write that all nodes of the plan have it."""
         self._records.write(encode_plan(nodes), {QUERY: query, CONFIRMED: 1}, f"{query}/confirmed", now)
 
 
-def node_is_away(query: str, node_id: str, reason: object = "it is not in the cluster") -> BrokerUnreachableError:
-    """The error when a node of a plan is not there."""
-    return BrokerUnreachableError(f"query {query} sends to node {node_id}, which is away ({reason}): {_HINT}")
+def node_is_away(query: str, node_id: str, reason: BrokerUnreachableError | None = None) -> BrokerUnreachableError:
+    """The error when a node of a plan is away; ``reason`` None: it is not in the cluster."""
+    return BrokerUnreachableError(f"query {query} sends to node {node_id}, which is away ({reason or 'it is not in the cluster'}): {_HINT}")
 
 
 def encode_plan(nodes: Sequence[str]) -> str:
@@ -137,7 +127,7 @@ def check_all_there(options: Options, members: Sequence[Node]) -> None:
 
 
 def agree(
-    query: str, members: Sequence[str], reach: Callable[[str], PlanRecords], check_first: Callable[[], None], now: int
+    query: str, members: Sequence[str], reach: Callable[[str], NodePlans], check_first: Callable[[], None], now: int
 ) -> tuple[str, ...]:
     """The plan of a query, confirmed on all of its nodes.
 
@@ -156,7 +146,7 @@ def agree(
             plan = tuple(members)
         for node_id in plan:
             if node_id not in records:
-                raise node_is_away(query, node_id, away.get(node_id) or "it is not in the cluster")
+                raise node_is_away(query, node_id, away.get(node_id))
         # In the order of the ids: who comes second at one node asks for nothing at those behind it, and gives way in the next round.
         if all(_proposed(records[node_id], query, plan, now) for node_id in plan):
             for node_id in plan:
@@ -165,17 +155,15 @@ def agree(
     raise MqsparkError(f"others choose the nodes of query {query} at the same time: does it run twice?")
 
 
-def _proposed(records: PlanRecords, query: str, plan: tuple[str, ...], now: int) -> bool:
+def _proposed(records: NodePlans, query: str, plan: tuple[str, ...], now: int) -> bool:
     """Has the node this plan now, and no other?"""
     records.propose(query, plan, now)
     record = records.look(query)
     return record is not None and record.nodes == plan
 
 
-def _reached(
-    members: Sequence[str], reach: Callable[[str], PlanRecords]
-) -> tuple[dict[str, PlanRecords], dict[str, BrokerUnreachableError]]:
-    records: dict[str, PlanRecords] = {}
+def _reached(members: Sequence[str], reach: Callable[[str], NodePlans]) -> tuple[dict[str, NodePlans], dict[str, BrokerUnreachableError]]:
+    records: dict[str, NodePlans] = {}
     away: dict[str, BrokerUnreachableError] = {}
     for node_id in members:
         try:
@@ -186,7 +174,7 @@ def _reached(
 
 
 def _chosen(
-    query: str, held: Mapping[str, Record], records: Mapping[str, PlanRecords], away: Mapping[str, BrokerUnreachableError]
+    query: str, held: Mapping[str, Record], records: Mapping[str, NodePlans], away: Mapping[str, BrokerUnreachableError]
 ) -> tuple[str, ...] | None:
     """The plan that holds, of what the nodes have; None when none has any.  Raises BrokerUnreachableError when that cannot be known."""
     confirmed = {record.nodes for record in held.values() if record.confirmed}
@@ -203,6 +191,5 @@ def _chosen(
         raise MqsparkError(f"nodes contradict each other about query {query}: name the nodes to send to with the option nodes")
     for node_id in sorted({node_id for record in held.values() for node_id in record.nodes}):
         if node_id not in records:
-            reason = away.get(node_id) or "it is not in the cluster"
-            raise node_is_away(query, node_id, reason)
+            raise node_is_away(query, node_id, away.get(node_id))
     return possible[0] if possible else None

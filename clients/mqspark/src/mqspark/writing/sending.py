@@ -8,9 +8,10 @@ Nothing happens between calls; every call takes in the answers that have come me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mqclient.errors import DuplicateIdRejectedError, MQError, NotConnectedError, OperationTimeoutError
+from mqclient.sockets import SocketRuntime
 from mqclient.wire.message import body_end
 from mqspark.broker.failures import OF_THE_CONNECTION, failure
 from mqspark.errors import BrokerUnreachableError, MqsparkError
@@ -25,15 +26,6 @@ RESTORED_MAX: Final = 10
 """How often in a row a connection may be lost before it has brought a single confirmation."""
 _MESSAGE_COST: Final = 64
 """Bytes that a message takes in memory besides its own."""
-
-
-class Runtime(Protocol):
-    """What is used of :class:`mqclient.sockets.SocketRuntime`."""
-
-    def run(self, awaitable: Any, timeout: float | None = None) -> Any: ...
-    def pump(self, seconds: float) -> None: ...
-    def create_future(self) -> Any: ...
-    def resolve(self, future: Any, value: Any) -> None: ...
 
 
 class _Chunk:
@@ -56,7 +48,7 @@ class Sender:
     message; nothing can be sent after that.
     """
 
-    def __init__(self, runtime: Runtime, open_session: Callable[[], Any], in_transaction: bool = False) -> None:
+    def __init__(self, runtime: SocketRuntime, open_session: Callable[[], Any], in_transaction: bool = False) -> None:
         self._runtime = runtime
         self._open_session = open_session
         self._in_transaction = in_transaction

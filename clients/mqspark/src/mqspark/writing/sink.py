@@ -25,6 +25,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from mqclient.xa import Xid
 from mqspark.broker.broker import Broker, Node, connect, nodes
 from mqspark.errors import BadOptionError, BrokerUnreachableError, MqsparkError, SchemaError
 from mqspark.messages.rows import EncodedRows, RowEncoder, RowSettings, check_schema
@@ -166,10 +167,10 @@ class _Writer:
             return Written(batch, plan.nodes, None, {}, {}, None)
         with ExitStack() as stack:
             node, broker, members = self._node_of(stack, batch, partition)
-            task = _Task(self._options, broker, plan.target)
+            xid = None
             if self._options.exactly_once == TRANSACTIONS:
                 xid = new_xid(batch, members[0].node_id, partition, context.attemptNumber(), os.urandom(8))
-                task.begin(xid)
+            task = _Task(self._options, broker, plan.target, xid)
             task.send(first)
             for encoded in slices:
                 task.send(encoded)
@@ -233,22 +234,16 @@ class _Writer:
 
 
 class _Task:
-    """What a task sends, and how it ends."""
+    """The sending side of one task, with the transaction ``xid`` if there is one."""
 
-    def __init__(self, options: Options, broker: Broker, target: Target | None) -> None:
-        self._options = options
+    def __init__(self, options: Options, broker: Broker, target: Target | None, xid: Xid | None) -> None:
         self._broker = broker
         self._target = target
         if target is not None:
             resolve(options, broker)  # the driver has seen to it on the first node only
-        self._branch: BranchTask | None = None
-        self._xid: Any = None
+        self._branch = None if xid is None else BranchTask(broker, xid, max(1, options.transaction_timeout // 1000))
         self._sender: Sender | None = None
         self.budget = Budget(broker, options.exactly_once == DUPLICATE_IDS)
-
-    def begin(self, xid: Any) -> None:
-        self._xid = xid
-        self._branch = BranchTask(self._broker, xid, max(1, self._options.transaction_timeout // 1000))
 
     def send(self, encoded: EncodedRows) -> None:
         if self._target is not None:
@@ -267,7 +262,7 @@ class _Task:
             self._sender.flush()
         if self._branch is None or not self._branch.prepare():
             return None
-        return Branch(node_id, self._xid)
+        return Branch(node_id, self._branch.xid)
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
