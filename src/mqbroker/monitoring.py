@@ -1,4 +1,4 @@
-"""Where metrics and health are served over HTTP, and the ports that do it."""
+"""The ports that serve metrics and health over HTTP."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class MonitoringPages:
 
     @property
     def urls(self) -> list[str]:
-        """Where metrics and health are served."""
+        """The URLs of the open ports."""
         hosts: list[Any] = [port.getHost() for port in self._ports]
         return [f"http://{host.host}:{host.port}" for host in hosts]
 
     def open(self) -> None:
-        """Does nothing when they are open.  Raises :class:`StartError`; everything is closed again then."""
+        """Open the ports, unless they are open.  Raises :class:`StartError`; every port is closed again then."""
         if self._ports:
             return
         try:
@@ -54,7 +54,7 @@ class MonitoringPages:
                 if binding.metrics:
                     self.close()
                     raise StartError(text) from error
-                # Nobody asked for more than Artemis's console on this port: messages go on without it.
+                # The configuration asks for Artemis's console on this port, not for metrics: the broker starts without it.
                 log.warn("{text}", text=text)
                 continue
             self._ports.append(port)
@@ -66,7 +66,7 @@ class MonitoringPages:
         return render(self._observed.figures())
 
     def close(self) -> Deferred[Any]:
-        """Completes when everything is closed."""
+        """Completes when every port is closed."""
         ports, self._ports = self._ports, []
         return gatherResults([maybeDeferred(port.stopListening) for port in ports], consumeErrors=True)
 
@@ -82,14 +82,13 @@ def serve(
     # Imported here: most brokers serve no HTTP, and it costs them time at the start.
     from twisted.web.server import Site
 
-    from mqbroker.server.observation.health import few_connections, health_root
+    from mqbroker.server.observation.health import FewConnections, health_root
 
     make: Any = Site
     site = make(health_root(live, ready, metrics if binding.metrics else None))
     site.noisy = False
     site.displayTracebacks = False
     site.log = lambda request: None
-    port: IListeningPort = reactor.listenTCP(
-        binding.port, few_connections(site), interface="" if binding.host == "0.0.0.0" else binding.host
-    )
+    limited = FewConnections(site)  # type: ignore[no-untyped-call]
+    port: IListeningPort = reactor.listenTCP(binding.port, limited, interface="" if binding.host == "0.0.0.0" else binding.host)
     return port

@@ -6,13 +6,13 @@ from twisted.internet.testing import StringTransportWithDisconnection
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.server import Site
 
-from mqbroker.server.observation.health import CONNECTIONS_MAX, few_connections, health_root
+from mqbroker.server.observation.health import CONNECTIONS_MAX, FewConnections, health_root
 
 
 class ConnectionTests(SynchronousTestCase):
     def test_there_are_only_so_many(self) -> None:
         """They take descriptors of which the journal has to have some."""
-        factory = few_connections(Site(health_root(lambda: None, lambda: None)))  # type: ignore[no-untyped-call]
+        factory = FewConnections(Site(health_root(lambda: None, lambda: None)))  # type: ignore[no-untyped-call]
         transports = [StringTransportWithDisconnection() for _ in range(CONNECTIONS_MAX)]
         for transport in transports:
             transport.protocol = factory.buildProtocol(None)

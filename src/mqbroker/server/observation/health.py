@@ -1,6 +1,6 @@
 """HTTP for operators: ``/metrics``, ``/health/live`` and ``/health/ready``.
 
-Nothing is decided here: what is shown comes from callables.  The module is imported only where it is configured.
+The texts come from callables.  The module is imported only by a broker that is configured to serve them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONNECTIONS_MAX = 100
 """Connections of one port for health and metrics that are open at a time; further ones are closed."""
 
 Check = Callable[[], str | None]
-"""None when all is well, else one line that says what is not."""
+"""Returns one line about a problem; None without one."""
 
 
 class CheckResource(Resource):
@@ -110,7 +110,7 @@ class _Writer:
 
 
 class _Folder(Resource):
-    """Holds other resources and is nothing itself."""
+    """Holds other resources; itself it is not found."""
 
     def render(self, request: Any) -> Any:
         nothing: Any = notFound()
@@ -120,16 +120,13 @@ class _Folder(Resource):
         return notFound()
 
 
-class _FewConnections(WrappingFactory):
+class FewConnections(WrappingFactory):
+    """A site with at most :data:`CONNECTIONS_MAX` connections at a time."""
+
     noisy = False
 
     def buildProtocol(self, addr: Any) -> Any:
         return None if len(self.protocols) >= CONNECTIONS_MAX else super().buildProtocol(addr)
-
-
-def few_connections(site: Any) -> Any:
-    """``site`` with :data:`CONNECTIONS_MAX`."""
-    return _FewConnections(site)  # type: ignore[no-untyped-call]
 
 
 def health_root(live: Check, ready: Check, metrics: Callable[[], Iterator[bytes]] | None = None) -> Resource:

@@ -1,6 +1,6 @@
 """Notifications: messages by which the broker tells what happens (Artemis manual, "Management notifications").
 
-Parts of the broker hear of them as *observers*, whoever listens on the notification address.  All notifications have one order, for
+Parts of the broker get them as *observers*, clients as *listeners* on the notification address.  All notifications have one order, for
 observers and for listeners, and queue information that another broker has asked for (:mod:`.queue_info`) has its place in it.
 """
 
@@ -21,7 +21,7 @@ from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.diverts import Divert
 from mqbroker.messaging.routing.remote import RemoteBinding
 from mqbroker.messaging.turns.context import OperationContext
-from mqbroker.server.observation.queue_info import QueueInfo, cluster_name, routing_name
+from mqbroker.server.observation.queue_info import InformingServer, QueueInfo, headers_of, local_headers, remote_headers
 from mqbroker.server.transport.naming import QUALIFIER
 from mqclient.errors import MQError
 from mqclient.wire.message import CoreMessage
@@ -29,8 +29,7 @@ from mqclient.wire.properties import INT, LONG, NULL, STRING, TypedValue
 
 if TYPE_CHECKING:
     from mqbroker.config.model.configuration import Configuration
-    from mqbroker.messaging.messaging import Messaging
-    from mqbroker.messaging.ports import Clock, Store
+    from mqbroker.messaging.ports import Store
     from mqbroker.server.security.security import Subject
     from mqbroker.server.transport.connection import ServerConnection
 
@@ -41,23 +40,15 @@ BINDING_TYPE_REMOTE_QUEUE = 1
 BINDING_TYPE_DIVERT = 2
 PROTOCOL_NAME = "CORE"
 REPEATED_WARNING_SECONDS = 10.0
-"""The same kind of warning is written at most once in this time; the number of those left out is told with the next."""
+"""The same kind of warning is written at most once in this time; the next line tells how many were left out."""
 
 
-"""Called with the kind of a notification and its headers."""
-
-
-class NotifyingServer(Protocol):
+class NotifyingServer(InformingServer, Protocol):
     """The server, as far as notifications need it."""
 
     configuration: Configuration
     store: Store
-    clock: Clock
-    messaging: Messaging
     started: bool
-
-    @property
-    def node_id(self) -> str: ...
 
 
 class NotifiedSession(Protocol):
@@ -96,10 +87,10 @@ class _Notification(NamedTuple):
 
 
 class Notifications:
-    """Sends notification messages, and writes the log lines that go with message losses.
+    """Sends notification messages, and writes log lines about lost messages.
 
-    Observers subscribe to ``told``.  They hear of each notification before those who listen on the address, also when nobody does.  A
-    notification that an observer sends itself comes after the one that it was told of.
+    Observers subscribe to ``told``, and get each notification before the listeners on the address.  A notification that an observer sends
+    comes after the notification that the observer is handling.
     """
 
     def __init__(self, server: NotifyingServer) -> None:
@@ -116,7 +107,7 @@ class Notifications:
     # --- messaging core
 
     def address_added(self, address: Address) -> None:
-        """Told only where a plugin asks for it in Artemis; logged here."""
+        """A line of the log only: Artemis notifies of addresses only for a plugin."""
         log.debug("address {name} added", name=address.name)
 
     def address_removed(self, address: Address) -> None:
@@ -146,10 +137,7 @@ class Notifications:
         headers: dict[str, TypedValue] = {
             "_AMQ_Binding_Type": (INT, BINDING_TYPE_DIVERT),
             "_AMQ_Binding_ID": (LONG, divert.binding_id),
-            "_AMQ_Address": (STRING, divert.address),
-            "_AMQ_ClusterName": (STRING, f"{divert.name}{self._server.node_id}"),
-            "_AMQ_RoutingName": (STRING, divert.routing_name),
-            "_AMQ_Distance": (INT, 0),
+            **headers_of(divert.address, f"{divert.name}{self._server.node_id}", divert.routing_name, 0),
         }
         self.send("BINDING_ADDED", {**headers, **_filter(_text_of(divert.filter))})
 
@@ -165,7 +153,7 @@ class Notifications:
         )
 
     def message_dropped(self, code: str, text: str) -> None:
-        """A message was dropped or moved aside.  Floods of one kind are thinned."""
+        """Log a message that was dropped or moved aside; see :data:`REPEATED_WARNING_SECONDS`.  ``code`` is the kind of warning."""
         now = self._server.clock.monotonic()
         last, left_out = self._warned.get(code, (-REPEATED_WARNING_SECONDS, 0))
         if now - last < REPEATED_WARNING_SECONDS:
@@ -186,7 +174,7 @@ class Notifications:
             self.send("SESSION_CLOSED", self._session(session))
 
     def consumer_created(self, consumer: NotifiedConsumer, name: str) -> None:
-        """``name`` is the queue's as the client has asked for it, perhaps fully qualified."""
+        """``name`` is the name of the queue in the client's request, perhaps fully qualified."""
         user = consumer.session.subject.name
         headers = {**self._consumer(consumer), **_filter(_text_of(consumer.filter))}
         if QUALIFIER in name:
@@ -228,21 +216,12 @@ class Notifications:
     # --- parts of the messages
 
     def _binding(self, queue: Queue) -> dict[str, TypedValue]:
-        return {
-            "_AMQ_Binding_ID": (LONG, queue.queue_id),
-            "_AMQ_Address": (STRING, queue.definition.address),
-            "_AMQ_ClusterName": (STRING, cluster_name(queue, self._server.node_id)),
-            "_AMQ_RoutingName": (STRING, routing_name(queue)),
-            "_AMQ_Distance": (INT, 0),
-        }
+        return {"_AMQ_Binding_ID": (LONG, queue.queue_id), **local_headers(queue, self._server.node_id)}
 
     def _consumer(self, consumer: NotifiedConsumer) -> dict[str, TypedValue]:
         session, queue = consumer.session, consumer.queue
         headers: dict[str, TypedValue] = {
-            "_AMQ_Address": (STRING, queue.definition.address),
-            "_AMQ_ClusterName": (STRING, cluster_name(queue, self._server.node_id)),
-            "_AMQ_RoutingName": (STRING, routing_name(queue)),
-            "_AMQ_Distance": (INT, 0),
+            **local_headers(queue, self._server.node_id),
             "_AMQ_ConsumerCount": (INT, queue.consumer_count),
             "_AMQ_User": (STRING, session.subject.name or "null"),
             "_AMQ_RemoteAddress": (STRING, session.connection.remote),
@@ -269,7 +248,7 @@ class Notifications:
     # --- the way of a notification
 
     def send(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
-        """Tell of something; a broker that has not started tells nothing."""
+        """Send a notification of this kind; a broker that has not started sends none."""
         if not self._server.started:
             return
         self._arrived.append(_Notification(kind, headers, self._server.clock.wall_ms()))
@@ -298,7 +277,7 @@ class Notifications:
             self._publish(notification)
 
     def hold(self) -> None:
-        """Keep what comes from now on back from listeners until :meth:`release` was called as many times."""
+        """See :class:`.queue_info.NotificationOrder`."""
         self._holds += 1
 
     def release(self) -> None:
@@ -312,10 +291,11 @@ class Notifications:
         self.queue_info.learn(kind, headers)
         target = server.configuration.management_notification_address
         if server.started and server.messaging.core.routing.bound(target):
-            self._send(self.message(target, {**_kind(kind, time_ms), **headers}, time_ms, durable=True), target, None)
+            properties: dict[str, TypedValue] = {"_AMQ_NotifType": (STRING, kind), "_AMQ_NotifTimestamp": (LONG, time_ms), **headers}
+            self._send(self.message(target, properties, time_ms, durable=True), target, None)
 
     def message(self, address: str, properties: dict[str, TypedValue], time_ms: int, *, durable: bool) -> Message:
-        """A message without a body, as notifications are."""
+        """See :class:`.queue_info.NotificationOrder`."""
         return Message.of(
             CoreMessage(
                 message_id=self._server.store.next_id(),
@@ -329,7 +309,7 @@ class Notifications:
         )
 
     def put(self, message: Message, queue: Queue) -> None:
-        """Send a message straight to one queue, behind all that was sent before."""
+        """See :class:`.queue_info.NotificationOrder`."""
         self._send(message, queue.definition.address, straight_to(queue))
 
     def _send(self, message: Message, address: str, arrival: Arrival | None) -> None:
@@ -339,18 +319,8 @@ class Notifications:
             self.message_dropped("AMQ222039", f"a notification was not sent: {error}")
 
 
-def _kind(kind: str, time_ms: int) -> dict[str, TypedValue]:
-    return {"_AMQ_NotifType": (STRING, kind), "_AMQ_NotifTimestamp": (LONG, time_ms)}
-
-
 def _remote(binding: RemoteBinding) -> dict[str, TypedValue]:
-    return {
-        "_AMQ_Binding_ID": (LONG, binding.binding_id),
-        "_AMQ_Address": (STRING, binding.address),
-        "_AMQ_ClusterName": (STRING, binding.cluster_name),
-        "_AMQ_RoutingName": (STRING, binding.routing_name),
-        "_AMQ_Distance": (INT, binding.distance),
-    }
+    return {"_AMQ_Binding_ID": (LONG, binding.binding_id), **remote_headers(binding)}
 
 
 def _text_of(filter: Filter | None) -> str | None:

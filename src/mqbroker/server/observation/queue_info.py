@@ -1,7 +1,7 @@
-"""What another broker is told of all queues and their consumers, when it has asked for it.
+"""Information on all queues and their consumers for another broker that has asked for it.
 
-A *snapshot* goes straight to the queue that the asker listens on, in turns, since there may be very many queues.  It stands at one place
-in the order of notifications: those that come meanwhile are held back from all listeners until it is complete.
+A *snapshot* goes straight to the queue that the other broker listens on, in turns, since there may be very many queues.  It stands at one
+place in the order of notifications: notifications that come meanwhile are held back from all listeners until it is complete.
 """
 
 from __future__ import annotations
@@ -35,6 +35,24 @@ def routing_name(queue: Queue) -> str:
     return queue.definition.address if queue.definition.routing_type == ANYCAST else queue.name
 
 
+def headers_of(address: str, cluster_name: str, routing_name: str, distance: int) -> dict[str, TypedValue]:
+    """The headers by which a notification names a queue.  ``distance`` is the number of brokers between, 0 for a queue of this broker."""
+    return {
+        "_AMQ_Address": (STRING, address),
+        "_AMQ_ClusterName": (STRING, cluster_name),
+        "_AMQ_RoutingName": (STRING, routing_name),
+        "_AMQ_Distance": (INT, distance),
+    }
+
+
+def local_headers(queue: Queue, node_id: str) -> dict[str, TypedValue]:
+    return headers_of(queue.definition.address, cluster_name(queue, node_id), routing_name(queue), 0)
+
+
+def remote_headers(binding: RemoteBinding) -> dict[str, TypedValue]:
+    return headers_of(binding.address, binding.cluster_name, binding.routing_name, binding.distance)
+
+
 class InformingServer(Protocol):
     """The server that queue information tells of."""
 
@@ -49,7 +67,7 @@ class NotificationOrder(Protocol):
     """The notifications, in whose order a snapshot has its place."""
 
     def hold(self) -> None:
-        """Keep what comes from now on back from listeners until :meth:`release` was called as many times."""
+        """Keep later notifications back from listeners.  Calls nest: one :meth:`release` each."""
 
     def release(self) -> None: ...
 
@@ -57,22 +75,22 @@ class NotificationOrder(Protocol):
         """A message without a body, as notifications are."""
 
     def put(self, message: Message, queue: Queue) -> None:
-        """Send a message straight to one queue, behind all that was sent before."""
+        """Send a message straight to one queue, behind all earlier notifications."""
 
 
 class QueueInfo:
-    """Sends snapshots.  Consumers are known from the notifications about them, so that a snapshot and what follows it never disagree."""
+    """Sends snapshots.  It knows consumers from the notifications about them, so that a snapshot and later notifications never disagree."""
 
     def __init__(self, server: InformingServer, notifications: NotificationOrder) -> None:
         self._server = server
         self._notifications = notifications
         self._consumers: dict[str, dict[str | None, int]] = {}
-        """Consumers by their filter, of queues by their cluster name."""
+        """Numbers of consumers by queue (its cluster name) and filter (None = without)."""
         self.sent: Event[()] = Event()
-        """Somebody has got a snapshot, who may have missed earlier notifications."""
+        """A snapshot was sent, to a broker that may have missed earlier notifications."""
 
     def learn(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
-        """A notification is sent to its listeners now."""
+        """Count the consumers in a notification that goes to its listeners now."""
         if kind not in ("CONSUMER_CREATED", "CONSUMER_CLOSED", "BINDING_REMOVED"):
             return
         name = _text(headers, "_AMQ_ClusterName")
@@ -99,16 +117,18 @@ class QueueInfo:
         notifications.hold()
         try:
             self._mark(queue, RESET)
-            core = self._server.messaging.core
+            core, node_id = self._server.messaging.core, self._server.node_id
             local, remote = list(core.queues.values()), list(core.routing.remote_bindings())
             for binding in local:
                 if queue.deleted:
                     return
-                yield self._tell_local(queue, binding)
+                name, headers = cluster_name(binding, node_id), local_headers(binding, node_id)
+                yield self._tell(queue, name, headers, binding.queue_id, binding.definition.filter_string)
             for other in remote:
                 if queue.deleted:
                     return
-                yield self._tell_remote(queue, other)
+                filter = None if other.filter is None else other.filter.text
+                yield self._tell(queue, other.cluster_name, remote_headers(other), other.binding_id, filter)
             self._mark(queue, RESET_COMPLETE)
         finally:
             notifications.release()
@@ -118,18 +138,8 @@ class QueueInfo:
         notifications = self._notifications
         notifications.put(notifications.message(queue.name, {marker: (BOOLEAN, True)}, 0, durable=False), queue)
 
-    def _tell_local(self, queue: Queue, binding: Queue) -> int:
-        name = cluster_name(binding, self._server.node_id)
-        headers = _headers(binding.definition.address, name, routing_name(binding), 0)
-        return self._tell(queue, name, headers, binding.queue_id, binding.definition.filter_string)
-
-    def _tell_remote(self, queue: Queue, binding: RemoteBinding) -> int:
-        name = binding.cluster_name
-        headers = _headers(binding.address, name, binding.routing_name, binding.distance)
-        return self._tell(queue, name, headers, binding.binding_id, None if binding.filter is None else binding.filter.text)
-
     def _tell(self, queue: Queue, name: str, headers: dict[str, TypedValue], binding_id: int, filter: str | None) -> int:
-        """Returns how many messages were looked at."""
+        """Send a queue and its consumers.  Returns the number of messages that were offered to ``queue``."""
         binding: dict[str, TypedValue] = {
             "_AMQ_Binding_ID": (LONG, binding_id),
             "_AMQ_FilterString": (NULL, None) if filter is None else (STRING, filter),
@@ -142,7 +152,7 @@ class QueueInfo:
         return count
 
     def _consumers_in_order(self, name: str) -> Iterator[dict[str, TypedValue]]:
-        """Those without a filter come first."""
+        """The filter headers of the consumers of a queue; consumers without a filter come first."""
         consumers = dict(self.consumers_of(name))
         for _ in range(consumers.pop(None, 0)):
             yield {}
@@ -156,15 +166,6 @@ class QueueInfo:
         message = self._notifications.message(queue.name, properties, now, durable=False)
         if queue.filter is None or queue.filter.matches(message):
             self._notifications.put(message, queue)
-
-
-def _headers(address: str, name: str, routing: str, distance: int) -> dict[str, TypedValue]:
-    return {
-        "_AMQ_Address": (STRING, address),
-        "_AMQ_ClusterName": (STRING, name),
-        "_AMQ_RoutingName": (STRING, routing),
-        "_AMQ_Distance": (INT, distance),
-    }
 
 
 def _text(headers: Mapping[str, TypedValue], name: str) -> str | None:

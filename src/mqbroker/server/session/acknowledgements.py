@@ -150,4 +150,3 @@ class SessionAcknowledgements:
 HANDLERS: Mapping[int, Callable[[Any, Any], object]] = {
     wire.Expired.TYPE: SessionAcknowledgements.expired,
 }
-"""What handles each packet, called with the object of a session and the packet: one table for all sessions."""

@@ -22,9 +22,9 @@ METADATA_MAX = 100
 
 
 class SessionControl:
-    """What concerns the session as a whole.
+    """The requests about the session as a whole.
 
-    ``claim_metadata`` tells whether the session may have a key and a value as the only one in the broker; ``close`` ends it for its client.
+    ``claim_metadata`` tells whether no other session of the broker has a key with this value; ``close`` closes the session.
     """
 
     __slots__ = ("_branches", "_claim_metadata", "_close_session", "_consumers", "_names", "_session")
@@ -82,8 +82,8 @@ class SessionControl:
         self._consumers.started_changed()
         session.reply_null()
 
-    def roll_back_open_work(self, failed: bool) -> None:
-        """The session ends with a transaction open.  A branch goes on without it."""
+    def roll_back_open_work(self) -> None:
+        """At the end of the session: roll back its open transaction.  A branch goes on without the session."""
         session = self._session
         self._branches.leave()
         transaction, session.transaction = session.transaction, Transaction()
@@ -110,7 +110,7 @@ class SessionControl:
         session.reply_null()
 
     def release_names(self) -> None:
-        """The session ends: others may have its client id."""
+        """At the end of the session: let others have its client id."""
         for reservation in self._names or ():
             self._session.server.messaging.registrar.release(reservation)
 
@@ -133,4 +133,3 @@ class SessionControl:
         wire.AddMetadataV2.TYPE: _add_metadata_v2,
         wire.UniqueAddMetadata.TYPE: _add_unique_metadata,
     }
-    """What handles each packet, called with this object and the packet: one table for all sessions."""

@@ -1,4 +1,4 @@
-"""Addresses and queues as a session makes, removes and asks about them."""
+"""The requests of a session to create, delete and describe addresses and queues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 QueueDescription: TypeAlias = wire.QueueQueryResponse | wire.QueueQueryResponseV2 | wire.QueueQueryResponseV3
 
-_OPTIONAL_ATTRIBUTES = (
+_ATTRIBUTES = (
     "exclusive",
     "last_value",
     "last_value_key",
@@ -39,6 +39,7 @@ _OPTIONAL_ATTRIBUTES = (
     "max_consumers",
     "purge_on_no_consumers",
 )
+"""Attributes that a request to create a queue and the answer to a query for a queue have in common."""
 
 
 class SessionAdministration:
@@ -60,8 +61,7 @@ class SessionAdministration:
         session.permissions.check("createAddress", name)
         types = [kind for kind in packet.routing_types if kind in (MULTICAST, ANYCAST)]
         self._definitions.create_address(name, types, auto_created=packet.auto_created)
-        if packet.requires_response:
-            session.reply_null(-1, self._server.store.ticket())
+        self._answer(packet)
 
     def _create_queue(self, packet: wire.CreateQueue | wire.CreateQueueV2) -> None:
         session = self._session
@@ -70,12 +70,9 @@ class SessionAdministration:
         configuration.temporary = packet.temporary
         if isinstance(packet, wire.CreateQueueV2):
             configuration.auto_created = packet.auto_created
-            if packet.routing_type in (MULTICAST, ANYCAST):
-                configuration.routing_type = packet.routing_type
-            for name in _OPTIONAL_ATTRIBUTES:
-                setattr(configuration, name, getattr(packet, name))
-        else:
-            self._old_routing_type(configuration, packet.address)
+            _take_attributes(configuration, packet)
+        elif configuration.routing_type is None:
+            configuration.routing_type = ANYCAST if packet.address.startswith(("jms.queue.", "jms.tempqueue.")) else MULTICAST
         if packet.temporary:
             self._server.connection_limits.check_temporary_queues(session.connection)
             self._server.connection_limits.check_filters(session.connection, configuration.filter_string)
@@ -84,8 +81,7 @@ class SessionAdministration:
         queue = self._definitions.create_queue(configuration)
         if packet.temporary:
             session.connection.temporary_queues[queue] = None
-        if packet.requires_response:
-            session.reply_null(-1, self._server.store.ticket())
+        self._answer(packet)
 
     def _create_shared_queue(self, packet: wire.CreateSharedQueue | wire.CreateSharedQueueV2) -> None:
         session = self._session
@@ -93,21 +89,21 @@ class SessionAdministration:
         configuration.durable = packet.durable
         configuration.temporary = configuration.transient = not packet.durable
         if isinstance(packet, wire.CreateSharedQueueV2):
-            if packet.routing_type in (MULTICAST, ANYCAST):
-                configuration.routing_type = packet.routing_type
-            for name in _OPTIONAL_ATTRIBUTES:
-                setattr(configuration, name, getattr(packet, name))
+            _take_attributes(configuration, packet)
         else:
             configuration.routing_type = MULTICAST
-        session.permissions.check(
-            "createDurableQueue" if packet.durable else "createNonDurableQueue", configuration.address or "", configuration.name
-        )
+        self._check_queue("create", configuration.durable, configuration.address or "", configuration.name)
         self._server.departing.make_room(configuration.name)
         if configuration.name not in self._server.messaging.core.queues:
             self._server.limits.check_queues(session.subject.name)
         self._definitions.create_shared_queue(configuration)
+        self._answer(packet)
+
+    def _answer(
+        self, packet: wire.CreateAddress | wire.CreateQueue | wire.CreateQueueV2 | wire.CreateSharedQueue | wire.CreateSharedQueueV2
+    ) -> None:
         if packet.requires_response:
-            session.reply_null(-1, self._server.store.ticket())
+            self._session.reply_null(-1, self._server.store.ticket())
 
     def _configuration(self, address: str, queue_name: str, filter_string: str | None) -> QueueConfiguration:
         """The common part of the four requests; names may be qualified or carry prefixes."""
@@ -125,19 +121,16 @@ class SessionAdministration:
             user=session.subject.name,
         )
 
-    @staticmethod
-    def _old_routing_type(configuration: QueueConfiguration, address: str) -> None:
-        if configuration.routing_type is None:
-            configuration.routing_type = ANYCAST if address.startswith(("jms.queue.", "jms.tempqueue.")) else MULTICAST
+    def _check_queue(self, verb: str, durable: bool, address: str, name: str) -> None:
+        self._session.permissions.check(f"{verb}DurableQueue" if durable else f"{verb}NonDurableQueue", address, name)
 
     def _check_creation(self, configuration: QueueConfiguration) -> None:
-        permissions = self._session.permissions
         address = configuration.address or configuration.name
-        permissions.check("createDurableQueue" if configuration.durable else "createNonDurableQueue", address, configuration.name)
+        self._check_queue("create", configuration.durable, address, configuration.name)
         known = self._server.messaging.core.addresses.get(address)
         routing_type = configuration.routing_type
         if known is None or (routing_type is not None and routing_type not in known.routing_types):
-            permissions.check("createAddress", address)
+            self._session.permissions.check("createAddress", address)
         self._server.limits.check_queues(self._session.subject.name)
 
     def _delete_queue(self, packet: wire.DeleteQueue) -> None:
@@ -146,9 +139,7 @@ class SessionAdministration:
         queue = self._server.messaging.core.queues.get(queue_part(name))
         if queue is None:
             raise QueueDoesNotExistError(f"AMQ229017: Queue {packet.queue_name} does not exist")
-        session.permissions.check(
-            "deleteDurableQueue" if queue.definition.durable else "deleteNonDurableQueue", queue.definition.address, queue.name
-        )
+        self._check_queue("delete", queue.definition.durable, queue.definition.address, queue.name)
         if queue.has_readers and queue not in session.connection.temporary_queues:
             raise IllegalStateError(f"AMQ229907: queue {queue.name} has readers, which have to be removed before it is deleted")
         self._definitions.delete_queue(queue)
@@ -166,7 +157,7 @@ class SessionAdministration:
         if queue is not None:
             description = self.describe_queue(queue)
             if wants_old_names(session):
-                # What a durable subscriber compares with its topic, to find out whether its subscription has changed.
+                # A durable subscriber compares this address with its topic, to find out whether its subscription has changed.
                 description.address = Naming.for_old_client(queue.definition.address, queue.definition.routing_type)
             session.reply(description)
         elif address == self._server.management_address:
@@ -175,7 +166,7 @@ class SessionAdministration:
             session.reply(self._describe_missing(address, qualified, exists=False))
 
     def _describe_missing(self, address: str, name: str | None, **values: Any) -> QueueDescription:
-        """The answer for a queue that is none (yet): what it would be like by the address' settings."""
+        """The answer for a queue that does not exist: its attributes by the settings of the address."""
         settings = self._server.messaging.core.settings_of(address)
         return self._response(
             durable=True,
@@ -197,7 +188,7 @@ class SessionAdministration:
         )
 
     def describe_queue(self, queue: Queue) -> QueueDescription:
-        """The answer to a query for a queue that exists."""
+        """The answer to a query for an existing queue."""
         definition = queue.definition
         settings = queue.address.settings
         return self._response(
@@ -211,26 +202,10 @@ class SessionAdministration:
             name=definition.name,
             auto_create_queues=settings.auto_create_queues,
             auto_created=definition.auto_created,
-            purge_on_no_consumers=definition.purge_on_no_consumers,
             routing_type=definition.routing_type,
-            max_consumers=definition.max_consumers,
             default_consumer_window_size=settings.default_consumer_window_size,
-            consumers_before_dispatch=definition.consumers_before_dispatch,
-            delay_before_dispatch=definition.delay_before_dispatch,
-            auto_delete=definition.auto_delete,
-            auto_delete_delay=definition.auto_delete_delay,
-            auto_delete_message_count=definition.auto_delete_message_count,
-            enabled=definition.enabled,
-            exclusive=definition.exclusive,
-            group_buckets=definition.group_buckets,
-            group_rebalance=definition.group_rebalance,
-            group_rebalance_pause_dispatch=definition.group_rebalance_pause_dispatch,
-            group_first_key=definition.group_first_key,
-            last_value=definition.last_value,
-            last_value_key=definition.last_value_key,
-            ring_size=definition.ring_size,
-            non_destructive=definition.non_destructive,
             configuration_managed=definition.configuration_managed,
+            **{name: getattr(definition, name) for name in _ATTRIBUTES},
         )
 
     def _response(self, **values: Any) -> QueueDescription:
@@ -306,4 +281,10 @@ class SessionAdministration:
         wire.QueueQuery.TYPE: _query_queue,
         wire.BindingQuery.TYPE: _query_binding,
     }
-    """What handles each packet, called with this object and the packet: one table for all sessions."""
+
+
+def _take_attributes(configuration: QueueConfiguration, packet: wire.CreateQueueV2 | wire.CreateSharedQueueV2) -> None:
+    if packet.routing_type in (MULTICAST, ANYCAST):
+        configuration.routing_type = packet.routing_type
+    for name in _ATTRIBUTES:
+        setattr(configuration, name, getattr(packet, name))

@@ -228,4 +228,3 @@ class SessionReaders:
         wire.ReaderRemove.TYPE: _remove,
         wire.IdCacheQuery.TYPE: _id_cache,
     }
-    """What handles each packet, called with this object and the packet: one table for all sessions."""

@@ -377,4 +377,3 @@ class SessionSends:
         wire.CreateProducer.TYPE: _create_producer,
         wire.RemoveProducer.TYPE: _remove_producer,
     }
-    """What handles each packet, called with this object and the packet: one table for all sessions."""

@@ -36,7 +36,7 @@ _SEND = wire.SessionSend.TYPE
 _ACKNOWLEDGE = wire.Acknowledge.TYPE
 
 _Table = Mapping[int, tuple[str, Callable[[Any, Any], object]]]
-"""By packet type: the attribute of a session whose object handles it, and the function."""
+"""By packet type: the attribute of a session that holds the handling object, and the function to call with that object."""
 
 _FAST: _Table = {
     _SEND: ("sends", SessionSends.send),
@@ -44,7 +44,7 @@ _FAST: _Table = {
     wire.IndividualAcknowledge.TYPE: ("acknowledgements", SessionAcknowledgements.acknowledge_one),
     wire.FlowToken.TYPE: ("consumers", SessionConsumers.flow_token),
 }
-"""These take whole frames."""
+"""Handlers that take whole frames."""
 
 _HANDLERS: _Table = {
     packet_type: (part, handler)
@@ -61,11 +61,11 @@ _HANDLERS: _Table = {
 }
 
 _WITH_MESSAGE = frozenset((wire.SessionSendLarge.TYPE, wire.SessionSendContinuation.TYPE))
-"""What is not among the fast packets and carries messages."""
+"""Packets with messages that are not in :data:`_FAST`."""
 
 
 class SessionOwner(Protocol):
-    """All sessions of the broker, as each of them sees them."""
+    """All sessions of the broker, as one session sees them."""
 
     def claim_metadata(self, session: SessionState, key: str, data: str) -> bool:
         """May ``session`` have this metadata as the only one in the broker?"""
@@ -115,7 +115,7 @@ class ServerSession(SessionState):
         return index + 1
 
     def handle(self, packet_type: int, data: bytes) -> None:
-        """Handle one frame of this session's channel.  A session that is being closed takes none any more."""
+        """Handle one frame of this session's channel; a closed session ignores it."""
         if self.closed:
             return
         fast = _FAST.get(packet_type)
@@ -190,7 +190,7 @@ class ServerSession(SessionState):
             self.connection.superseded()
 
     def transfer(self, connection: ServerConnection, last_confirmed: int) -> int:
-        """Go on with a new connection of the same client; sends again what it has not got.  Returns our own last command id."""
+        """Go on with a new connection of the same client, and send unconfirmed packets again.  Returns the last command id received."""
         assert self.window is not None
         old = self.connection
         old.sessions.pop(self.channel, None)
@@ -210,7 +210,7 @@ class ServerSession(SessionState):
     # --- the end
 
     def close(self) -> None:
-        """The client closes the session.  It hears of that once what it has acknowledged is durable, too."""
+        """The client closes the session.  The answer comes once its acknowledgements are durable."""
         self.end(failed=False)
         size, self._counted_size = self._counted_size, 0
         self.context.run(self.acknowledgements.ticket, self._close_now, size)
@@ -223,7 +223,7 @@ class ServerSession(SessionState):
         self.connection.sessions.pop(self.channel, None)
 
     def expel(self) -> None:
-        """Management closes the session: its client is disconnected, since it has no other way to notice."""
+        """Management closes the session and disconnects its client, which could not notice the end of a session."""
         self.end(failed=True)
         self.connection.sessions.pop(self.channel, None)
         self.connection.fail("session closed by management")
@@ -237,7 +237,7 @@ class ServerSession(SessionState):
         self.control.release_names()
         self.sends.close()
         try:
-            self.control.roll_back_open_work(failed)
+            self.control.roll_back_open_work()
         finally:
             try:
                 self.consumers.close_all(failed)

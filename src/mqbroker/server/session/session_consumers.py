@@ -189,7 +189,6 @@ class SessionConsumers:
         wire.ConsumerClose.TYPE: _close,
         wire.ForceConsumerDelivery.TYPE: _force,
     }
-    """What handles each packet, called with this object and the packet: one table for all sessions."""
 
 
 def _too_many(queue: Queue) -> MaxConsumerLimitExceededError:

@@ -1,4 +1,4 @@
-"""All sessions of the broker: creation, reattachment, and what must be unique among them."""
+"""All sessions of the broker: creation, reattachment, and unique names and metadata."""
 
 from __future__ import annotations
 
@@ -114,18 +114,15 @@ class Sessions:
     def reattach(self, connection: ServerConnection, request: ReattachSession) -> None:
         """Handle REATTACH_SESSION: a client is back on a new connection and wants to go on."""
         session = self.by_name.get(request.name)
-        if session is None or session.window is None or session.closed:
+        if session is None or session.window is None or session.closed or session.channel in connection.sessions:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return
         if not session.reattachable:
             session.refuse_reattachment()
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return
-        if session.channel in connection.sessions:
-            connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
-            return
-        # What came over the old connection counts as received only when it is durable: until then the answer is not known, and nothing more
-        # may come in that way, or the client would send again what is kept already.
+        # Packets of the old connection count as received once they are durable.  Until then the answer is not known, and the old connection
+        # must bring nothing more, or the client would send stored messages again.
         go_back = session.connection.pause_frames()
         session.context.run(0, self._transfer, session, connection, request, connection.pause_frames(), go_back)
 
@@ -137,7 +134,7 @@ class Sessions:
         resume: Callable[[], None],
         go_back: Callable[[], None],
     ) -> None:
-        """All that was received before is confirmed: go on with the new connection, unless something has ended meanwhile."""
+        """Go on with the new connection, unless session or connection has ended meanwhile: everything received before is durable."""
         if connection.closed:
             go_back()
             return
@@ -153,7 +150,6 @@ class Sessions:
     # --- uniqueness and the end
 
     def claim_metadata(self, session: SessionState, key: str, data: str) -> bool:
-        """May ``session`` have this metadata as the only one in the broker?"""
         return all(other is session or other.metadata.get(key) != data for other in self.by_name.values())
 
     def ended(self, session: SessionState) -> None:

@@ -217,4 +217,3 @@ class SessionBranches:
         wire.XaSetTimeout.TYPE: _set_timeout,
         wire.XaGetTimeout.TYPE: _get_timeout,
     }
-    """What handles each packet, called with this object and the packet: one table for all sessions."""
