@@ -133,7 +133,7 @@ class Clustering:
             own = None if cluster is None else cluster.own_connector
             return [place for place in found if not same_place(place, own)]
 
-        settings = _LINK if cluster is None else cluster.settings()
+        settings = _LINK if cluster is None else cluster.locators.settings()
         self.scale_down = ScaleDown(self._server, self._runtime, configuration, settings, places)
 
     def problem(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
@@ -10,7 +11,7 @@ from twisted.logger import Logger
 
 from mqbroker.cluster.links.bridge_machine import BridgeData, make_bridge_machine
 from mqbroker.cluster.links.forwarder import Forwarder
-from mqbroker.cluster.links.opening import LossListener
+from mqbroker.cluster.links.opening import LINK_SETTINGS, LossListener
 from mqbroker.config.model.cluster import BridgeConfiguration
 from mqbroker.messaging.ports import Cancellable
 from mqclient.core.api import LocatorSettings
@@ -21,7 +22,6 @@ from mqclient.core.runtime import Runtime
 from mqclient.core.session.session import Session
 from mqclient.errors import MQError, NotConnectedError, SessionCreationRejectedError
 from mqclient.protocol.connection import DisconnectReceived
-from mqclient.protocol.retry import POLICY_PACKAGE, POLICY_SUFFIX
 from mqclient.protocol.topology import Topology, same_connector
 from mqclient.wire.packets import REASON_SCALE_DOWN
 from mqclient.wire.primitives import TransportConfiguration
@@ -35,11 +35,9 @@ PAUSE_MIN = 0.01
 
 
 def locator_settings(settings: BridgeConfiguration) -> LocatorSettings:
-    """For connections that are tried once and end when they fail: the bridge tries again itself."""
-    return LocatorSettings(
-        ha=True,
-        use_topology_for_load_balancing=False,
-        connection_load_balancing_policy_class_name=f"{POLICY_PACKAGE}FirstElement{POLICY_SUFFIX}",
+    """The settings of the connections of a bridge."""
+    return replace(
+        LINK_SETTINGS,
         user=settings.user,
         password=settings.password,
         client_id=settings.client_id,
@@ -52,7 +50,6 @@ def locator_settings(settings: BridgeConfiguration) -> LocatorSettings:
         confirmation_window_size=settings.confirmation_window_size,
         producer_window_size=settings.producer_window_size,
         min_large_message_size=settings.min_large_message_size,
-        pre_acknowledge=True,
     )
 
 

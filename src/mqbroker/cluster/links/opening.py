@@ -1,17 +1,27 @@
-"""How a connection to another broker begins, and how its end is heard."""
+"""The beginning of a connection to another broker, and the listener for its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
 from mqclient.errors import ClusterSecurityError, MQError
+from mqclient.protocol.retry import POLICY_PACKAGE, POLICY_SUFFIX
 from mqclient.wire.packets import ClusterConnect, ClusterConnectReply
 
 if TYPE_CHECKING:
     from mqbroker.server.transport.cluster_channel import ClusterCredentials
     from mqclient.core.connection.connection import Connection
+
+LINK_SETTINGS = LocatorSettings(
+    ha=True,
+    use_topology_for_load_balancing=False,
+    connection_load_balancing_policy_class_name=f"{POLICY_PACKAGE}FirstElement{POLICY_SUFFIX}",
+    pre_acknowledge=True,
+)
+"""The common settings of connections between brokers, which are tried once and end when they fail: their owners try again."""
 
 
 async def show_password(connection: Connection, credentials: ClusterCredentials) -> None:
@@ -23,7 +33,7 @@ async def show_password(connection: Connection, credentials: ClusterCredentials)
 
 
 class LossListener:
-    """Calls ``lost`` with the error by which a connection ends that is not made again by its factory."""
+    """Calls ``lost`` with the error that ends a connection without reconnection."""
 
     def __init__(self, lost: Callable[[MQError], object]) -> None:
         self._lost = lost

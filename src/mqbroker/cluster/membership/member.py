@@ -20,6 +20,9 @@ from mqclient.wire.packets import REASON_SCALE_DOWN
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
+    from mqbroker.cluster.membership.locators import MemberLocators
+    from mqbroker.cluster.membership.topology import ClusterTopology
+    from mqbroker.messaging.ports import Cancellable, Clock
     from mqclient.core.factories.factory import SessionFactory
     from mqclient.core.session.session import Session
 
@@ -32,6 +35,9 @@ Each time that it is announced again all the same, twice as long is waited: brok
 for ever at this pace.
 """
 LONGEST_PATIENCE_MS = 300_000
+
+CONTRADICTION_SECONDS = 2.0
+"""How long the link to a member must outlive the news that the member has left before other brokers are told that it is there."""
 
 
 class Link(Protocol):
@@ -48,17 +54,13 @@ class Link(Protocol):
 class MemberOwner(Protocol):
     """The cluster connection, as its members see it."""
 
+    clock: Clock
     turn: Turn
-
-    def wall_ms(self) -> int:
-        """The time, in ms since 1970."""
-
-    def topology_member(self, node_id: str) -> TopologyMember | None: ...
+    topology: ClusterTopology
+    locators: MemberLocators
 
     def member_up(self, member: TopologyMember) -> None:
         """The link to ``member`` is up again."""
-
-    def member_down(self, node_id: str) -> None: ...
 
     def member_gone(self, member: Member) -> None:
         """The record of a member has ended."""
@@ -70,12 +72,12 @@ class MemberOwner(Protocol):
 
     def notification_request(self) -> NotificationRequest: ...
 
-    async def open_session(self, factory: SessionFactory) -> Session:
-        """A session for the notifications of the member."""
-
 
 class Member:
-    """``state`` is one of disconnected, connecting, connected, gone.  ``make_link`` gives the bridge, which is told to whom it reports."""
+    """One other member, from its announcement to its end.  ``state`` is one of disconnected, connecting, connected, gone.
+
+    ``make_link`` makes the bridge to the member, whose events come to the :class:`Member`.
+    """
 
     def __init__(
         self,
@@ -92,15 +94,16 @@ class Member:
         self.connections = 0
         """How often the link has come up."""
         self.last_error: str | None = None
-        """Why it was lost, or did not come up, the last time; None while it is up."""
+        """Why the link was lost, or did not come up, the last time; None while it is up."""
         self.last_error_ms: int | None = None
-        """Since when, if it has not come up again: the time of the first failure."""
+        """Time of the first failure (ms since 1970) since the link was up; None while it is up."""
         self._owner = owner
         self._announced = announced
         self._reported_down = False
         self._unreached_ms: int | None = None
-        """Since when the topology has the member although there is no link to it; None while there is nothing to report."""
+        """Since when the topology has the member although there is no link to it (ms since 1970); None while there is nothing to report."""
         self._patience_ms = UNREACHABLE_MS
+        self._contradiction: Cancellable | None = None
         self._machine = make_member_machine(MemberData(self))
         self.link = make_link(self)
 
@@ -112,22 +115,39 @@ class Member:
         self._machine.stop()
 
     def announced(self, member: TopologyMember) -> None:
-        """It has told where it is, or where its backup is; or others say that it is there, after it was reported to be gone."""
+        """The member has announced its connectors, or others announce the member again after it was reported to be gone."""
         self._announced = member
         if self._reported_down and self._unreached_ms is None:
-            self._unreached_ms = self._owner.wall_ms()
+            self._unreached_ms = self._owner.clock.wall_ms()
+
+    def reported_gone(self, reported: TopologyMember) -> None:
+        """Other brokers say that the member has left.  While the link to it stays up, they are contradicted after a while."""
+        self._put_off_contradiction()
+        if self.state == "connected":
+            self._contradiction = self._owner.clock.call_later(CONTRADICTION_SECONDS, self._contradict, reported)
+
+    def _contradict(self, reported: TopologyMember) -> None:
+        """Another broker has lost its own link to this member: clients must still find the member."""
+        self._contradiction = None
+        if self.state == "connected" and self._owner.topology.get(self.node_id) is None:
+            self._owner.topology.found_again(reported)
+
+    def _put_off_contradiction(self) -> None:
+        contradiction, self._contradiction = self._contradiction, None
+        if contradiction is not None:
+            contradiction.cancel()
 
     def connectors(self) -> Sequence[TransportConfiguration]:
         """Where the member may be: what it announced last, its primary first."""
-        self._announced = self._owner.topology_member(self.node_id) or self._announced
+        self._announced = self._owner.topology.get(self.node_id) or self._announced
         return [connector for connector in (self._announced.primary, self._announced.backup) if connector is not None]
 
-    # --- what the bridge tells
+    # --- events of the bridge
 
     async def connected(self, factory: SessionFactory) -> None:
-        """There is a connection: ask for what the member knows.  Raises when another broker is there now."""
+        """There is a connection: ask for the member's queues.  Raises NotConnectedError when another broker is in its place."""
         self._check_identity(factory)
-        session = await self._owner.open_session(factory)
+        session = await self._owner.locators.open_session(factory)
         self.flow.begin()
         await listen(session, self._owner.notification_request(), self._told)
 
@@ -138,12 +158,12 @@ class Member:
     def attempt_failed(self, error: MQError) -> None:
         """The link did not come up this time.
 
-        A member that stops before the first link to it is up says goodbye to nobody here.
+        A member that stops before the first link to it is up does not say goodbye here.
         """
         self._failed(error)
         self._run(self._machine.connection_lost)
         since = self._unreached_ms
-        if since is not None and self._owner.wall_ms() - since >= self._patience_ms:
+        if since is not None and self._owner.clock.wall_ms() - since >= self._patience_ms:
             self._patience_ms = min(2 * self._patience_ms, LONGEST_PATIENCE_MS)
             log.warn("{node} was announced and cannot be reached: {reason}", node=self.node_id, reason=str(error))
             self._owner.turn.run(self.member_down)
@@ -170,7 +190,7 @@ class Member:
         )
         self._run(self._machine.retries_exhausted)
 
-    # --- what the machine does
+    # --- effects of the machine
 
     def open_link(self) -> None:
         self.state = "connecting"
@@ -185,15 +205,15 @@ class Member:
         self._unreached_ms = None
         self._patience_ms = UNREACHABLE_MS
         self.connections += 1
-        if self._reported_down or self._owner.topology_member(self.node_id) is None:
+        if self._reported_down or self._owner.topology.get(self.node_id) is None:
             self._reported_down = False
             self._owner.member_up(self._announced)
 
     def member_down(self) -> None:
         self._reported_down = True
         self._unreached_ms = None
-        self._announced = self._owner.topology_member(self.node_id) or self._announced
-        self._owner.member_down(self.node_id)
+        self._announced = self._owner.topology.get(self.node_id) or self._announced
+        self._owner.topology.lost(self.node_id)
 
     def disconnect_bindings(self) -> None:
         self.state = "connecting"
@@ -207,6 +227,7 @@ class Member:
 
     def forget(self) -> None:
         self.state = "gone"
+        self._put_off_contradiction()
         self._owner.member_gone(self)
 
     # --- for management
@@ -232,14 +253,14 @@ class Member:
     def _failed(self, error: MQError) -> None:
         self.last_error = str(error)
         if self.last_error_ms is None:
-            self.last_error_ms = self._unreached_ms = self._owner.wall_ms()
+            self.last_error_ms = self._unreached_ms = self._owner.clock.wall_ms()
 
     def _check_identity(self, factory: SessionFactory) -> None:
         """The place of a member may be taken by another broker, whose queues have other ids."""
         found = factory.node_id
         if found is None or found == self.node_id:
             return
-        known = self._owner.topology_member(self.node_id)
+        known = self._owner.topology.get(self.node_id)
         if known is None or not any(same_connector(factory.connector, each) for each in (known.primary, known.backup)):
             raise NotConnectedError(f"there is now another broker in the place of {self.node_id}: {found}")
 

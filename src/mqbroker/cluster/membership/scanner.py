@@ -1,11 +1,11 @@
-"""The topology scanner: finds members that nobody has told of, at the places where the configuration or discovery says brokers are.
+"""The topology scanner: finds members that no other member has announced, at the places from configuration or discovery.
 
 Source: ``protocol-spec/``, chapter "Cluster connections" (topology scanner).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.logger import Logger
@@ -27,23 +27,26 @@ class Scanned(Protocol):
     runtime: Runtime
     name: str
 
-    def unknown_places(self) -> Sequence[TransportConfiguration]: ...
+    def unknown_places(self) -> Sequence[TransportConfiguration]:
+        """The known places without a known member."""
 
     def met(self, factory: SessionFactory) -> None:
-        """Told of each connection."""
-
-    def open_locator(self, places: Sequence[TransportConfiguration], *, announce: bool = True) -> Locator: ...
+        """There is a connection to a broker."""
 
 
 class Scanner:
-    """Goes to each unknown place once per round, asks for the topology, and leaves.
+    """Connects to each unknown place once per round, asks for the topology, and disconnects.
 
-    ``attempts`` rounds are made (-1: without end, 0: none), ``interval_ms`` apart; :meth:`look` begins anew.  It may be started again.
+    ``attempts`` rounds are made (-1: without end, 0: none), ``interval_ms`` apart; :meth:`look` begins anew.  A scanner may be stopped and
+    started again.
     """
 
-    def __init__(self, cluster: Scanned, attempts: int, interval_ms: int) -> None:
+    def __init__(
+        self, cluster: Scanned, open_locator: Callable[[Sequence[TransportConfiguration]], Locator], attempts: int, interval_ms: int
+    ) -> None:
         self.rounds = 0
         self._cluster = cluster
+        self._open_locator = open_locator
         self._attempts = attempts
         self._interval = interval_ms / 1000
         self._made = 0
@@ -53,11 +56,11 @@ class Scanner:
         self._task: Any = None
 
     def start(self) -> None:
-        """It is not stopped any more, and waits for :meth:`look`."""
+        """Let :meth:`look` take effect again after :meth:`stop`."""
         self._stopped = False
 
     def look(self) -> None:
-        """Something has changed: look soon whether somebody is missing."""
+        """Begin the rounds again soon: places or members have changed."""
         self._made = 0
         if not self._busy and self._timer is None and self._attempts and not self._stopped:
             self._schedule()
@@ -106,7 +109,7 @@ class Scanner:
         self._schedule()
 
     async def _visit(self, place: TransportConfiguration) -> None:
-        locator = self._cluster.open_locator([place], announce=False)
+        locator = self._open_locator([place])
         try:
             self._cluster.met(await locator.create_session_factory())
         except MQError:

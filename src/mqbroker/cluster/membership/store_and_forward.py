@@ -1,4 +1,4 @@
-"""The bridge that takes what waits for a member to it."""
+"""The bridge that takes the messages waiting for a member to that member."""
 
 from __future__ import annotations
 
@@ -10,38 +10,33 @@ from mqbroker.cluster.links.outgoing import StoreAndForward, link_id
 from mqbroker.config.model.cluster import BridgeConfiguration, ClusterConnectionConfiguration
 
 if TYPE_CHECKING:
+    from mqbroker.cluster.membership.locators import MemberLocators
     from mqbroker.cluster.membership.member import Member
-    from mqbroker.cluster.membership.topology import ClusterTopology
     from mqbroker.server.server import Server
-    from mqbroker.server.transport.cluster_channel import ClusterCredentials
-    from mqclient.core.connection.connection import Connection
     from mqclient.core.runtime import Runtime
 
 
 class BridgeOwner(Protocol):
-    """The cluster connection, as far as the bridge to a member needs it."""
+    """The part of a cluster connection that the bridge to a member needs."""
 
     configuration: ClusterConnectionConfiguration
     server: Server
     runtime: Runtime
-    credentials: ClusterCredentials
-    topology: ClusterTopology
-
-    async def greet(self, connection: Connection) -> None:
-        """Show the cluster's password to the broker at the other end, and announce this broker."""
+    locators: MemberLocators
 
 
 def store_and_forward_bridge(connection: BridgeOwner, member: Member) -> Bridge:
-    """The bridge of ``member``'s store-and-forward queue, whose name it has; it reports to the member."""
+    """The bridge of ``member``'s store-and-forward queue, named like the queue; its events go to ``member``."""
     configuration, server, queue = connection.configuration, connection.server, member.store_and_forward
+    locators = connection.locators
     connections = server.configuration.cluster_connections
     node_id = link_id(server.node_id, queue.name, connections) if configuration.use_duplicate_detection else None
     outgoing = StoreAndForward(queue.name, node_id, configuration.min_large_message_size)
     settings = BridgeConfiguration(
         name=queue.name,
         queue_name=queue.name,
-        user=connection.credentials.user,
-        password=connection.credentials.password,
+        user=locators.credentials.user,
+        password=locators.credentials.password,
         client_id=configuration.client_id,
         ha=True,
         min_large_message_size=configuration.min_large_message_size,
@@ -53,7 +48,7 @@ def store_and_forward_bridge(connection: BridgeOwner, member: Member) -> Bridge:
         max_retry_interval=configuration.max_retry_interval,
         initial_connect_attempts=configuration.initial_connect_attempts,
         reconnect_attempts=configuration.reconnect_attempts,
-        reconnect_attempts_same_node=0,  # the connectors of the member are all of one node, wherever it is by now
+        reconnect_attempts_same_node=0,  # all connectors of the member are of one node
         confirmation_window_size=configuration.confirmation_window_size,
         producer_window_size=configuration.producer_window_size,
     )
@@ -64,6 +59,6 @@ def store_and_forward_bridge(connection: BridgeOwner, member: Member) -> Bridge:
         settings,
         Forwarder(server, queue, ForwardingSettings(), outgoing),
         member,
-        topology=connection.topology,
-        greet=connection.greet,
+        topology=locators.topology,
+        greet=locators.greet,
     )

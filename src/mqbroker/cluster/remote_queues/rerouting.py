@@ -1,20 +1,19 @@
-"""Messages that wait for a member which has given its own to another broker: they follow them there.
+"""Moves the messages that wait for a member that has scaled down to the broker that took over its queues.
 
-Each states the queues that it is for by the ids which they had on the member that has left.  It goes to the queues of the same names on
-the broker that took over, or here where that is this broker, as soon as these are known; until then it waits where it is, and what follows
-for the same queues, too.
+A message states its queues by the ids that they had on the member.  The message goes to the queues of the same names on the broker that
+took over, or here where this broker did, as soon as these queues are known.  Until then the message waits, and so do later messages for the
+same queues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
 from mqbroker.messaging.core import is_stored
-from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.delivery.distribution import forward
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Cursor, Reference
@@ -24,6 +23,7 @@ from mqclient.errors import MalformedPacketError
 from mqclient.wire.message import KEY_ROUTE_TO
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.message.message import Message
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.turns.turn import ScanBudget
 
@@ -37,34 +37,21 @@ _ROUTE_TO = KEY_ROUTE_TO.encode("utf-16-le")
 log = Logger(namespace="mqbroker.cluster")
 
 
-@dataclass(frozen=True, slots=True)
-class OldPlace:
-    """A queue of the member that has left."""
-
-    address: str
-    queue_name: str
-
-
-def old_places(bindings: Iterable[RemoteBinding]) -> dict[int, OldPlace]:
-    """The queues of a member by the ids that messages for it state."""
-    return {binding.remote_id: OldPlace(binding.address, binding.queue_name) for binding in bindings}
-
-
 class Rerouting:
-    """Empties ``queue``, the store-and-forward queue of a member that has left, and removes it then.
+    """Empties ``queue``, the store-and-forward queue of a member that has left, and removes the queue then.
 
-    ``places`` are the member's queues by id.  ``target_node_id`` is the broker that took over, which may be this one.  ``ended`` is called
-    when there is nothing more to be done; whoever has the member back stops it before.
+    ``bindings`` are the member's queues.  ``target_node_id`` is the broker that took over, which may be this one.  ``ended`` is called
+    when there is nothing more to be done.  The owner calls :meth:`stop` when the member comes back.
     """
 
     def __init__(
-        self, messaging: Messaging, queue: Queue, places: dict[int, OldPlace], target_node_id: str, ended: Callable[[], object]
+        self, messaging: Messaging, queue: Queue, bindings: Iterable[RemoteBinding], target_node_id: str, ended: Callable[[], object]
     ) -> None:
         self.queue = queue
         self.moved = 0
         self._messaging = messaging
         self._core = messaging.core
-        self._places = places
+        self._old_queues = {binding.remote_id: binding for binding in bindings}
         self._target = target_node_id
         self._ended = ended
         self._context = OperationContext(self._core.store)
@@ -77,18 +64,18 @@ class Rerouting:
         """Scheduled messages that this pass has not looked at."""
         self._moved_in_pass = 0
         self._blocked: set[int] = set()
-        """Queues that messages wait for, in this pass: nothing overtakes those."""
+        """Ids of queues that messages wait for, in this pass: later messages must not overtake these messages."""
         self._missing: set[int] = set()
-        """Those of them that are not known."""
+        """Ids of the queues that are not known yet."""
         self._found: list[Queue | RemoteBinding] = []
-        """Where the message that was looked at last goes."""
+        """The queues for the message that was looked at last: all of this broker, or all of another one."""
 
     def start(self) -> None:
         """Begin in a turn to come."""
-        self._again(0)
+        self._again()
 
     def stop(self) -> None:
-        """Leave the rest where it is."""
+        """Leave the rest of the messages in the queue."""
         self._awaits_page = False
         self._cursor.close()
         if self._timer is not None:
@@ -116,16 +103,16 @@ class Rerouting:
             self._messaging.administration.delete_store_and_forward(queue)
             self._ended()
         elif moved == MOVED_PER_TURN or scan.left <= 0:
-            self._again(0)
+            self._again()
         else:
             self._end_pass()
 
     def _end_pass(self) -> None:
-        """All have been looked at: those that are left are looked at again when one of their queues has become known."""
+        """All messages have been looked at: the ones left are looked at again when one of their queues has become known."""
         pages = self.queue.pages
         if pages is not None and self.queue.paged:
             if pages.read_piece():
-                self._again(0)
+                self._again()
                 return
             self._awaits_page = pages.when_there(self._page_came)
             if self._awaits_page:
@@ -157,7 +144,7 @@ class Rerouting:
 
     def _look_again(self) -> None:
         self._timer = None
-        # Without any that is missing the queue is empty, and waits for the messages of transactions.
+        # No missing queue: the store-and-forward queue is empty, and waits for the messages of transactions.
         if self.queue.paged or not self._missing or any(self._binding(number) is not None for number in self._missing):
             self._missing.clear()
             self._blocked.clear()
@@ -166,7 +153,7 @@ class Rerouting:
             self._wait()
 
     def _next(self, scan: ScanBudget) -> Reference | None:
-        """The next message whose queues are known; None at the end of the pass, or of what may be looked at in this turn."""
+        """The next message whose queues are known; None at the end of the pass, or when ``scan`` is used up."""
         queue = self.queue
         found = queue.references.search(self._cursor, self._may_move, scan)
         if found is not None or scan.left <= 0:
@@ -181,34 +168,24 @@ class Rerouting:
                 break
         return None
 
-    def _again(self, seconds: float) -> None:
-        self._timer = self._core.clock.call_later(seconds, self._core.turn.run, self._work)
+    def _again(self) -> None:
+        self._timer = self._core.clock.call_later(0, self._core.turn.run, self._work)
 
     def _may_move(self, reference: Reference) -> bool:
         self._found = self._bindings(reference.message)
         return bool(self._found)
 
     def _move(self, reference: Reference) -> None:
-        """Move one message to what was found for it."""
+        """Move one message to the queues found for it."""
         core, queue, message = self._core, self.queue, reference.message
-        local = [each for each in self._found if isinstance(each, Queue)]
-        remote = [each for each in self._found if isinstance(each, RemoteBinding)]
         batch = core.store.begin()
-        stored = False
-        arrived: list[Reference] = []
-        distribution = self._messaging.sending.distribution
+        copy = message.duplicate(core.store.next_id())
+        copy.strip_properties((_ROUTE_TO,))
+        queues: Sequence[Queue] = [each for each in self._found if isinstance(each, Queue)]
+        if not queues:
+            queues = forward(copy, [each for each in self._found if isinstance(each, RemoteBinding)])
         account = core.addresses.get(message.address.partition("::")[0], queue.address)
-        if local:
-            copy = self._copy(message, core.store.next_id())
-            kept, waiting = core.paging.store(batch, copy, distribution.references_for(copy, local, account))
-            stored = stored or kept
-            arrived += waiting
-        for binding in remote:
-            copy = self._copy(message, core.store.next_id())
-            copy.append_bytes_property(binding.route_key, binding.route_value)
-            kept, waiting = core.paging.store(batch, copy, distribution.references_for(copy, (binding.store_and_forward,), account))
-            stored = stored or kept
-            arrived += waiting
+        stored, arrived = core.paging.store(batch, copy, self._messaging.sending.distribution.references_for(copy, queues, account))
         queue.take(reference)
         if is_stored(reference):
             batch.acknowledge(queue.queue_id, message)
@@ -218,12 +195,6 @@ class Rerouting:
         core.let_go(reference)
         if arrived:
             self._context.run(ticket, self._messaging.sending.deliver, arrived)
-
-    @staticmethod
-    def _copy(message: Message, message_id: int) -> Message:
-        copy = message.duplicate(message_id)
-        copy.strip_properties((_ROUTE_TO,))
-        return copy
 
     def _bindings(self, message: Message) -> list[Queue | RemoteBinding]:
         """The queues that the message goes to; none while one is not known, or an earlier message waits for one of them."""
@@ -246,11 +217,11 @@ class Rerouting:
         return []
 
     def _binding(self, number: int) -> Queue | RemoteBinding | None:
-        """Where the queue is now that had this id."""
-        core, place = self._core, self._places.get(number)
-        if place is None:
+        """The queue that replaces the one with this id; None while it is not known."""
+        core, old = self._core, self._old_queues.get(number)
+        if old is None:
             return None
         if self._target != core.store.node_id:
-            return core.routing.remote(place.queue_name + self._target)
-        queue = core.queues.get(place.queue_name)
-        return queue if queue is not None and queue.definition.address == place.address else None
+            return core.routing.remote(old.queue_name + self._target)
+        queue = core.queues.get(old.queue_name)
+        return queue if queue is not None and queue.definition.address == old.address else None

@@ -6,9 +6,10 @@ from unittest.mock import Mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.membership.member import UNREACHABLE_MS, Member
+from mqbroker.cluster.membership.member import CONTRADICTION_SECONDS, UNREACHABLE_MS, Member
 from mqclient.errors import NotConnectedError
 from mqclient.protocol.topology import TopologyMember
+from tests.support.clock import FakeClock
 from tests.unit.cluster.support import connector
 
 
@@ -16,7 +17,7 @@ class PlaceTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.known: TopologyMember | None = TopologyMember("b", 1, connector(1))
         self.owner = Mock()
-        self.owner.topology_member = lambda node_id: self.known
+        self.owner.topology.get = lambda node_id: self.known
         self.owner.turn.run = lambda function, *args: function(*args)
         assert self.known is not None
         self.member = Member(self.owner, self.known, Mock(), Mock(), Mock())
@@ -49,10 +50,10 @@ class UnreachedTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.owner = Mock()
-        self.owner.topology_member = lambda node_id: TopologyMember("b", 1, connector(1))
+        self.owner.topology.get = lambda node_id: TopologyMember("b", 1, connector(1))
         self.owner.turn.run = lambda function, *args: function(*args)
         self.now = 1_000
-        self.owner.wall_ms = lambda: self.now
+        self.owner.clock.wall_ms = lambda: self.now
         self.member = Member(self.owner, TopologyMember("b", 1, connector(1)), Mock(), Mock(), Mock())
         self.member.start()
 
@@ -63,31 +64,31 @@ class UnreachedTests(SynchronousTestCase):
     def test_it_leaves_the_topology_once(self) -> None:
         self.fail(0)
         self.fail(UNREACHABLE_MS - 1)
-        self.owner.member_down.assert_not_called()
+        self.owner.topology.lost.assert_not_called()
         self.fail(1)
         self.fail(UNREACHABLE_MS)
-        self.owner.member_down.assert_called_once_with("b")
+        self.owner.topology.lost.assert_called_once_with("b")
 
     def test_it_leaves_again_when_it_was_announced_again(self) -> None:
         self.member.started(Mock())
         self.member.lost(NotConnectedError("cut"), None)
         self.member.announced(TopologyMember("b", 2, connector(1)))
         self.fail(UNREACHABLE_MS - 1)
-        self.owner.member_down.assert_called_once_with("b")
+        self.owner.topology.lost.assert_called_once_with("b")
         self.fail(1)
-        self.assertEqual(self.owner.member_down.call_count, 2)
+        self.assertEqual(self.owner.topology.lost.call_count, 2)
 
     def test_who_is_contradicted_waits_twice_as_long(self) -> None:
         self.fail(0)
         self.fail(UNREACHABLE_MS)
         self.member.announced(TopologyMember("b", 2, connector(1)))
         self.fail(2 * UNREACHABLE_MS - 1)
-        self.owner.member_down.assert_called_once_with("b")
+        self.owner.topology.lost.assert_called_once_with("b")
         self.fail(1)
-        self.assertEqual(self.owner.member_down.call_count, 2)
+        self.assertEqual(self.owner.topology.lost.call_count, 2)
 
     def test_it_is_back_although_others_said_that_it_has_left(self) -> None:
-        self.owner.topology_member = lambda node_id: None
+        self.owner.topology.get = lambda node_id: None
         self.member.started(Mock())
         self.owner.member_up.assert_called_once_with(TopologyMember("b", 1, connector(1)))
 
@@ -107,5 +108,47 @@ class UnreachedTests(SynchronousTestCase):
         self.fail(0)
         self.fail(UNREACHABLE_MS - 1)
         self.member.started(Mock())
-        self.owner.member_down.assert_not_called()
+        self.owner.topology.lost.assert_not_called()
         self.owner.member_up.assert_not_called()
+
+
+class ContradictionTests(SynchronousTestCase):
+    """Another broker says that a member has left to which there is a link."""
+
+    def setUp(self) -> None:
+        self.clock = FakeClock()
+        self.owner = Mock()
+        self.owner.clock = self.clock
+        self.owner.turn.run = lambda function, *args: function(*args)
+        self.owner.topology.get = lambda node_id: None
+        self.reported = TopologyMember("b", 2, connector(1))
+        self.member = Member(self.owner, self.reported, Mock(), Mock(), Mock())
+        self.member.start()
+        self.member.started(Mock())
+
+    def test_a_link_that_stays_up_shows_that_the_member_is_there(self) -> None:
+        self.member.reported_gone(self.reported)
+        self.clock.advance(CONTRADICTION_SECONDS / 2)
+        self.member.reported_gone(self.reported)
+        self.clock.advance(CONTRADICTION_SECONDS * 0.9)
+        self.owner.topology.found_again.assert_not_called()
+        self.clock.advance(CONTRADICTION_SECONDS)
+        self.owner.topology.found_again.assert_called_once_with(self.reported)
+
+    def test_a_member_that_was_announced_again_needs_no_help(self) -> None:
+        self.member.reported_gone(self.reported)
+        self.owner.topology.get = lambda node_id: self.reported
+        self.clock.advance(CONTRADICTION_SECONDS)
+        self.owner.topology.found_again.assert_not_called()
+
+    def test_without_a_link_the_others_are_right(self) -> None:
+        self.member.reported_gone(self.reported)
+        self.member.lost(NotConnectedError("cut"), None)
+        self.member.reported_gone(self.reported)
+        self.clock.advance(2 * CONTRADICTION_SECONDS)
+        self.owner.topology.found_again.assert_not_called()
+
+    def test_the_end_of_the_member_ends_it(self) -> None:
+        self.member.reported_gone(self.reported)
+        self.member.stop()
+        self.assertEqual(self.clock.pending, 0)

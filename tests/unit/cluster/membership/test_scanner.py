@@ -35,12 +35,11 @@ class ScannerTests(SynchronousTestCase):
     def met(self, factory: SessionFactory) -> None:
         self.met_nodes.append(factory.node_id)
 
-    def open_locator(self, places: Sequence[TransportConfiguration], *, announce: bool = True) -> Locator:
-        self.assertFalse(announce)
+    def open_locator(self, places: Sequence[TransportConfiguration]) -> Locator:
         return Locator(self.runtime, places, LocatorSettings(), topology=self.topology)
 
     def scanner(self, attempts: int) -> Scanner:
-        scanner = Scanner(self, attempts, 500)
+        scanner = Scanner(self, self.open_locator, attempts, 500)
         scanner.look()
         self.addCleanup(scanner.stop)
         return scanner

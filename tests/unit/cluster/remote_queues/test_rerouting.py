@@ -96,6 +96,24 @@ class ScaledDownTests(ConnectionTestCase):
         self.clock.advance(rerouting.ATTEMPTS * rerouting.RETRY_SECONDS + 1)
         self.assertEqual((bodies(leaving), bodies(other), self.connection.reroutings), ([b"1"], [], {}))
 
+    def test_a_message_for_several_queues_goes_to_all_of_them_in_one_piece(self) -> None:
+        leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
+        for number, name in enumerate(("x", "y")):
+            leaving.flow.handle(binding(queue=name, remote_id=7 + number, address="a"))
+            leaving.flow.handle(consumer("CREATED", name, address="a"))
+            other.flow.handle(binding(queue=name, remote_id=17 + number, address="a", node_id=OTHER))
+        sender = self.world.session()
+        sender.create_queue("here", "a", routing_type=0)
+        sender.publish(b"1", "a", routing_type=0)
+        self.assertEqual((bodies(leaving), bodies(other)), ([b"1"], []))
+        self.scale_down(leaving, OTHER)
+        self.clock.advance(0)
+        (reference,) = other.store_and_forward.references
+        stated = reference.message.raw_property(f"_AMQ_ROUTE_TO{other.store_and_forward.name}".encode("utf-16-le"))
+        assert isinstance(stated, bytes)
+        self.assertEqual({int.from_bytes(stated[at : at + 8], "big") for at in (0, 8)}, {17, 18})
+        self.assertTrue(leaving.store_and_forward.deleted)
+
 
 def bodies(found: Member) -> list[bytes]:
     """What waits for a member."""
