@@ -1,4 +1,4 @@
-"""Core bridges: those that broker.xml or management asks for by themselves (Artemis manual, "Core Bridges")."""
+"""Core bridges: the bridges that broker.xml or management asks for, outside of clusters (Artemis manual, "Core Bridges")."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Connectors = Callable[[], Sequence[TransportConfiguration]]
 
 
 def credentials(configuration: BridgeConfiguration, cluster_user: str, cluster_password: str) -> tuple[str, str | None]:
-    """What a bridge logs in with: without a user the built-in cluster user, and the configured cluster user has its password."""
+    """User and password of a bridge: without a user the built-in cluster user; the configured cluster user has its own password."""
     user, password = configuration.user, configuration.password
     if user is None:
         return DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD if password is None else password
@@ -55,10 +55,10 @@ class CoreBridge:
         self.name = name
         self.configuration = configuration
         self._server = server
-        self._gauges: list[Callable[[], None]] = []
+        self._hide_metrics: Callable[[], None] = lambda: None
         self._running = False
         self._restarts = False
-        """Was it started again while it stops?"""
+        """Was the bridge started again while it stops?"""
         try:
             selector = parse_filter(configuration.filter_string)
         except InvalidFilterExpressionError as error:
@@ -119,7 +119,7 @@ class CoreBridge:
     def resume(self) -> None:
         self.bridge.resume()
 
-    # --- what the bridge tells
+    # --- events of the bridge
 
     async def connected(self, factory: SessionFactory) -> None:
         """Nothing has to be agreed on with the target."""
@@ -131,7 +131,7 @@ class CoreBridge:
     def lost(self, reason: MQError, disconnect: DisconnectReceived | None) -> None: ...
 
     def gave_up(self) -> None:
-        """It can be started again by management."""
+        """Management can start the bridge again."""
         self._ended()
 
     # --- inside
@@ -145,9 +145,7 @@ class CoreBridge:
     def _ended(self) -> None:
         if self._running:
             self._running = False
-            for unregister in self._gauges:
-                unregister()
-            self._gauges.clear()
+            self._hide_metrics()
             self._server.notifications.part_changed("BRIDGE_STOPPED", self.name)
         if self._restarts:
             self._restarts = False
@@ -159,36 +157,29 @@ class CoreBridge:
 
     def _show_metrics(self) -> None:
         labels = {"bridge": self.name, "queue": self.configuration.queue_name}
-        register = self._server.gauges.register
         forwarder = self.forwarder
-        self._gauges = [
-            register(
+        self._hide_metrics = self._server.gauges.register_all(
+            labels,
+            (
                 "bridge.messages.pending.acknowledgement",
                 "Messages of the bridge that its target has not acknowledged",
-                labels,
                 lambda: forwarder.pending,
             ),
-            register(
+            (
                 "bridge.messages.acknowledged",
                 "Messages that the target of the bridge has acknowledged",
-                labels,
                 lambda: forwarder.messages_acknowledged,
             ),
-            register(
-                "bridge.messages.refused",
-                "How often the target of the bridge has refused a message",
-                labels,
-                lambda: forwarder.messages_refused,
-            ),
-            register("bridge.connected", "1 while the bridge has a link to its target", labels, lambda: self.linked),
-        ]
+            ("bridge.messages.refused", "How often the target of the bridge has refused a message", lambda: forwarder.messages_refused),
+            ("bridge.connected", "1 while the bridge has a link to its target", lambda: self.linked),
+        )
 
 
 class CoreBridges:
     """All core bridges of a broker (a :class:`~mqbroker.server.bridge_port.BridgePort`).
 
-    ``connectors`` are those of broker.xml by name; ``discovery`` gives what gives the connectors that a discovery group has found, None for
-    a group that is not there.
+    ``connectors`` are those of broker.xml by name.  ``discovery`` takes the name of a discovery group and returns a function for the
+    connectors that the group has found, None for an unknown group.
     """
 
     def __init__(
@@ -205,12 +196,12 @@ class CoreBridges:
         self._bridges: dict[str, CoreBridge] = {}
         self._stopping: list[Deferred[None]] = []
         self._kept: set[str] = set()
-        """Configured names of those that the store keeps."""
+        """Configured names of the bridges that the store keeps."""
 
     def deploy(self, configurations: Iterable[BridgeConfiguration]) -> None:
         """Make and start the bridges of broker.xml, except those that management has made.
 
-        One that cannot be made is left out, with a line in the log that says why.
+        A bridge that cannot be made is left out, with a line in the log that says why.
         """
         for configuration in configurations:
             if configuration.name in self._kept:
@@ -225,7 +216,7 @@ class CoreBridges:
                 log.error("{error}; the bridge is not deployed", error=str(error))
 
     def create_kept(self, configuration: BridgeConfiguration) -> None:
-        """As :meth:`create`, and keep it: it is there again after a restart."""
+        """As :meth:`create`, and keep the bridge over restarts."""
         text = json.dumps(_encoded(configuration, self._key()), sort_keys=True)
         self.create(configuration)
         self._kept.add(configuration.name)
@@ -234,7 +225,7 @@ class CoreBridges:
         self._server.store.commit(batch)
 
     def restore(self, kept: Mapping[str, str]) -> None:
-        """Make and start what :meth:`create_kept` has kept, by name.  What cannot be any more is told and left out."""
+        """Make and start the bridges kept by :meth:`create_kept`, by name.  A bridge that cannot be made is logged and left out."""
         for name, text in kept.items():
             self._kept.add(name)
             try:
@@ -247,7 +238,7 @@ class CoreBridges:
         return codec_key(self._server.configuration.password_codec, lambda name: None)
 
     def create(self, configuration: BridgeConfiguration) -> None:
-        """Make and start a bridge.  Raises ValueError with the reason when that cannot be."""
+        """Make and start a bridge.  Raises ValueError with the reason when the bridge cannot be made."""
         name = configuration.name
         count = max(configuration.concurrency, 1)
         names = [name] if count == 1 else [f"{name}-{number}" for number in range(count)]
@@ -263,7 +254,7 @@ class CoreBridges:
             bridge.start()
 
     def destroy(self, name: str) -> bool:
-        """Stop a bridge for good, with those beside it when several work under one configured name; False when there is none."""
+        """Stop a bridge for good, with its siblings when several work under one configured name; False when there is none."""
         found = [bridge for bridge in self._bridges.values() if name in (bridge.name, bridge.configuration.name)]
         for bridge in found:
             del self._bridges[bridge.name]

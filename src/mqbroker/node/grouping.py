@@ -33,13 +33,13 @@ def follow(handler: GroupingHandler, server: Server) -> list[Callable[[], None]]
     """Let the handler hear what happens, and show it among the metrics.  Returns what ends that."""
     configuration = handler.configuration
     labels = {"handler": configuration.name, "type": "LOCAL" if configuration.local else "REMOTE"}
-    figures: tuple[tuple[str, str, Callable[[], float]], ...] = (
-        ("grouping.decisions", "Groups whose queue is decided, as far as known here", lambda: handler.decisions),
-        ("grouping.waiting", "Groups whose messages wait for a decision or its queue", lambda: handler.waiting),
-        ("grouping.messages.ungrouped", "Messages that were routed without a decision", lambda: handler.messages_ungrouped),
-    )
     return [
         server.notifications.told.subscribe(handler.notified),
         server.notifications.queue_info.sent.subscribe(handler.repeat),
-        *(server.gauges.register(name, explanation, labels, read) for name, explanation, read in figures),
+        server.gauges.register_all(
+            labels,
+            ("grouping.decisions", "Groups whose queue is decided, as far as known here", lambda: handler.decisions),
+            ("grouping.waiting", "Groups whose messages wait for a decision or its queue", lambda: handler.waiting),
+            ("grouping.messages.ungrouped", "Messages that were routed without a decision", lambda: handler.messages_ungrouped),
+        ),
     ]

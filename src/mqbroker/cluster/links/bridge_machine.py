@@ -1,6 +1,6 @@
 """The life of one bridge, as a state machine (decision 17).
 
-The work itself is behind :class:`BridgeCore`; whether an attempt was the last one is decided there, and told by the choice of the input.
+The effects are behind :class:`BridgeCore`, which also decides whether an attempt was the last one, and chooses the input accordingly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BridgeMachine(Protocol):
     def resume(self) -> None: ...
 
     def connected(self) -> None:
-        """There is a session, and whoever uses the bridge is ready."""
+        """There is a session, and the user of the bridge is ready."""
 
     def connected_while_paused(self) -> None:
         """As ``connected``, but the bridge was paused before."""
@@ -48,10 +48,10 @@ class BridgeMachine(Protocol):
 
 
 class BridgeCore(Protocol):
-    """What the states' work is done with; no method may raise."""
+    """The effects of the machine; no method may raise."""
 
     def begin_attempt(self) -> None:
-        """It ends with ``connected``, ``connected_while_paused``, ``attempt_failed`` or ``attempts_exhausted``."""
+        """The attempt ends with ``connected``, ``connected_while_paused``, ``attempt_failed`` or ``attempts_exhausted``."""
 
     def cancel_attempt(self) -> None: ...
 
@@ -64,7 +64,7 @@ class BridgeCore(Protocol):
         """The bridge is paused, now or as soon as it is connected."""
 
     def release(self) -> None:
-        """It is not paused any more."""
+        """The bridge is not paused any more."""
 
     def tell_started(self) -> None: ...
 
@@ -75,18 +75,18 @@ class BridgeCore(Protocol):
     def tell_gave_up(self, error: MQError) -> None: ...
 
     def settle(self) -> None:
-        """Take no more messages, wait for outstanding acknowledgements; it ends with ``settled``."""
+        """Take no more messages and wait for outstanding acknowledgements, which ends with ``settled``."""
 
     def close_link(self) -> None: ...
 
     def tell_stopped(self) -> None: ...
 
     def start_again(self) -> None:
-        """Start as soon as it is stopped."""
+        """Start as soon as the bridge is stopped."""
 
 
 class BridgeData:
-    """What all states share."""
+    """The data of all states."""
 
     def __init__(self, core: BridgeCore) -> None:
         self.core = core
@@ -114,7 +114,7 @@ for running in (connecting, started, paused, waiting):
 started.upon(BridgeMachine.resume).loop().returns(None)
 paused.upon(BridgeMachine.pause).loop().returns(None)
 stopping.upon(BridgeMachine.stop).loop().returns(None)
-# Late facts about what is over.
+# Late facts.
 for over in (stopped, failed):
     over.upon(BridgeMachine.lost).loop().returns(None)
     over.upon(BridgeMachine.settled).loop().returns(None)
@@ -187,7 +187,7 @@ def resume_now(machine: BridgeMachine, data: BridgeData) -> None:
 @started.upon(BridgeMachine.lost).to(waiting)
 @paused.upon(BridgeMachine.lost).to(waiting)
 def wait_after_loss(machine: BridgeMachine, data: BridgeData, error: MQError, pause: float) -> None:
-    # Whoever is told may stop the bridge at once: the timer must be there by then.
+    # A listener may stop the bridge at once: the timer must be there by then.
     data.retry = data.core.schedule_retry(pause)
     data.core.tell_lost(error)
 
@@ -227,4 +227,4 @@ def start_later(machine: BridgeMachine, data: BridgeData) -> None:
 
 
 make_bridge_machine = build.build()
-"""Makes a machine for a :class:`BridgeData`; it begins stopped."""
+"""Makes a machine for a :class:`BridgeData`, in the state stopped."""

@@ -12,14 +12,14 @@ from mqclient.core.discovery.discovery import DiscoveryListener
 from mqclient.core.runtime import Runtime, Timer
 from mqclient.errors import NotConnectedError
 from mqclient.protocol import discovery
-from mqclient.protocol.discovery import DiscoveredBroker, Endpoint, JGroupsEndpoint
+from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.wire.properties import STRING, TypedValue
 
 Notify = Callable[[str, Mapping[str, TypedValue]], object]
 
 RETRY_SECONDS = 5.0
-"""Between attempts to join a group while the system refuses: the network may come up after the broker."""
+"""Seconds between attempts to join a group while the system refuses: the network may come up after the broker."""
 
 
 def endpoint_in(endpoint: Endpoint, folder: str) -> Endpoint:
@@ -30,9 +30,10 @@ def endpoint_in(endpoint: Endpoint, folder: str) -> Endpoint:
 
 
 class DiscoveryGroup:
-    """``own_node_id`` is not listed; another broker that announces it with another id than ``own_unique_id`` makes it contested.
+    """Listens for the brokers of a cluster.
 
-    ``notify`` sends DISCOVERY_GROUP_STARTED and DISCOVERY_GROUP_STOPPED.
+    ``own_node_id`` is not listed; another broker that announces it with another id than ``own_unique_id`` makes it contested.  ``notify``
+    sends DISCOVERY_GROUP_STARTED and DISCOVERY_GROUP_STOPPED.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class DiscoveryGroup:
             own_node_id,
             own_unique_id,
         )
+        self.discovered = self._listener.discovered
+        """The brokers that were heard of, and the numbers of datagrams."""
         self._retry: Timer | None = None
         self._refused = False
 
     def start(self) -> None:
-        """Listen from now on; while the system refuses it is tried again.  Raises ValueError for an endpoint that cannot be used."""
+        """Listen from now on, or as soon as the system permits.  Raises ValueError for an endpoint that cannot be used."""
         if self.started:
             return
         self._join()
@@ -84,41 +87,17 @@ class DiscoveryGroup:
 
     def connectors(self) -> list[TransportConfiguration]:
         """One connector for each broker that was heard of."""
-        return self._listener.discovered.connectors()
-
-    @property
-    def brokers(self) -> tuple[DiscoveredBroker, ...]:
-        return self._listener.discovered.brokers
+        return self.discovered.connectors()
 
     @property
     def listeners(self) -> list[Callable[[], object]]:
         """Called when a broker appeared, left or changed its connectors, and when :attr:`contested` changed."""
-        return self._listener.discovered.listeners
+        return self.discovered.listeners
 
     @property
     def contested(self) -> tuple[str, ...]:
         """Node ids that two brokers announce at the same time."""
-        return self._listener.discovered.contested
-
-    @property
-    def joined(self) -> bool:
-        """Does the system let this group listen?"""
-        return self._listener.started
-
-    @property
-    def datagrams(self) -> int:
-        """Datagrams that have come."""
-        return self._listener.discovered.datagrams
-
-    @property
-    def damaged(self) -> int:
-        """Those of them that could not be read."""
-        return self._listener.discovered.damaged
-
-    @property
-    def refused(self) -> int:
-        """Those of them that were not heeded because too many brokers are known."""
-        return self._listener.discovered.refused
+        return self.discovered.contested
 
     def problem(self) -> str | None:
         """For the health of this broker: whether another one has its node id."""
@@ -127,21 +106,16 @@ class DiscoveryGroup:
         return None
 
     def register(self, gauges: Gauges) -> Callable[[], None]:
-        """Show this group's metrics; returns what takes them away again."""
-        labels = {"discovery_group": self.name}
-        undo = [
-            gauges.register("discovery.brokers", "Brokers known to a discovery group", labels, lambda: len(self.brokers)),
-            gauges.register("discovery.contested", "Node ids that two brokers announce", labels, lambda: len(self.contested)),
-            gauges.register("discovery.datagrams", "Datagrams received by a discovery group", labels, lambda: self.datagrams),
-            gauges.register("discovery.damaged", "Datagrams that could not be read", labels, lambda: self.damaged),
-            gauges.register("discovery.refused", "Datagrams of brokers beyond the limit", labels, lambda: self.refused),
-        ]
-
-        def unregister() -> None:
-            for each in undo:
-                each()
-
-        return unregister
+        """Show this group's metrics.  Returns the function that removes them."""
+        discovered = self.discovered
+        return gauges.register_all(
+            {"discovery_group": self.name},
+            ("discovery.brokers", "Brokers known to a discovery group", lambda: len(discovered.brokers)),
+            ("discovery.contested", "Node ids that two brokers announce", lambda: len(discovered.contested)),
+            ("discovery.datagrams", "Datagrams received by a discovery group", lambda: discovered.datagrams),
+            ("discovery.damaged", "Datagrams that could not be read", lambda: discovered.damaged),
+            ("discovery.refused", "Datagrams of brokers beyond the limit", lambda: discovered.refused),
+        )
 
     def _join(self) -> None:
         self._retry = None

@@ -1,6 +1,6 @@
 """The life of the link to one member of a cluster, as one state machine (Artemis manual, chapter "Clusters").
 
-What the states do is behind :class:`MemberCore`.
+The effects of the states are behind :class:`MemberCore`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class MemberMachine(Protocol):
         """This broker leaves the cluster."""
 
     def connected(self) -> None:
-        """The link is up, and what the member knows was asked for."""
+        """The link is up, and the member was asked for its queues."""
 
     def connection_lost(self) -> None:
         """The link failed; it will be tried again."""
@@ -33,32 +33,32 @@ class MemberMachine(Protocol):
 
 
 class MemberCore(Protocol):
-    """What the states' work is done with."""
+    """The effects of the machine."""
 
     def open_link(self) -> None: ...
 
     def close_link(self) -> None: ...
 
     def member_up(self) -> None:
-        """The member is there: others hear of it."""
+        """The member is there: other brokers are told."""
 
     def member_down(self) -> None:
-        """The member is gone, for a while at least: others hear of it."""
+        """The member is gone, for a while at least: other brokers are told."""
 
     def disconnect_bindings(self) -> None:
-        """Its queues are nobody's first choice now."""
+        """The queues of the member are no first choice for messages now."""
 
     def remove_bindings(self) -> None: ...
 
     def move_messages(self, target_node_id: str) -> None:
-        """What waits for the member goes to the broker that took over its messages."""
+        """Messages that wait for the member go to the broker that took over its queues."""
 
     def forget(self) -> None:
         """The record ends; the messages that wait for the member are kept."""
 
 
 class MemberData:
-    """What all states share."""
+    """The data of all states."""
 
     def __init__(self, core: MemberCore) -> None:
         self.core = core

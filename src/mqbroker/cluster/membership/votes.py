@@ -1,4 +1,4 @@
-"""Votes about a node: what a member answers to a primary or backup that has lost its partner.
+"""Votes about a node: the answer of a member to a primary or backup that has lost its partner.
 
 Source: ``protocol-spec/``, chapter "Cluster packets".
 """
@@ -21,27 +21,23 @@ OLD_FAILOVER_VOTE = "LiveFailoverQuorumVote"
 def failover_vote(topology: Topology, vote: bytes) -> bytes:
     """The answer to the question about a node id.  Raises MalformedPacketError.
 
-    A member that knows a primary of it returns the vote that it was asked with, and that primary's connector; one that knows none says the
-    contrary: nobody is there, the backup may take over.
+    A member that knows a primary with this node id returns the vote of the question, and the connector of the primary.  A member that
+    knows none returns the contrary: the backup may take over.
     """
     reader = Reader(vote, "QUORUM_VOTE")
     asked, node_id = reader.boolean(), reader.string()
     reader.nullable_string()
     member = topology.get(node_id)
+    primary = None if member is None else member.primary
     writer = Writer()
-    if member is not None and member.primary is not None:
-        writer.boolean(asked)
-        writer.string(node_id)
-        writer.nullable_string(connector_text(member.primary))
-    else:
-        writer.boolean(not asked)
-        writer.string(node_id)
-        writer.nullable_string(None)
+    writer.boolean(asked == (primary is not None))
+    writer.string(node_id)
+    writer.nullable_string(None if primary is None else connector_text(primary))
     return bytes(writer.data)
 
 
 def connector_text(connector: TransportConfiguration) -> str:
-    """A connector in the form by which a primary knows its own again: parameters in their order, passwords hidden, hyphens for dots."""
+    """A connector in the form by which a primary recognises its own: parameters in their order, passwords hidden, hyphens for dots."""
     parameters = "&".join(
         f"{_hyphened(key)}={'****' if 'password' in key.lower() else _hyphened(_text(value))}" for key, value in connector.parameters
     )

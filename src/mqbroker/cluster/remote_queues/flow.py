@@ -17,7 +17,7 @@ from mqbroker.cluster.remote_queues.interests import Interests
 from mqbroker.cluster.remote_queues.ways import Ways, binding_id
 from mqbroker.messaging.filters.filter import parse_filter
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
+from mqbroker.messaging.routing.remote import NODE_ID_LENGTH, LoadBalancing, RemoteBinding
 from mqclient.errors import MQError
 from mqclient.wire.properties import BOOLEAN, BYTE, INT, LONG, NULL, SHORT, STRING, TypedValue
 
@@ -35,13 +35,8 @@ NAME_LENGTH_MAX = 4096
 
 Properties = Mapping[str, TypedValue]
 
-_NODE_ID_LENGTH = 36
 _NUMBERS = (BYTE, SHORT, INT, LONG)
 _DIGITS = re.compile(r"-?[0-9]{1,18}")
-
-
-class FlowError(ValueError):
-    """A notification that cannot be followed; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +141,11 @@ class Flow:
         reaction = self._reactions.get(kind)
         if reaction is None and kind in KINDS:
             if self._grouping is None:
-                raise FlowError(f"{kind} needs a grouping-handler, which this broker does not have; all brokers of a cluster need one")
+                raise ValueError(f"{kind} needs a grouping-handler, which this broker does not have; all brokers of a cluster need one")
             self._grouping.told(kind, properties)
             return
         if reaction is None:
-            raise FlowError(f"{kind} has no meaning here")
+            raise ValueError(f"{kind} has no meaning here")
         reaction(properties)
 
     def _binding_added(self, properties: Properties) -> None:
@@ -163,7 +158,7 @@ class Flow:
         if cluster_name.endswith(settings.own_node_id) or not 0 <= distance < settings.interests.max_hops:
             return  # a queue of this broker that came around, or one too far away
         if not settings.interests.cover(address):
-            raise FlowError(f"the address {address} is not shared by this cluster connection")
+            raise ValueError(f"the address {address} is not shared by this cluster connection")
         filter = parse_filter(_optional_text(properties, "_AMQ_FilterString"))
         known = self.bindings.get(cluster_name)
         if known is not None:
@@ -175,7 +170,7 @@ class Flow:
                 return
             self._remove(known)
         if len(self.bindings) >= BINDINGS_MAX:
-            raise FlowError(f"more than {BINDINGS_MAX} queues")
+            raise ValueError(f"more than {BINDINGS_MAX} queues")
         binding = RemoteBinding(
             address=address,
             routing_name=routing_name,
@@ -219,7 +214,7 @@ class Flow:
         text = _filter_text(properties)
         if text is not None:
             if self._filters >= CONSUMER_FILTERS_MAX:
-                raise FlowError(f"more than {CONSUMER_FILTERS_MAX} consumers with a filter")
+                raise ValueError(f"more than {CONSUMER_FILTERS_MAX} consumers with a filter")
             parse_filter(text)
             self._filters += 1
         binding.consumer_added(text)
@@ -297,7 +292,7 @@ class Flow:
         cluster_name = _name(properties, "_AMQ_ClusterName")
         binding = self.bindings.get(cluster_name)
         if binding is None and not cluster_name.endswith(self._settings.own_node_id):
-            raise FlowError(f"the queue {cluster_name[:-_NODE_ID_LENGTH]} was not made known before")
+            raise ValueError(f"the queue {cluster_name[:-NODE_ID_LENGTH]} was not made known before")
         return binding
 
     def _remove(self, binding: RemoteBinding) -> None:
@@ -338,7 +333,7 @@ def _optional_text(properties: Properties, key: str) -> str | None:
     if kind == NULL:
         return None
     if kind != STRING or not isinstance(value, str):
-        raise FlowError(f"{key} is not a text")
+        raise ValueError(f"{key} is not a text")
     return value
 
 
@@ -350,14 +345,14 @@ def _filter_text(properties: Properties) -> str | None:
 def _text(properties: Properties, key: str) -> str:
     value = _optional_text(properties, key)
     if value is None:
-        raise FlowError(f"{key} is missing")
+        raise ValueError(f"{key} is missing")
     return value
 
 
 def _name(properties: Properties, key: str) -> str:
     value = _text(properties, key)
     if not value or len(value) > NAME_LENGTH_MAX:
-        raise FlowError(f"{key} has {len(value)} characters (expected 1 to {NAME_LENGTH_MAX})")
+        raise ValueError(f"{key} has {len(value)} characters (expected 1 to {NAME_LENGTH_MAX})")
     return value
 
 
@@ -367,4 +362,4 @@ def _number(properties: Properties, key: str) -> int:
         return value
     if kind == STRING and isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)
-    raise FlowError(f"{key} is not a number")
+    raise ValueError(f"{key} is not a number")

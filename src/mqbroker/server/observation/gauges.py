@@ -35,3 +35,13 @@ class Gauges:
                 del self._gauges[key]
 
         return unregister
+
+    def register_all(self, labels: Mapping[str, str], *series: tuple[str, str, Callable[[], float]]) -> Callable[[], None]:
+        """Show several series, each given as name, explanation and value.  Returns the function that removes all of them."""
+        shown = [self.register(name, explanation, labels, read) for name, explanation, read in series]
+
+        def unregister() -> None:
+            for each in shown:
+                each()
+
+        return unregister

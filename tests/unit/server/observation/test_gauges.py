@@ -36,3 +36,11 @@ class GaugeTests(SynchronousTestCase):
             away()
             seen.append(gauge.name)
         self.assertEqual(seen, ["a", "b"])
+
+    def test_series_that_were_shown_together_go_together(self) -> None:
+        self.gauges.register("other", "", {}, lambda: 0.0)
+        away = self.gauges.register_all({"peer": "b"}, ("up", "says it", lambda: 1.0), ("late", "", lambda: 2.0))
+        shown = [(gauge.name, gauge.labels, gauge.read()) for gauge in self.gauges]
+        self.assertEqual(shown[1:], [("up", (("peer", "b"),), 1.0), ("late", (("peer", "b"),), 2.0)])
+        away()
+        self.assertEqual([gauge.name for gauge in self.gauges], ["other"])
