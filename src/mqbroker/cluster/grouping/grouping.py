@@ -1,7 +1,7 @@
-"""Message groups over a cluster (Artemis manual, "Clustered Grouping"): what LOCAL and REMOTE grouping handlers have in common.
+"""Message groups over a cluster (Artemis manual, "Clustered Grouping"): the common part of LOCAL and REMOTE grouping handlers.
 
 A *decision* names the queue, by its name in the whole cluster, that gets the messages of one group among the queues of one routing name.
-It is made by the LOCAL handler alone.  Source of what the handlers tell each other: ``protocol-spec/``, chapter "Cluster connections".
+The LOCAL handler alone decides.  Source of the notifications between handlers: ``protocol-spec/``, chapter "Cluster connections".
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqbroker.messaging.core import MessagingCore
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.routing.routing import Binding, Route
 
 DECISIONS_MAX = 100_000
-"""Decisions that a handler knows; beyond that the one that was not used for the longest time is forgotten."""
+"""Decisions that a handler knows; beyond that the least recently used one is forgotten."""
 
 KEY_LENGTH_MAX = 4096
 """Characters of a group id and a routing name together; messages with longer ones are routed as if they had no group."""
@@ -42,7 +42,7 @@ Properties = Mapping[str, TypedValue]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The broker of a handler.  ``tell(kind, headers)`` sends a notification, ``warn(text)`` writes to the log (thinned)."""
+    """The broker of a handler.  ``tell(kind, headers)`` sends a notification, ``warn(text)`` writes to the log, not too often."""
 
     core: MessagingCore
     node_id: str
@@ -51,9 +51,9 @@ class Place:
 
 
 class Proposal:
-    """A notification about a decision, as it was received.  Raises ValueError for one that cannot be followed.
+    """A received notification about a decision.  Raises ValueError for a notification that cannot be followed.
 
-    ``answer`` is what the LOCAL handler decided: the value, or the other one that it names.
+    ``value`` is the proposed queue, ``answer`` the queue that the LOCAL handler decided.
     """
 
     __slots__ = ("answer", "distance", "key", "value")
@@ -75,10 +75,16 @@ def _text(properties: Properties, key: str) -> str:
     return value
 
 
-class Pending:
-    """A group whose messages wait: for the decision (REMOTE), or for the queue that it names.
+class Decision(Protocol):
+    """A decision about one group: the queue's name in the whole cluster."""
 
-    ``name`` is the queue that was proposed, ``awaited`` the decided one that is not known here.
+    name: str
+
+
+class Pending:
+    """A group whose messages wait for the decision (REMOTE), or for the decided queue.
+
+    ``name`` is the proposed queue, ``awaited`` the decided one while it is not known here.
     """
 
     __slots__ = ("awaited", "name", "rounds", "timer", "waiting")
@@ -92,7 +98,9 @@ class Pending:
 
 
 class GroupingHandler(ABC):
-    """Implements :class:`mqbroker.messaging.routing.grouping.Grouping`.  All calls come inside a turn.
+    """Keeps each message group at one queue of a cluster (a :class:`mqbroker.messaging.routing.grouping.Grouping`).
+
+    All calls come inside a turn.
 
     ``messages_ungrouped`` counts messages that were routed without a decision, because there was none in time.
     """
@@ -107,14 +115,16 @@ class GroupingHandler(ABC):
         self._send = place.tell
         self._warn = place.warn
         self._timeout = configuration.timeout / 1000
+        self._decisions: Mapping[str, Decision]
+        """By group key; the decision that was used last is the last one."""
         self._pending: dict[str, Pending] = {}
         self._awaited: dict[str, set[str]] = {}
-        """Groups that wait for a queue, by its name."""
+        """Keys of the groups that wait for a queue, by the name of the queue."""
 
     # --- routing
 
     def select(self, route: Route, message: Message, may_wait: bool) -> Sequence[Binding]:
-        """Who gets ``message``.  A sender that may not wait gets what was proposed."""
+        """The bindings that get ``message``: with ``may_wait`` false, the proposed ones where there is no decision yet."""
         diverts = route.exclusive(message)
         if diverts:
             return diverts
@@ -149,7 +159,7 @@ class GroupingHandler(ABC):
         return self._take(group, decided, message)
 
     def _take(self, group: BindingsGroup, name: str, message: Message) -> Queue | RemoteBinding | Divert | None:
-        """The queue of this name, unless it does not take the message whatever its group."""
+        """The queue of this name, or another one when that queue does not accept the message."""
         for binding in group.bindings:
             if self._name_of(binding) == name:
                 if accepts(binding, message) if isinstance(binding, Queue) else binding.matches(message):
@@ -170,12 +180,17 @@ class GroupingHandler(ABC):
 
     @abstractmethod
     def decide(self, key: str, choose: Callable[[], str | None]) -> str | Pending | None:
-        """The queue of a group; ``choose`` says who is next in turn where there is no decision yet.  None: nobody takes the message."""
+        """The queue of a group; without a decision ``choose`` gives the next one in turn.  None: no queue accepts the message."""
 
     @property
-    @abstractmethod
     def decisions(self) -> int:
-        """How many are known."""
+        """The number of decisions known here."""
+        return len(self._decisions)
+
+    def decided(self, key: str) -> str | None:
+        """The queue of a group; None without a decision."""
+        decision = self._decisions.get(key)
+        return None if decision is None else decision.name
 
     # --- waiting
 
@@ -190,7 +205,7 @@ class GroupingHandler(ABC):
         pending.timer = self.clock.call_later(seconds, self.core.turn.run, self._late, key)
 
     def _wait_for(self, key: str, pending: Pending, name: str) -> None:
-        """The decision is there, but not the queue."""
+        """The decision is known, but its queue is not."""
         pending.awaited = name
         self._awaited.setdefault(name, set()).add(key)
 
@@ -203,7 +218,7 @@ class GroupingHandler(ABC):
             pending.timer.cancel()
         self._forget_awaited(key, pending)
         for function in pending.waiting:
-            # Not at once: this may be in the middle of what others do.
+            # Not at once: the caller may be in the middle of other work.
             self.clock.call_later(0, function)
 
     def _forget_awaited(self, key: str, pending: Pending) -> None:
@@ -216,12 +231,12 @@ class GroupingHandler(ABC):
 
     @abstractmethod
     def _late(self, key: str) -> None:
-        """Nothing has come in time."""
+        """No answer, or no queue, has come in time."""
 
     # --- notifications
 
     def notified(self, kind: str, headers: Properties) -> None:
-        """An observer of what this broker tells."""
+        """This broker has sent a notification."""
         if kind == "BINDING_ADDED":
             name = headers.get("_AMQ_ClusterName", (NULL, None))[1]
             if self._awaited and isinstance(name, str):
@@ -234,20 +249,20 @@ class GroupingHandler(ABC):
 
     @abstractmethod
     def _found(self, key: str, name: str) -> None:
-        """The queue that a group waits for is there."""
+        """The queue that a group waits for has become known."""
 
     def _removed(self, name: str) -> None:
-        """A queue is gone, or another way to it is taken."""
+        """A queue is gone, or is reached by another way now."""
 
     @abstractmethod
     def told(self, kind: str, properties: Properties, node_id: str) -> None:
-        """A notification of the member ``node_id``.  Raises ValueError for one that cannot be followed."""
+        """A notification of the member ``node_id`` has come.  Raises ValueError when it cannot be followed."""
 
     def linked(self, node_id: str) -> None:
-        """The link to a member has come up: notifications of it may have been missed."""
+        """The link to a member has come up: notifications of the member may have been missed."""
 
     def repeat(self) -> None:
-        """A member has asked what there is: it may have missed notifications of this broker."""
+        """A member asks for everything again: it may have missed notifications of this broker."""
 
     def _tell(self, kind: str, key: str, value: str, alternative: TypedValue | None = None, distance: int = 0) -> None:
         headers: dict[str, TypedValue] = {
@@ -267,14 +282,14 @@ class GroupingHandler(ABC):
         """Begin the periodic work."""
 
     def stop(self) -> None:
-        """End every timer; whoever waits is not woken."""
+        """End every timer; senders that wait are not woken."""
         for pending in self._pending.values():
             if pending.timer is not None:
                 pending.timer.cancel()
 
 
 class GroupingLink:
-    """What the link to one member has to do with groups."""
+    """The handler as the link to one member sees it."""
 
     def __init__(self, handler: GroupingHandler, node_id: str) -> None:
         self._handler = handler
@@ -288,7 +303,7 @@ class GroupingLink:
 
 
 def _shared(group: BindingsGroup) -> bool:
-    """May several queues have the messages of the group?  Not those of a temporary queue, and not those of a divert."""
+    """May several queues have the messages of the group?  Messages of temporary queues and of diverts are not shared."""
     if len(group.bindings) == 1 and isinstance(group.bindings[0], Queue):
         definition = group.bindings[0].definition
         return not (definition.temporary or definition.internal)

@@ -21,14 +21,14 @@ from mqbroker.messaging.ports import Cancellable
 from mqclient.wire.properties import NULL, STRING
 
 KEPT_KIND = "group-decision"
-"""The kind of settings under which the store has decisions: the group's key, and the queue's name as a JSON text."""
+"""The kind of the store's settings for decisions: key of the group, and name of the queue as a JSON text."""
 
 REAPED_AT_ONCE = 500
 """Decisions that are forgotten in one turn."""
 
 
 class _Decision:
-    """``used`` is the monotonic time in seconds; ``missed`` when the queue was first found missing (None: it is there)."""
+    """``used``: last use, ``missed``: when the queue was first found missing (monotonic, seconds); None while the queue is there."""
 
     __slots__ = ("missed", "name", "used")
 
@@ -39,13 +39,12 @@ class _Decision:
 
 
 class LocalGrouping(GroupingHandler):
-    """``kept`` are the decisions that the store has kept, by key."""
+    """The handler that decides.  ``kept`` are the decisions in the store, by key."""
 
     def __init__(self, configuration: GroupingHandlerConfiguration, place: Place, kept: Mapping[str, str]) -> None:
         super().__init__(configuration, place)
         now = self.clock.monotonic()
         self._decisions: dict[str, _Decision] = {}
-        """Those that were used last are last."""
         self._by_name: dict[str, set[str]] = {}
         for key, text in kept.items():
             name = json.loads(text)
@@ -54,15 +53,6 @@ class LocalGrouping(GroupingHandler):
         self._doubted: set[str] = set()
         self._timer: Cancellable | None = None
         self._rivals: set[str] = set()
-
-    @property
-    def decisions(self) -> int:
-        return len(self._decisions)
-
-    def decided(self, key: str) -> str | None:
-        """The queue of a group, None without a decision."""
-        decision = self._decisions.get(key)
-        return None if decision is None else decision.name
 
     # --- decisions
 
@@ -74,12 +64,12 @@ class LocalGrouping(GroupingHandler):
         name = choose()
         if name is not None:
             self._decide(key, name)
-            # Not only for who has asked: another LOCAL handler is found out by this.
+            # Sent although no other broker has asked: a second LOCAL handler notices it.
             self.core.store.when_synced(self.ticket, self._answer, key, name)
         return name
 
     def _valid(self, key: str) -> _Decision | None:
-        """The decision; one whose queue was missing for the timeout is forgotten."""
+        """The decision about a group; a decision whose queue was missing for the timeout is forgotten."""
         decision = self._decisions.get(key)
         if decision is None or self.bound(decision.name):
             if decision is not None:
@@ -166,7 +156,7 @@ class LocalGrouping(GroupingHandler):
         if kind == PROPOSAL:
             self._proposed(proposal.key, proposal.value)
         elif kind == UNPROPOSAL:
-            # A broker that does not know the queue: here it may be known.
+            # The other broker does not know the queue; this one may.
             if self.decided(proposal.key) == proposal.value and not self.bound(proposal.value):
                 self._forget(proposal.key)
         elif proposal.distance == 0 and node_id not in self._rivals:
@@ -185,7 +175,7 @@ class LocalGrouping(GroupingHandler):
         self.core.store.when_synced(self.ticket, self._answer, key, value)
 
     def _answer(self, key: str, value: str) -> None:
-        """The decision is durable: say what it is, if it is still one."""
+        """The decision is durable: announce it, unless it was forgotten meanwhile."""
         name = self.decided(key)
         if name is not None:
             self._tell(PROPOSAL_RESPONSE, key, value, (NULL, None) if name == value else (STRING, name))
@@ -197,7 +187,7 @@ class LocalGrouping(GroupingHandler):
             self._timer = self.clock.call_later(self.configuration.reaper_period / 1000, self.core.turn.run, self._reap)
 
     def _reap(self) -> None:
-        """Forget what was not used for the group timeout."""
+        """Forget decisions that were not used for the group timeout."""
         oldest = self.clock.monotonic() - self.configuration.group_timeout / 1000
         count = 0
         while self._decisions and count < REAPED_AT_ONCE:

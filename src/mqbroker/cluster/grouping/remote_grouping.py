@@ -1,4 +1,4 @@
-"""The REMOTE grouping handler: proposes queues for groups to the LOCAL one, and knows what that has decided."""
+"""The REMOTE grouping handler: proposes queues for groups to the LOCAL one, and knows its decisions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqclient.wire.properties import NULL, STRING, TypedValue
 
 PASSED_ON_MAX = 10_000
-"""Notifications about groups that are remembered so that they are not passed on again when they come by another way."""
+"""Notifications about groups that are remembered, so that they are not passed on again when they come by another way."""
 
 ROUNDS_MAX = 10
 """Times that a proposal is made, each time with the timeout of the handler, before messages go on without a decision."""
@@ -28,7 +28,7 @@ ROUNDS_MAX = 10
 class _Known:
     """``at``: when the LOCAL handler was asked last (monotonic, seconds).
 
-    ``confirmed`` is false after notifications may have been missed.  ``alone``: not a decision, but what this broker does without one.
+    ``confirmed`` is false after notifications may have been missed.  ``alone``: the choice of this broker, made without a decision.
     """
 
     __slots__ = ("alone", "at", "confirmed", "name")
@@ -41,34 +41,27 @@ class _Known:
 
 
 class RemoteGrouping(GroupingHandler):
-    """Once no proposal about a group was answered in all rounds, other groups do not wait until the LOCAL handler is heard again."""
+    """The handler that asks.
+
+    Once no proposal about a group was answered in all rounds, other groups do not wait until the LOCAL handler answers again.
+    """
 
     def __init__(self, configuration: GroupingHandlerConfiguration, place: Place) -> None:
         super().__init__(configuration, place)
-        self._known: dict[str, _Known] = {}
-        """Those that were used last are last."""
+        self._decisions: dict[str, _Known] = {}
         self._passed_on: dict[tuple[str, str, str, TypedValue | None], float] = {}
-        """What was told to members further away, and when."""
+        """Notifications passed on to members further away, and when (monotonic, seconds)."""
         self._deserted = False
         self._told_of_desertion = False
         self._local: str | None = None
-        """The member with the LOCAL handler."""
+        """Node id of the member with the LOCAL handler; None while unknown."""
         period = configuration.group_timeout / 2000
         self._keep_alive = period if period > 0 else float("inf")
-
-    @property
-    def decisions(self) -> int:
-        return len(self._known)
-
-    def known(self, key: str) -> str | None:
-        """The queue of a group as known here."""
-        known = self._known.get(key)
-        return None if known is None else known.name
 
     # --- routing
 
     def decide(self, key: str, choose: Callable[[], str | None]) -> str | Pending | None:
-        known = self._known.get(key)
+        known = self._decisions.get(key)
         if known is not None and self.bound(known.name):
             if (known.alone or self.clock.monotonic() - known.at >= self._keep_alive) and key not in self._pending:
                 known.at = self.clock.monotonic()
@@ -90,14 +83,14 @@ class RemoteGrouping(GroupingHandler):
         return pending
 
     def _use(self, key: str, known: _Known) -> None:
-        self._known.pop(key, None)
-        self._known[key] = known
+        self._decisions.pop(key, None)
+        self._decisions[key] = known
 
     def _learn(self, key: str, known: _Known) -> None:
         self._use(key, known)
-        if len(self._known) > DECISIONS_MAX:
-            # It can be asked for again.
-            del self._known[next(iter(self._known))]
+        if len(self._decisions) > DECISIONS_MAX:
+            # The LOCAL handler can be asked again.
+            del self._decisions[next(iter(self._decisions))]
 
     # --- proposals
 
@@ -110,9 +103,9 @@ class RemoteGrouping(GroupingHandler):
     def _late(self, key: str) -> None:
         pending = self._pending[key]
         pending.rounds += 1
-        known = self._known.get(key)
+        known = self._decisions.get(key)
         if known is not None and not known.confirmed:
-            # The best that is known; nobody says anything else.
+            # The old decision is the best one known: no other came.
             known.confirmed = True
             self._resolve(key)
         elif pending.rounds >= ROUNDS_MAX:
@@ -127,7 +120,7 @@ class RemoteGrouping(GroupingHandler):
             self._tell(PROPOSAL, key, pending.name)
 
     def _give_up(self, key: str, pending: Pending) -> None:
-        known = self._known.get(key)
+        known = self._decisions.get(key)
         if known is not None and self.bound(known.name):
             known.at = self.clock.monotonic()
             known.alone = known.alone or pending.awaited is not None
@@ -151,9 +144,9 @@ class RemoteGrouping(GroupingHandler):
                 self._tell(PROPOSAL, key, pending.name)
 
     def linked(self, node_id: str) -> None:
-        """What the LOCAL handler has decided meanwhile may have been missed: it is asked about each group before that is used again."""
+        """Decisions may have been missed: the LOCAL handler is asked about each group before its decision is used again."""
         if node_id == self._local:
-            for known in self._known.values():
+            for known in self._decisions.values():
                 known.confirmed = False
             self.repeat()
 
@@ -169,9 +162,9 @@ class RemoteGrouping(GroupingHandler):
         if kind == PROPOSAL:
             self._pass_on(PROPOSAL, key, proposal.value, None, distance)
         elif kind == UNPROPOSAL:
-            known = self._known.get(key)
+            known = self._decisions.get(key)
             if known is not None and known.name == proposal.value:
-                del self._known[key]
+                del self._decisions[key]
             self._pass_on(UNPROPOSAL, key, proposal.value, None, distance)
         elif kind == PROPOSAL_RESPONSE:
             if not proposal.distance:
@@ -182,7 +175,7 @@ class RemoteGrouping(GroupingHandler):
             self._pass_on(PROPOSAL_RESPONSE, key, proposal.value, alternative, distance)
 
     def _pass_on(self, kind: str, key: str, value: str, alternative: TypedValue | None, distance: int) -> None:
-        """Tell members further away; what came by several ways goes on once."""
+        """Tell members further away; a notification that came by several ways is passed on once."""
         now = self.clock.monotonic()
         told = kind, key, value, alternative
         if now - self._passed_on.get(told, float("-inf")) < self._timeout / 2:

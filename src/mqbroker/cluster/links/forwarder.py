@@ -1,7 +1,7 @@
 """Takes messages from a queue and sends them over a link, without decoding them.
 
-A message leaves the queue when the target has answered for it.  What is not answered when the link goes returns to the queue in its order,
-and goes again with the same duplicate id.
+A message leaves the queue when the target has answered for it.  A message that is not answered when the link goes returns to its place in
+the queue, and is sent again with the same duplicate id.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def _nothing() -> None: ...
 
 
 class Forwarder:
-    """A :class:`~mqbroker.messaging.queues.consumer.QueueConsumer` that has no session here but one at another broker.
+    """A :class:`~mqbroker.messaging.queues.consumer.QueueConsumer` whose session is at another broker.
 
-    ``outgoing`` says what is sent for a message; None: to the dead letter address of the queue.  Where it fails and there is no such
-    address, the message is tried again later: a transformer that is broken does not cost messages.  ``on_queue_deleted`` is told that there
-    is nothing to forward any more.
+    ``outgoing`` encodes a message; None sends the message to the dead letter address of the queue.  When ``outgoing`` fails and there is no
+    such address, the message is tried again later: a broken transformer does not cost messages.  ``on_queue_deleted`` is called when the
+    queue was deleted.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Forwarder:
         self.flush_due = False
         self.messages_acknowledged = 0
         self.bytes_acknowledged = 0
-        """Encoded bytes of the messages that the target has, without large bodies."""
+        """Encoded bytes of the acknowledged messages, without large bodies."""
         self.messages_refused = 0
         self._server = server
         self._settings = settings
@@ -85,7 +85,8 @@ class Forwarder:
         self._settlement = server.messaging.settlement
         self._session: Session | None = None
         self._in_flight: dict[int, Reference] = {}
-        self._bytes = 0
+        self.pending_bytes = 0
+        """Bytes of the messages that were sent and are not answered, without large bodies."""
         self._settled: list[Reference] = []
         self._stalled = False
         self._paused = False
@@ -97,21 +98,12 @@ class Forwarder:
         self._chunks_seen = 0
         self._refusals_logged = -REFUSALS_LOGGED_SECONDS
 
-    # --- what others see
-
-    @property
-    def attached(self) -> bool:
-        """Is it a consumer of its queue now?"""
-        return self._session is not None
+    # --- figures
 
     @property
     def pending(self) -> int:
         """Messages that were sent and are not answered."""
         return len(self._in_flight)
-
-    @property
-    def pending_bytes(self) -> int:
-        return self._bytes
 
     # --- the link
 
@@ -130,7 +122,7 @@ class Forwarder:
         self._update_ready()
 
     def detach(self) -> None:
-        """Stop at once: what is not answered returns to the queue, in order."""
+        """Stop at once: messages that are not answered return to the queue, in order."""
         session, self._session = self._session, None
         if session is None:
             return
@@ -143,7 +135,7 @@ class Forwarder:
         self._acknowledge()
         self.queue.remove_consumer(self)
         returned, self._in_flight = list(self._in_flight.values()), {}
-        self._bytes = 0
+        self.pending_bytes = 0
         self._settlement.cancel(returned)
         self._closed()
 
@@ -171,7 +163,7 @@ class Forwarder:
         self._update_ready()
 
     def queue_deleted(self) -> None:
-        """The queue is gone, and what was in delivery with it."""
+        """The queue is gone, with the messages in delivery."""
         self.detach()
         self._on_queue_deleted()
 
@@ -188,7 +180,7 @@ class Forwarder:
         assert session is not None
         try:
             outgoing = self._outgoing(message)
-        except Exception:  # of a transformer, or the bytes are damaged: this message cannot go, others can
+        except Exception:  # a transformer failed, or the bytes are damaged: other messages can still go
             if self._may_log():
                 log.failure("message {id} of queue {queue} cannot be forwarded", id=message.message_id, queue=self.queue.name)
             if self.queue.address.settings.dead_letter_address:
@@ -201,7 +193,7 @@ class Forwarder:
             return
         in_flight = self._in_flight
         in_flight[message.message_id] = reference
-        self._bytes += len(message.buffer)
+        self.pending_bytes += len(message.buffer)
         done = partial(self._answered, in_flight, reference)
         if outgoing.read is None:
             room = session.send_encoded(outgoing.parts, outgoing.size, done, address=outgoing.address)
@@ -211,11 +203,11 @@ class Forwarder:
         if not room:
             self._stalled = True
             self.ready = False
-        elif self._bytes >= IN_FLIGHT_BYTES_MAX or len(in_flight) >= IN_FLIGHT_MESSAGES_MAX:
+        elif self.pending_bytes >= IN_FLIGHT_BYTES_MAX or len(in_flight) >= IN_FLIGHT_MESSAGES_MAX:
             self.ready = False
 
     def _answered(self, in_flight: dict[int, Reference], reference: Reference, error: MQError | None) -> None:
-        """``in_flight`` tells answers apart that come after the link was left."""
+        """The target has answered; ``in_flight`` tells whether the answer belongs to the present link."""
         message_id = reference.message.message_id
         if in_flight is not self._in_flight or message_id not in in_flight:
             return
@@ -229,7 +221,7 @@ class Forwarder:
             self._turn.mark_output(self)
 
     def flush(self) -> None:
-        """At the end of a turn: everything that was answered in it leaves the queue in one step."""
+        """At the end of a turn: the messages answered in it leave the queue in one step."""
         self._acknowledge()
         if self._closing is not None and not self._in_flight:
             self.detach()
@@ -243,7 +235,7 @@ class Forwarder:
         size = 0
         for reference in settled:
             size += len(reference.message.buffer)
-        self._bytes -= size
+        self.pending_bytes -= size
         self.messages_acknowledged += len(settled)
         self.bytes_acknowledged += size
         self._settlement.acknowledge(settled)
@@ -255,14 +247,14 @@ class Forwarder:
         that others go on, and after the attempts that its address allows it goes to the dead letter address, if there is one.
         """
         if isinstance(error, UnblockedError):
-            return  # the link is gone: it is going to be detached
+            return  # the link is gone: the bridge is going to detach
         if isinstance(error, AddressFullError):
             if self._session is not None:
                 self._session.connection_failed(error)
             return
         message = reference.message
         del self._in_flight[message.message_id]
-        self._bytes -= len(message.buffer)
+        self.pending_bytes -= len(message.buffer)
         self.messages_refused += 1
         self._log_refusal(message, error)
         queue = self.queue
@@ -309,7 +301,7 @@ class Forwarder:
             and self._closing is None
             and not self._paused
             and not self._stalled
-            and self._bytes < IN_FLIGHT_BYTES_MAX
+            and self.pending_bytes < IN_FLIGHT_BYTES_MAX
             and len(self._in_flight) < IN_FLIGHT_MESSAGES_MAX
         )
         if ready and not self.ready:
@@ -324,9 +316,9 @@ class Forwarder:
             self._check = self._server.clock.call_later(timeout / 1000 / _CHECKS, self._check_oldest)
 
     def _check_oldest(self) -> None:
-        """The oldest message must not wait for its answer for longer than the settings say.
+        """Fail the link when the oldest message has waited too long for its answer.
 
-        A large one, as long as its pieces are answered or the target has no room for the next, may take any time.
+        A large message may take any time, as long as its pieces are answered or the target has no room for the next one.
         """
         self._check = None
         session = self._session
