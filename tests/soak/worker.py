@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from mqbroker.cli.management import JmsManagement
+from mqbroker.cli.management import Management
 from mqclient import jms
 from tests.integration.kill.verdict import body_of
 from tests.integration.kill.worker import Worker, main
@@ -129,7 +129,7 @@ class SoakWorker(Worker):
 
     def manage(self, connection: jms.Connection) -> None:
         """Questions and operations: a queue comes and goes."""
-        management = JmsManagement(connection)
+        management = Management(connection)
         name = f"{MANAGED}.{self.name}"
         if name in management.invoke("broker", "getQueueNames"):
             management.invoke("broker", "destroyQueue", name)

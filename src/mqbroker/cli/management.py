@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from mqbroker.cli.status import CommandError
 from mqclient import management as questions
@@ -25,31 +25,14 @@ class MissingResource(ManagementError):
 
 
 class UnknownAttribute(ManagementError):
-    """The broker has no value of an attribute, and says no more than that: an Artemis does not know those that it lacks."""
+    """The broker has no value of an attribute: an Artemis does not have all of ours."""
 
 
 _MISSING: Final = re.compile(r"AMQ229067: Cannot find resource with name (\w+)\.(.+)", re.DOTALL)
 
 
-class Management(Protocol):
-    """What the commands ask of a broker."""
-
-    def invoke(self, resource: str, operation: str, *parameters: object) -> Any:
-        """The result of an operation, as JSON values.  Raises :class:`ManagementError` with the broker's reason.
-
-        The reason of :class:`MissingResource` names the queue, not the resource.
-        """
-
-    def attribute(self, resource: str, name: str) -> Any:
-        """The value of an attribute.  Raises as :meth:`invoke` does."""
-
-    @property
-    def reply_queue(self) -> str:
-        """The queue on which the answers come: nobody wants to see it in a list."""
-
-
-class JmsManagement:
-    """Requests over a session of its own; the replies come to a temporary queue."""
+class Management:
+    """Requests to the management address over a session of its own; the replies come to a temporary queue."""
 
     def __init__(self, connection: Connection) -> None:
         self._session = connection.create_session()
@@ -60,12 +43,18 @@ class JmsManagement:
 
     @property
     def reply_queue(self) -> str:
+        """The temporary queue for the replies, which lists of queues leave out."""
         return self._replies.queue_name
 
     def invoke(self, resource: str, operation: str, *parameters: object) -> Any:
+        """The result of an operation, as JSON values.  Raises :class:`ManagementError` with the broker's reason.
+
+        The reason of :class:`MissingResource` names the queue, not the resource.
+        """
         return self._ask(questions.operation(resource, operation, parameters))
 
     def attribute(self, resource: str, name: str) -> Any:
+        """The value of an attribute.  Raises as :meth:`invoke` does."""
         try:
             return self._ask(questions.attribute(resource, name))
         except UnknownAttribute as error:
@@ -112,7 +101,16 @@ def management(options: ConnectionOptions) -> Iterator[Management]:
     from mqbroker.cli.connection import connected
 
     with connected(options) as connection:
-        yield JmsManagement(connection)
+        yield Management(connection)
+
+
+@contextmanager
+def failing(what: str) -> Iterator[None]:
+    """Put ``what`` before the reason of a :class:`ManagementError` that is raised inside."""
+    try:
+        yield
+    except ManagementError as error:
+        raise CommandError(f"{what}{error}") from error
 
 
 def json_object(text: Any) -> Any:

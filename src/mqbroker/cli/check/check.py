@@ -11,7 +11,7 @@ import click
 
 from mqbroker.cli.cluster.nodes import topology
 from mqbroker.cli.connection import connected, reason
-from mqbroker.cli.management import JmsManagement, Management, ManagementError, MissingResource
+from mqbroker.cli.management import Management, ManagementError, MissingResource
 from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, without_effect
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import CommandError
@@ -117,7 +117,7 @@ def node(
     """Check a node."""
     connection.quiet = as_json
     with connected(connection) as opened:
-        broker = JmsManagement(opened)
+        broker = Management(opened)
         checks: list[Check] = []
         if up or not (disk_usage is not None or memory_usage is not None or primary or backup or peers is not None):
             checks.append(Check("the node is started", lambda: _started(broker)))
@@ -194,7 +194,7 @@ def queue(
     connection.quiet = as_json
     wanted = name or ask("name of the queue", "--name", connection)
     with connected(connection) as opened:
-        broker = JmsManagement(opened)
+        broker = Management(opened)
         checks: list[Check] = []
         if up or (produce is None and browse is None and consume is None):
             checks.append(Check(f"the queue {wanted} exists and is not paused", lambda: _not_paused(broker, wanted)))

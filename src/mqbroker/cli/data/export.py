@@ -8,20 +8,20 @@ from typing import Final, TextIO
 
 from mqbroker.cli.data.journal_folder import DataFolders
 from mqbroker.cli.data.xml_messages import attributes_text, write_message
+from mqbroker.config.schema.values import ROUTING_TYPES
 from mqbroker.storage.files.bindings import to_address, to_queue
 from mqclient.storageformat.records import ADDRESS_BINDING, QUEUE_BINDING
 from mqclient.storageformat.replay import State, StoredMessage
 from mqclient.wire.message import decode_headers, decode_message
 
-_ROUTING_TYPES: Final = {0: "MULTICAST", 1: "ANYCAST"}
+_ROUTING_TYPES: Final = {number: name for name, number in ROUTING_TYPES.items()}
 _CHUNK: Final = 256 * 1024
 
 
 def export(state: State, folders: DataFolders, out: TextIO) -> tuple[int, int]:
     """Write all bindings and messages; returns the numbers of queues and of messages.
 
-    What prepared branches have sent is left out, and what they have acknowledged is not: they are undecided, and the format has no place
-    for them.
+    Messages sent in prepared branches are left out, and messages acknowledged in them are not: the format has no place for undecided work.
     Raises OSError when the body of a large message is missing.
     """
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n<activemq-journal>\n   <bindings>\n')

@@ -15,6 +15,7 @@ from typing import Any, Final
 from mqbroker.cli.data.xml_messages import XmlMessage, attribute, read_body, read_message
 from mqbroker.cli.data.xml_reader import Node, XmlFormatError, read_nodes
 from mqbroker.cli.status import CommandError
+from mqbroker.config.schema.values import ROUTING_TYPES
 from mqclient.core.api import BlockingRunner, ClientProducer, ClientSession, QueueConfiguration
 from mqclient.core.message import ClientMessage
 from mqclient.wire.message import KEY_LARGE_SIZE, KEY_ROUTE_TO
@@ -22,13 +23,12 @@ from mqclient.wire.properties import BYTES
 
 BATCH: Final = 500
 """Messages in one transaction."""
-_ROUTING_TYPES: Final = {"MULTICAST": 0, "ANYCAST": 1}
 _LEGACY_PREFIXES: Final = {"jms.queue.": "ANYCAST", "jms.topic.": "MULTICAST", "jms.tempqueue.": "ANYCAST", "jms.temptopic.": "MULTICAST"}
 
 
 @dataclass(slots=True)
 class Counts:
-    """What was imported."""
+    """The numbers of imported things."""
 
     addresses: int = 0
     queues: int = 0
@@ -36,9 +36,9 @@ class Counts:
 
 
 class Importer:
-    """Creates what is missing and sends the messages, over two sessions of the core client: one of them is transacted.
+    """Creates missing addresses and queues and sends the messages, over two sessions of the core client: ``sender`` is transacted.
 
-    ``queue_id`` tells the id that a queue has in the broker.
+    ``queue_id`` gives the id that a queue has in the broker.
     """
 
     def __init__(
@@ -147,9 +147,9 @@ class Importer:
 
 
 def _routing_type(text: str, node: Node) -> int:
-    if text not in _ROUTING_TYPES:
+    if text not in ROUTING_TYPES:
         raise XmlFormatError(f"line {node.line}: '{text}' is not a routing type, expected ANYCAST or MULTICAST")
-    return _ROUTING_TYPES[text]
+    return ROUTING_TYPES[text]
 
 
 def _to_send(found: XmlMessage, node: Node, ids: list[int]) -> ClientMessage:

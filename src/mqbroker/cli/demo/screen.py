@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mqbroker.cli.cluster.nodes import Link
 from mqbroker.cli.demo.brokers import QUEUE, Node
 from mqbroker.cli.demo.traffic import Consumer, Ledger, Producer, Worker
-from mqbroker.cli.management import JmsManagement, Management, json_object
+from mqbroker.cli.management import Management, json_object
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Watcher(threading.Thread):
             try:
                 with ConnectionFactory(f"{self.node.url}&callTimeout=5000").create_connection() as connection:
                     connection.start()
-                    broker = JmsManagement(connection)
+                    broker = Management(connection)
                     while not self._ending.is_set() and self.node.running:
                         self.figures = self._ask(broker)
                         self._ending.wait(POLL_SECONDS)

@@ -7,10 +7,10 @@ from typing import Final
 
 import click
 
-from mqbroker.cli.management import ManagementError, management
+from mqbroker.cli.management import failing, management
 from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, together, without_effect
 from mqbroker.cli.output import print_json
-from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.cli.status import BadUsage
 
 _ROUTING_FLAGS: Final = ("--anycast", "--no-anycast", "--multicast", "--no-multicast")
 
@@ -77,20 +77,16 @@ def show(connection: ConnectionOptions, name: str | None, bindings: bool, as_jso
     if bindings and not name:
         raise BadUsage("--bindings needs --name")
     connection.quiet = as_json
-    with management(connection) as broker:
-        try:
-            if name is None:
-                text = str(broker.invoke("broker", "listAddresses", "\n"))
-                names = [line for line in text.split("\n") if line and line != broker.reply_queue]
-                if as_json:
-                    print_json(names)
-                else:
-                    click.echo("\n".join(names))
-                return
-            operation = "listBindingsForAddress" if bindings else "getAddressInfo"
-            result = broker.invoke("broker", operation, name)
-        except ManagementError as error:
-            raise CommandError(f"Failed to show address {name or ''}. Reason: {error}") from error
+    with management(connection) as broker, failing(f"Failed to show address {name or ''}. Reason: "):
+        if name is None:
+            text = str(broker.invoke("broker", "listAddresses", "\n"))
+            names = [line for line in text.split("\n") if line and line != broker.reply_queue]
+            if as_json:
+                print_json(names)
+            else:
+                click.echo("\n".join(names))
+            return
+        result = broker.invoke("broker", "listBindingsForAddress" if bindings else "getAddressInfo", name)
         if as_json:
             print_json({"name": name, "bindings" if bindings else "info": result})
         else:
@@ -98,9 +94,7 @@ def show(connection: ConnectionOptions, name: str | None, bindings: bool, as_jso
 
 
 def _report(operation: Callable[[], object], verb: str, name: str) -> None:
-    try:
+    with failing(f"Failed to {verb} address {name}. Reason: "):
         described = operation()
-    except ManagementError as error:
-        raise CommandError(f"Failed to {verb} address {name}. Reason: {error}") from error
     subject = described if isinstance(described, str) and described else f"Address {name}"
     click.echo(f"{subject} {verb}d successfully.")

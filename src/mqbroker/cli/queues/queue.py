@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from mqbroker.cli.management import ManagementError, management
+from mqbroker.cli.management import failing, management
 from mqbroker.cli.options import ConnectionOptions, ask, connection_options, together
-from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.cli.status import BadUsage
 
 _queue_options = together(
     click.option("--name", help="Name of the queue; address::queue is allowed."),
@@ -115,11 +115,8 @@ def purge(connection: ConnectionOptions, name: str | None) -> None:
 
 def _report(operation: Callable[[], object], verb: str, name: str) -> None:
     """Print what was done as the ``artemis`` command does: with the line about the queue, if the broker tells of it."""
-    try:
+    with failing(f"Failed to {verb} {name if verb == 'update' else f'queue {name}'}. Reason: "):
         described = operation()
-    except ManagementError as error:
-        subject = name if verb == "update" else f"queue {name}"
-        raise CommandError(f"Failed to {verb} {subject}. Reason: {error}") from error
     line = _line(described) if isinstance(described, str) and described else f"Queue {name}"
     click.echo(f"{line} {verb}d successfully.")
 

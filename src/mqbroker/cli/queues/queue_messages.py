@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import click
 
-from mqbroker.cli.management import Management, ManagementError, json_object, management
+from mqbroker.cli.management import Management, failing, json_object, management
 from mqbroker.cli.options import ConnectionOptions, ask, connection_options, together
-from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.cli.status import BadUsage
 
 _ORIGIN: Final = "_AMQ_ORIG_ADDRESS"
 _NO_ORIGIN: Final = "null"
-"""What a broker counts messages under that do not have a property."""
+"""The key under which a broker counts messages without the property."""
 
 
 _message_options = together(
@@ -103,7 +103,5 @@ def _messages(count: int) -> str:
 
 
 def _done(verb: str, queue: str, operation: Callable[[], Any]) -> Any:
-    try:
+    with failing(f"Failed to {verb} messages of queue {queue}. Reason: "):
         return operation()
-    except ManagementError as error:
-        raise CommandError(f"Failed to {verb} messages of queue {queue}. Reason: {error}") from error

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import click
 
-from mqbroker.cli.management import ManagementError, json_object, management
-from mqbroker.cli.options import ConnectionOptions, ask, connection_options
+from mqbroker.cli.management import failing, json_object, management
+from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options
 from mqbroker.cli.output import print_json, table
-from mqbroker.cli.status import CommandError
 
 _COLUMNS = {"QUEUE": "queue", "READER": "name", "EPOCH": "epoch", "SETTLED": "settled", "RESERVED": "reserved", "LAG": "lag"}
 
 
 @click.command("list", epilog="Example: mqbroker reader list --queue orders")
 @click.option("--queue", help="Only the readers of this queue. Default: all.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @connection_options
 def list_readers(connection: ConnectionOptions, queue: str | None, as_json: bool) -> None:
     """Print the readers of queues.
@@ -23,11 +22,8 @@ def list_readers(connection: ConnectionOptions, queue: str | None, as_json: bool
     are not settled. EPOCH: how often the reader was opened; only the program that opened it last may use it.
     """
     connection.quiet = as_json
-    with management(connection) as broker:
-        try:
-            found = json_object(broker.invoke("broker", "listReaders", *([] if queue is None else [queue])))
-        except ManagementError as error:
-            raise CommandError(f"cannot list readers: {error}") from error
+    with management(connection) as broker, failing("cannot list readers: "):
+        found = json_object(broker.invoke("broker", "listReaders", *([] if queue is None else [queue])))
     if as_json:
         print_json(found)
     else:
@@ -45,9 +41,6 @@ def remove(connection: ConnectionOptions, queue: str | None, name: str | None) -
     """
     queue = queue or ask("name of the queue", "--queue", connection)
     name = name or ask("name of the reader", "--name", connection)
-    with management(connection) as broker:
-        try:
-            broker.invoke("broker", "removeReader", queue, name)
-        except ManagementError as error:
-            raise CommandError(f"cannot remove reader {name}: {error}") from error
+    with management(connection) as broker, failing(f"cannot remove reader {name}: "):
+        broker.invoke("broker", "removeReader", queue, name)
     click.echo(f"Reader {name} of queue {queue} removed.")

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from mqbroker.cli.management import Management, ManagementError, json_object, management
+from mqbroker.cli.management import Management, failing, json_object, management
 from mqbroker.cli.options import JSON, ConnectionOptions, ask, connection_options, without_effect
 from mqbroker.cli.output import print_json
-from mqbroker.cli.status import CommandError
 
 _USER = click.option("--user-command-user", "name", help="The user that this command is about.")
 _PASSWORD = click.option("--user-command-password", "new_password", help="The password for that user.")
@@ -80,7 +79,5 @@ def list_users(connection: ConnectionOptions, name: str | None, as_json: bool) -
 
 
 def _call(broker: Management, verb: str, name: str, operation: str, *parameters: object) -> Any:
-    try:
+    with failing(f"Failed to {verb} user {name}. Reason: "):
         return broker.invoke("broker", operation, *parameters)
-    except ManagementError as error:
-        raise CommandError(f"Failed to {verb} user {name}. Reason: {error}") from error
