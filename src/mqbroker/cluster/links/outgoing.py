@@ -1,4 +1,4 @@
-"""What a link sends for a message: the bytes as they are, but for the properties and headers that links write (decision 26).
+"""The encoded form of a message on a link: the message's bytes, with the properties and headers that links write (decision 26).
 
 Nothing is decoded: entries of the property table are left out and added by their offsets.  The message itself does not change, for other
 queues may hold it, too.
@@ -9,10 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.internal_names import store_and_forward_end
+from mqbroker.config.schema.values import ROUTING_TYPES
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.messaging.message.transformers import Transform
@@ -34,7 +35,6 @@ _BRIDGE_DUPLICATE_ID = KEY_BRIDGE_DUPLICATE_ID.encode("utf-16-le")
 _RAW_ROUTING_TYPE = KEY_ROUTING_TYPE.encode("utf-16-le")
 _MESSAGE_ID = 8
 """Bytes of the message id, behind which the address stands."""
-ROUTING_TYPES: Final = {"MULTICAST": 0, "ANYCAST": 1}
 _EMPTY_TABLE = 1
 """Bytes of a table without entries."""
 _TABLE_HEAD = 5
@@ -91,12 +91,12 @@ _ROUTE_TO_ONE = bytes_entry(KEY_ROUTE_TO, 8)
 
 
 def duplicate_id_entry(node_id: bytes) -> bytes:
-    """The beginning of the property by which the target knows a message that it has already; the message id follows."""
+    """The beginning of the property by which the target recognises a repeated message; the message id follows."""
     return bytes_entry(KEY_BRIDGE_DUPLICATE_ID, len(node_id) + 8) + node_id
 
 
 class StoreAndForward:
-    """Messages of the store-and-forward queue ``queue_name``: for the bindings that routing has named for it.
+    """Encodes messages of the store-and-forward queue ``queue_name`` for the bindings that routing has named for this queue.
 
     ``node_id`` are the 16 bytes of the own node id, or None to send without duplicate ids.  A body of more than
     ``min_large_message_size`` bytes goes in pieces.
@@ -110,7 +110,7 @@ class StoreAndForward:
         self._min_large = min_large_message_size
 
     def __call__(self, message: Message) -> Outgoing | None:
-        """None: no binding is named, which is so for what a client sends to the queue itself.  Raises MalformedPacketError."""
+        """The encoded form; None for a message that names no binding, sent to the queue by a client.  Raises MalformedPacketError."""
         buffer = message.buffer
         start = message.properties_offset
         ids = b""
@@ -191,7 +191,7 @@ def link_id(node_id: str, queue_name: str, connections: Sequence[ClusterConnecti
 
 
 class CoreBridgeMessages:
-    """Messages of a core bridge of broker.xml: to ``forwarding_address`` or the address of each, with the routing type that it asks for.
+    """Encodes messages of a core bridge: to ``forwarding_address`` or the address of each message, with the routing type of the bridge.
 
     ``routing_type`` is PASS, STRIP, ANYCAST or MULTICAST.  Routes that were meant for other links are left out.
     """
