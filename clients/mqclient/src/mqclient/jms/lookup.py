@@ -194,17 +194,8 @@ class Lookup:
 
     def temporary_subscription(self, destination: Destination, queue: str, filter: str | None) -> None:
         """The queue of a non-durable subscription."""
-        wanted = QueueConfiguration(
-            name=queue,
-            address=destination.address,
-            routing_type=MULTICAST,
-            filter_string=filter,
-            durable=False,
-            temporary=True,
-            max_consumers=-1,
-            purge_on_no_consumers=False,
-        )
-        self._call(self._session.create_queue, apply_options(wanted, destination, SUBSCRIPTION))
+        wanted = _subscription(destination, queue, filter, durable=False, temporary=True, purge_on_no_consumers=False)
+        self._call(self._session.create_queue, wanted)
 
     def durable_subscription(self, destination: Destination, queue: str, filter: str | None) -> None:
         """The queue of an unshared durable subscription.
@@ -219,16 +210,7 @@ class Lookup:
             if _same(existing, destination, filter):
                 return
             self.delete_queue(queue)
-        wanted = QueueConfiguration(
-            name=queue,
-            address=destination.address,
-            routing_type=MULTICAST,
-            filter_string=filter,
-            durable=True,
-            max_consumers=-1,
-            purge_on_no_consumers=False,
-        )
-        self._call(self._session.create_queue, apply_options(wanted, destination, SUBSCRIPTION))
+        self._call(self._session.create_queue, _subscription(destination, queue, filter, durable=True, purge_on_no_consumers=False))
 
     def shared_subscription(self, destination: Destination, queue: str, filter: str | None, *, durable: bool) -> None:
         """The queue of a shared subscription.  Another topic or selector is refused while the subscription lives."""
@@ -238,10 +220,7 @@ class Lookup:
         existing = self.queue(queue)
         if existing.exists and _same(existing, destination, filter):
             return
-        wanted = QueueConfiguration(
-            name=queue, address=destination.address, routing_type=MULTICAST, filter_string=filter, durable=durable, max_consumers=-1
-        )
-        self._call(self._session.create_shared_queue, apply_options(wanted, destination, SUBSCRIPTION))
+        self._call(self._session.create_shared_queue, _subscription(destination, queue, filter, durable=durable))
 
     def _auto_created(self, destination: Destination, found: AddressQueryResult) -> QueueConfiguration:
         wanted = QueueConfiguration(
@@ -253,6 +232,13 @@ class Lookup:
             purge_on_no_consumers=found.default_purge_on_no_consumers,
         )
         return apply_options(wanted, destination)
+
+
+def _subscription(destination: Destination, queue: str, filter: str | None, **attributes: Any) -> QueueConfiguration:
+    wanted = QueueConfiguration(
+        name=queue, address=destination.address, routing_type=MULTICAST, filter_string=filter, max_consumers=-1, **attributes
+    )
+    return apply_options(wanted, destination, SUBSCRIPTION)
 
 
 def _same(existing: QueueQueryResult, destination: Destination, filter: str | None) -> bool:

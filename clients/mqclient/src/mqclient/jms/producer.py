@@ -108,13 +108,12 @@ class MessageProducer(Closing):
         ``block_on_non_durable_send`` say.  Other messages are only handed over; what goes wrong with them later is raised by the next send
         or commit of the session.  With a ``completion_listener`` it returns at once and the listener is told the outcome.
         """
+        sent, core, address = self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
         if completion_listener is not None:
-            sent, future = self._send_async(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
-            self._tell_completion(sent, future, completion_listener)
+            self._tell_completion(sent, self._begin(sent, core, address), completion_listener)
             return sent
-        sent, core, target = self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
         with JMS_ERRORS:
-            self._producer.send(core, target.name if self._destination is None else None)
+            self._producer.send(core, address)
         return sent
 
     def send_async(
@@ -132,30 +131,22 @@ class MessageProducer(Closing):
         That needs ``confirmation_window_size`` of at least 0 in the connection factory.  Without it the future is done when the message is
         written to the connection, as in Java.  Callbacks of the future run in the connection's thread: they must not call this API.
         """
-        return self._send_async(message, destination, delivery_mode, priority, time_to_live, delivery_delay)[1]
+        return self._begin(*self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay))
 
-    def _send_async(
-        self,
-        message: object,
-        destination: Destination | str | None,
-        delivery_mode: DeliveryMode | None,
-        priority: int | None,
-        time_to_live: int | None,
-        delivery_delay: int | None,
-    ) -> tuple[Message, Future[Message]]:
-        sent, core, target = self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
+    def _begin(self, sent: Message, core: ClientMessage, address: str | None) -> Future[Message]:
+        """Hand a message over; the future has its outcome."""
         completion = _Completion(sent)
         self._work.track(completion.future)
         try:
             with JMS_ERRORS:
-                self._producer.send(core, target.name if self._destination is None else None, acknowledgement_handler=completion)
+                self._producer.send(core, address, acknowledgement_handler=completion)
         except JMSException as error:
             if not completion.future.done():
                 completion.future.set_exception(error)
         except BaseException:  # of the application's own file, for one: it has the exception, and nobody is to wait for the outcome
             completion.future.cancel()
             raise
-        return sent, completion.future
+        return completion.future
 
     def _tell_completion(self, message: Message, future: Future[Message], listener: CompletionListener) -> None:
         thread, told = self._work.listener_thread(), Future[None]()
@@ -181,7 +172,8 @@ class MessageProducer(Closing):
         priority: int | None,
         time_to_live: int | None,
         delivery_delay: int | None,
-    ) -> tuple[Message, ClientMessage, Destination]:
+    ) -> tuple[Message, ClientMessage, str | None]:
+        """The message with its headers, the same for the core client, and the address unless the producer has its own."""
         self._check_open()
         target = self._target(destination)
         priority = self.priority if priority is None else priority
@@ -215,7 +207,7 @@ class MessageProducer(Closing):
             core.properties[wire.KEY_ROUTING_TYPE] = (types.BYTE, target.routing_type)
         if delay:
             core.properties[wire.KEY_SCHEDULED_DELIVERY] = (types.LONG, now + delay)
-        return message, core, target
+        return message, core, target.name if self._destination is None else None
 
     def _target(self, destination: Destination | str | None) -> Destination:
         if self._destination is not None:

@@ -44,10 +44,10 @@ class BytesMessage(Message):
     @property
     def data(self) -> bytes:
         """The whole body, whatever was read of it already."""
-        pending = self._take_pending()
+        pending = self._pending
         if pending is not None:
-            self._writer.data[:] = pending
-            self._length = self._save = None
+            self._writer.data[:] = pending() if callable(pending) else pending
+            self._pending = self._length = self._save = None
         return bytes(self._writer.data)
 
     @data.setter

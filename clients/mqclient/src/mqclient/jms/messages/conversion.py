@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import BinaryIO, Final, Protocol
 
 from mqclient.core.message import ClientMessage
@@ -42,8 +42,7 @@ def from_core(core: ClientMessage, expected: Destination | None, large: LargeBod
     before it receives the next message of the consumer.
     """
     kind = _CLASSES.get(core.type, BytesMessage)
-    message = kind.__new__(kind)
-    kind.__init__(message)
+    message = kind()
     message._core = core
     message._body_read_only = message._properties_read_only = True
     message._destination = received_destination(core, expected)
@@ -51,20 +50,12 @@ def from_core(core: ClientMessage, expected: Destination | None, large: LargeBod
     if core.large is None:
         message._pending = core.plain_body() if core.compressed else core.body
     elif isinstance(message, BytesMessage):
-        message._pending = _reader(core, large)
+        message._pending = lambda: large.read(core)
         message._length = core.large.size
-        message._save = _saver(core, large)
+        message._save = lambda file: large.save(core, file)
     elif kind is not Message:
         message._pending = large.read(core)
     return message
-
-
-def _reader(core: ClientMessage, large: LargeBodies) -> Callable[[], bytes]:
-    return lambda: large.read(core)
-
-
-def _saver(core: ClientMessage, large: LargeBodies) -> Callable[[BinaryIO], None]:
-    return lambda file: large.save(core, file)
 
 
 def to_core(message: Message) -> ClientMessage:

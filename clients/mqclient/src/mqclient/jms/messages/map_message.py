@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mqclient.errors import MalformedPacketError
-from mqclient.jms.exceptions import MessageFormatException
 from mqclient.jms.messages import values
 from mqclient.jms.messages.message import Message, check_name
 from mqclient.wire import bodies
@@ -24,19 +22,13 @@ class MapMessage(Message):
 
     def __init__(self, entries: Mapping[str, object] | None = None) -> None:
         super().__init__()
-        self._values: dict[str, TypedValue] = {}
+        self._content: dict[str, TypedValue] = {}
         for name, value in (entries or {}).items():
             self[name] = value
 
     def _entries(self) -> dict[str, TypedValue]:
-        pending = self._take_pending()
-        if pending is not None:
-            try:
-                self._values = bodies.decode_map(pending)
-            except MalformedPacketError as error:
-                self._pending = pending
-                raise MessageFormatException(str(error)) from error
-        return self._values
+        found: dict[str, TypedValue] = self._decoded()
+        return found
 
     def _store(self, name: str, entry: TypedValue) -> None:
         self._writable()
@@ -49,10 +41,12 @@ class MapMessage(Message):
 
     def clear_body(self) -> None:
         super().clear_body()
-        self._values = {}
+        self._content = {}
+
+    _decode = staticmethod(bodies.decode_map)
 
     def _encode(self) -> bytes:
-        return bodies.encode_map(self._values)
+        return bodies.encode_map(self._content)
 
     def __getitem__(self, name: str) -> object:
         return values.untyped(self._entries()[name])

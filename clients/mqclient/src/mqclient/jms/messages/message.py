@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from mqclient.errors import MalformedPacketError
 from mqclient.jms.destinations import MULTICAST, Destination, Queue, Topic, parse_destination
 from mqclient.jms.exceptions import MessageFormatException, MessageNotWriteableException
 from mqclient.jms.messages import values
@@ -94,6 +95,9 @@ class Message:
     def __init__(self) -> None:
         self._core = CoreMessage(type=self.core_type, durable=True)
         self._pending: bytes | Callable[[], bytes] | None = None
+        """The body that was received and not decoded yet, or a function that reads it; None otherwise."""
+        self._content: Any = None
+        """The decoded body, of the type that the class of the message says."""
         self._body_read_only = False
         self._properties_read_only = False
         self._destination: Destination | None = None
@@ -317,7 +321,7 @@ class Message:
 
     def clear_body(self) -> None:
         """Empty the body; it can be written then, also in a received message."""
-        self._pending = None
+        self._pending = self._content = None
         self._body_read_only = False
 
     def acknowledge(self) -> None:
@@ -332,19 +336,24 @@ class Message:
         if self._body_read_only:
             raise MessageNotWriteableException("the body of a received message is read-only until clear_body()")
 
-    def _take_pending(self) -> bytes | None:
-        """The body that was received and not looked at yet, once.
-
-        One that cannot be read stays: it is not to be taken for an empty one.
-        """
+    def _decoded(self) -> Any:
+        """The content of the body.  A body that cannot be decoded stays as it came: it must not be taken for an empty one."""
         pending = self._pending
-        if callable(pending):
-            pending = pending()
-        self._pending = None
-        return pending
+        if pending is not None:
+            self._pending = pending() if callable(pending) else pending
+            try:
+                self._content = self._decode(self._pending)
+            except MalformedPacketError as error:
+                raise MessageFormatException(str(error)) from error
+            self._pending = None
+        return self._content
+
+    @staticmethod
+    def _decode(body: bytes) -> Any:
+        return None
 
     def _encode_body(self) -> bytes:
-        """The body as it travels.  One that was received and not looked at travels on as it came."""
+        """The body as it travels.  A body that was received and not decoded travels on as it came."""
         if callable(self._pending):
             self._pending = self._pending()
         return self._encode() if self._pending is None else self._pending

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from mqclient.errors import MalformedPacketError
 from mqclient.jms.exceptions import MessageFormatException
 from mqclient.jms.messages.message import Message
 from mqclient.wire import bodies
@@ -22,34 +21,26 @@ class TextMessage(Message):
 
     def __init__(self, text: str | None = None) -> None:
         super().__init__()
-        self._text = _checked(text)
+        self._content: str | None = _checked(text)
 
     @property
     def text(self) -> str | None:
-        pending = self._take_pending()
-        if pending is not None:
-            try:
-                self._text = bodies.decode_text(pending)
-            except MalformedPacketError as error:
-                self._pending = pending
-                raise MessageFormatException(str(error)) from error
-        return self._text
+        found: str | None = self._decoded()
+        return found
 
     @text.setter
     def text(self, text: str | None) -> None:
         self._writable()
-        self._text = _checked(text)
+        self._content = _checked(text)
 
     @property
     def body(self) -> str | None:
         return self.text
 
-    def clear_body(self) -> None:
-        super().clear_body()
-        self._text = None
+    _decode = staticmethod(bodies.decode_text)
 
     def _encode(self) -> bytes:
-        return bodies.encode_text(self._text)
+        return bodies.encode_text(self._content)
 
 
 def _checked(text: str | None) -> str | None:
@@ -73,21 +64,14 @@ class ObjectMessage(Message):
     def __init__(self, value: object = None) -> None:
         """``value``: what ``json.dumps`` takes, :class:`JavaSerialized`, or None."""
         super().__init__()
-        self._serialized: bytes | None = None
         if value is not None:
             self.value = value
 
     @property
     def serialized(self) -> bytes | None:
         """The object as it travels; None for the null object."""
-        pending = self._take_pending()
-        if pending is not None:
-            try:
-                self._serialized = bodies.decode_object(pending)
-            except MalformedPacketError as error:
-                self._pending = pending
-                raise MessageFormatException(str(error)) from error
-        return self._serialized
+        found: bytes | None = self._decoded()
+        return found
 
     @property
     def value(self) -> object:
@@ -107,10 +91,10 @@ class ObjectMessage(Message):
     def value(self, value: object) -> None:
         self._writable()
         if value is None or isinstance(value, JavaSerialized):
-            self._serialized = value
+            self._content = value
             return
         try:
-            self._serialized = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+            self._content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
         except (TypeError, ValueError) as error:
             raise MessageFormatException(f"a {type(value).__name__} cannot be written as JSON: {error}") from error
 
@@ -118,9 +102,7 @@ class ObjectMessage(Message):
     def body(self) -> object:
         return self.value
 
-    def clear_body(self) -> None:
-        super().clear_body()
-        self._serialized = None
+    _decode = staticmethod(bodies.decode_object)
 
     def _encode(self) -> bytes:
-        return bodies.encode_object(self._serialized)
+        return bodies.encode_object(self._content)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from mqclient.errors import MalformedPacketError
-from mqclient.jms.exceptions import MessageEOFException, MessageFormatException, MessageNotReadableException
+from mqclient.jms.exceptions import MessageEOFException, MessageNotReadableException
 from mqclient.jms.messages import values
 from mqclient.jms.messages.message import Message
 from mqclient.wire import bodies
@@ -28,18 +27,12 @@ class StreamMessage(Message):
 
     def __init__(self, items: Iterable[object] = ()) -> None:
         super().__init__()
-        self._values: list[TypedValue] = [values.typed(item) for item in items]
+        self._content: list[TypedValue] = [values.typed(item) for item in items]
         self._position = 0
 
     def _items(self) -> list[TypedValue]:
-        pending = self._take_pending()
-        if pending is not None:
-            try:
-                self._values = bodies.decode_stream(pending)
-            except MalformedPacketError as error:
-                self._pending = pending
-                raise MessageFormatException(str(error)) from error
-        return self._values
+        found: list[TypedValue] = self._decoded()
+        return found
 
     @property
     def body(self) -> list[object]:
@@ -58,11 +51,13 @@ class StreamMessage(Message):
 
     def clear_body(self) -> None:
         super().clear_body()
-        self._values = []
+        self._content = []
         self._position = 0
 
+    _decode = staticmethod(bodies.decode_stream)
+
     def _encode(self) -> bytes:
-        return bodies.encode_stream(self._values)
+        return bodies.encode_stream(self._content)
 
     def _append(self, entry: TypedValue) -> None:
         self._writable()
