@@ -19,6 +19,7 @@ from mqclient.wire.properties import (
     BYTES,
     CHAR,
     DOUBLE,
+    FIXED,
     FLOAT,
     INT,
     LONG,
@@ -33,14 +34,6 @@ UTF_BYTES_MAX = 0xFFFF
 """Bytes of a string of a bytes message in its UTF form: its encoding allows no more."""
 
 _I32 = struct.Struct(">i")
-_FIXED: dict[int, struct.Struct] = {
-    BYTE: struct.Struct(">b"),
-    SHORT: struct.Struct(">h"),
-    INT: struct.Struct(">i"),
-    LONG: struct.Struct(">q"),
-    DOUBLE: struct.Struct(">d"),
-    CHAR: struct.Struct(">H"),
-}
 _U8 = struct.Struct(">B")
 _U16 = struct.Struct(">H")
 
@@ -145,8 +138,8 @@ def decode_stream(body: bytes) -> list[TypedValue]:
             items.append((BOOLEAN, source.boolean()))
         elif kind == FLOAT:
             items.append((FLOAT, decode_f32(body, source.take(4))))
-        elif kind in _FIXED:
-            form = _FIXED[kind]
+        elif kind in FIXED:
+            form = FIXED[kind]
             items.append((kind, form.unpack_from(body, source.take(form.size))[0]))
         else:
             raise source.fail(f"unknown value type {kind}")
@@ -162,7 +155,7 @@ def _primitive(kind: int, value: object) -> bytes:
             return b"\xff" if value else b"\x00"
         if kind == FLOAT and isinstance(value, (int, float)):
             return encode_f32(value)
-        return _FIXED[kind].pack(value)
+        return FIXED[kind].pack(value)
     except (KeyError, struct.error, OverflowError) as error:
         raise ValueError(f"{value!r} does not fit the value type {kind}") from error
 
@@ -252,13 +245,13 @@ class BytesReader:
         return self.data[self._take(1)] != 0
 
     def read_byte(self) -> int:
-        return self._number(_FIXED[BYTE])
+        return self._number(FIXED[BYTE])
 
     def read_unsigned_byte(self) -> int:
         return self._number(_U8)
 
     def read_short(self) -> int:
-        return self._number(_FIXED[SHORT])
+        return self._number(FIXED[SHORT])
 
     def read_unsigned_short(self) -> int:
         return self._number(_U16)
@@ -268,16 +261,16 @@ class BytesReader:
         return self._number(_U16)
 
     def read_int(self) -> int:
-        return self._number(_FIXED[INT])
+        return self._number(FIXED[INT])
 
     def read_long(self) -> int:
-        return self._number(_FIXED[LONG])
+        return self._number(FIXED[LONG])
 
     def read_float(self) -> float:
         return decode_f32(self.data, self._take(4))
 
     def read_double(self) -> float:
-        value: float = _FIXED[DOUBLE].unpack_from(self.data, self._take(8))[0]
+        value: float = FIXED[DOUBLE].unpack_from(self.data, self._take(8))[0]
         return value
 
     def read_utf(self) -> str:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from mqclient.errors import MalformedPacketError
 from mqclient.urls import holds_password
 
-_I16 = struct.Struct(">h")
 _U16 = struct.Struct(">H")
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")

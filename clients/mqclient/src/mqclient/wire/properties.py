@@ -33,7 +33,7 @@ TypedValue = tuple[int, Value]
 
 _I32 = struct.Struct(">i")
 _HEAD = struct.Struct(">Bi")
-_FIXED: dict[int, struct.Struct] = {
+FIXED: dict[int, struct.Struct] = {
     BYTE: struct.Struct(">b"),
     SHORT: struct.Struct(">h"),
     INT: struct.Struct(">i"),
@@ -41,7 +41,8 @@ _FIXED: dict[int, struct.Struct] = {
     DOUBLE: struct.Struct(">d"),
     CHAR: struct.Struct(">H"),
 }
-_HEADS: dict[int, bytes] = {kind: bytes((kind,)) for kind in (NULL, BOOLEAN, BYTES, FLOAT, STRING, *_FIXED)}
+"""Forms of the values of fixed size, but BOOLEAN and FLOAT."""
+_HEADS: dict[int, bytes] = {kind: bytes((kind,)) for kind in (NULL, BOOLEAN, BYTES, FLOAT, STRING, *FIXED)}
 _SIZES: tuple[int, ...] = (0, -1, 1, 1, -1, 2, 4, 8, 4, 8, -1, 2, *(-1 for _ in range(12, 256)))
 """Bytes of a value by type id; -1: the value says it, or there is no such type."""
 _ODD_OR_NEGATIVE = 0x80000001
@@ -76,7 +77,7 @@ def encode_value(kind: int, value: Value) -> bytes:
             return head + _I32.pack(len(value)) + value  # type: ignore[arg-type, operator]
         if kind == FLOAT:
             return head + encode_f32(value)  # type: ignore[arg-type]
-        return head + _FIXED[kind].pack(value)
+        return head + FIXED[kind].pack(value)
     except (KeyError, TypeError, AttributeError, OverflowError, struct.error) as error:
         raise ValueError(f"{value!r} does not fit the value type {kind}") from error
 
@@ -98,8 +99,8 @@ def decode_value(data: bytes, kind: int, start: int, end: int) -> Value:
     """The value at ``data[start:end]``, as :func:`walk` gave it."""
     if kind == STRING:
         return decode_utf_16(data[start + 4 : end])
-    if kind in _FIXED:
-        value: int | float = _FIXED[kind].unpack_from(data, start)[0]
+    if kind in FIXED:
+        value: int | float = FIXED[kind].unpack_from(data, start)[0]
         return value
     if kind == BOOLEAN:
         return data[start] != 0
