@@ -274,7 +274,19 @@ class ServerLocator(Closing, Protocol):
         """Close every session factory that was made, and listen for brokers no more."""
 
 
-class ClientSessionFactory(Closing, Protocol):
+class Listened(Protocol):
+    """Tells listeners of connection failures; ``remove_…`` gives False when the listener was not added."""
+
+    def add_failure_listener(self, listener: SessionFailureListener) -> None: ...
+
+    def remove_failure_listener(self, listener: SessionFailureListener) -> bool: ...
+
+    def add_failover_listener(self, listener: FailoverEventListener) -> None: ...
+
+    def remove_failover_listener(self, listener: FailoverEventListener) -> bool: ...
+
+
+class ClientSessionFactory(Closing, Listened, Protocol):
     """One connection to a broker, kept alive and re-established, and the sessions on it."""
 
     @property
@@ -319,19 +331,11 @@ class ClientSessionFactory(Closing, Protocol):
         Raises ``SecurityError`` (credentials), ``SessionCreationRejectedError`` (broker not ready, limits), ``IncompatibleVersionsError``.
         """
 
-    def add_failure_listener(self, listener: SessionFailureListener) -> None: ...
-
-    def remove_failure_listener(self, listener: SessionFailureListener) -> bool: ...
-
-    def add_failover_listener(self, listener: FailoverEventListener) -> None: ...
-
-    def remove_failover_listener(self, listener: FailoverEventListener) -> bool: ...
-
     def close(self) -> Awaitable[None]:
         """Close the sessions in an orderly way, then the connection.  Never raises for reasons of the network; safe to call twice."""
 
 
-class ClientSession(Closing, Protocol):
+class ClientSession(Closing, Listened, Protocol):
     """A single context of work on a connection: its packets are processed by the broker in their order.
 
     With ``auto_commit_sends``/``auto_commit_acks`` off, sends/acknowledgements take effect with :meth:`commit`.  After a failover
@@ -468,14 +472,6 @@ class ClientSession(Closing, Protocol):
 
     def set_send_acknowledgement_handler(self, handler: SendAcknowledgementHandler | None) -> None:
         """With a handler no send of this session blocks; the handler is told the outcome."""
-
-    def add_failure_listener(self, listener: SessionFailureListener) -> None: ...
-
-    def remove_failure_listener(self, listener: SessionFailureListener) -> bool: ...
-
-    def add_failover_listener(self, listener: FailoverEventListener) -> None: ...
-
-    def remove_failover_listener(self, listener: FailoverEventListener) -> bool: ...
 
     def close(self) -> Awaitable[None]:
         """Close consumers, producers and the session; an open transaction is rolled back.  Never raises for reasons of the network.

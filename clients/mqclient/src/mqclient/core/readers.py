@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import Any, Protocol
 
 from mqclient.core.connection.channel import Channel
-from mqclient.core.runtime import Runtime
+from mqclient.core.runtime import Runtime, starts
 from mqclient.errors import MalformedPacketError, MQError, UnblockedError
 from mqclient.wire.packets import (
     BINDING_QUERY_ANSWERS,
@@ -127,11 +127,13 @@ class Readers:
     """
 
     def __init__(self, session: ReadingSession) -> None:
+        self.runtime: Runtime = session.runtime
         self._session = session
 
-    def supported(self) -> Awaitable[bool]:
+    @starts
+    async def supported(self) -> bool:
         """Does the broker know readers?  Has no side effects, also where it does not."""
-        return self._session.runtime.spawn(self._supported())
+        return bool((await self._answer(BindingQuery(READERS_ADDRESS), *BINDING_QUERY_ANSWERS)).exists)
 
     def open(self, queue: str, reader: str, start: int = START_OLDEST) -> Awaitable[ReaderState]:
         """Take over a reader, which is made if the queue has none of that name.
@@ -165,27 +167,31 @@ class Readers:
         """As :meth:`reserve`, but nothing is kept for anybody."""
         return self._call(ReaderReserve(queue, None, 0, after, until, max_messages, max_bytes, parts), ReaderRange)
 
-    def read(
+    @starts
+    async def read(
         self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, filter_string: str | None = None
-    ) -> Awaitable[MessageBlock]:
+    ) -> MessageBlock:
         """The next messages of a range, of at most ``max_bytes`` together, but at least one.  They stay in the queue."""
-        return self._session.runtime.spawn(self._read(ReaderRead(queue, after, until, max_bytes, filter_string)))
+        return MessageBlock(await self._answer(ReaderRead(queue, after, until, max_bytes, filter_string), ReaderMessages))
 
     def blocks(self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, filter_string: str | None = None) -> Blocks:
         """A range block by block; the next one is asked for before the last one is handed over."""
         return Blocks(self._session, ReaderRead(queue, after, until, max_bytes, filter_string))
 
-    def body(self, queue: str, message_id: int, offset: int, size: int = READ_BYTES_MAX) -> Awaitable[bytes]:
+    @starts
+    async def body(self, queue: str, message_id: int, offset: int, size: int = READ_BYTES_MAX) -> bytes:
         """A piece of the body of a large message, at most 4 MiB; shorter than ``size`` only where the body ends."""
-        return self._session.runtime.spawn(self._body(ReaderBody(queue, message_id, offset, size)))
+        return bytes((await self._answer(ReaderBody(queue, message_id, offset, size), ReaderBodyChunk)).data)
 
-    def settle(self, queue: str, reader: str, epoch: int, until: int) -> Awaitable[None]:
+    @starts
+    async def settle(self, queue: str, reader: str, epoch: int, until: int) -> None:
         """The reader is done with everything up to ``until``: what all readers of the queue have settled is removed, durably."""
-        return self._session.runtime.spawn(self._done(ReaderSettle(queue, reader, epoch, until)))
+        await self._answer(ReaderSettle(queue, reader, epoch, until), NullResponse)
 
-    def remove(self, queue: str, reader: str) -> Awaitable[None]:
+    @starts
+    async def remove(self, queue: str, reader: str) -> None:
         """Forget the reader; what it had not settled stays in the queue."""
-        return self._session.runtime.spawn(self._done(ReaderRemove(queue, reader)))
+        await self._answer(ReaderRemove(queue, reader), NullResponse)
 
     def id_cache(self, address: str) -> Awaitable[IdCacheState]:
         """How many duplicate ids the broker keeps for an address, and whether a restart keeps them."""
@@ -194,25 +200,11 @@ class Readers:
     # --- inside
 
     def _call(self, packet: Packet, expects: type[Packet]) -> Awaitable[Any]:
-        return self._session.runtime.spawn(self._answer(packet, expects))
+        return self.runtime.spawn(self._answer(packet, expects))
 
     async def _answer(self, packet: Packet, *expects: type[Packet]) -> Any:
         await self._session.channel.ready()
         return await self._session.channel.call(packet, *expects)
-
-    async def _supported(self) -> bool:
-        answer: Any = await self._answer(BindingQuery(READERS_ADDRESS), *BINDING_QUERY_ANSWERS)
-        return bool(answer.exists)
-
-    async def _read(self, packet: ReaderRead) -> MessageBlock:
-        return MessageBlock(await self._answer(packet, ReaderMessages))
-
-    async def _body(self, packet: ReaderBody) -> bytes:
-        chunk: ReaderBodyChunk = await self._answer(packet, ReaderBodyChunk)
-        return bytes(chunk.data)
-
-    async def _done(self, packet: Packet) -> None:
-        await self._answer(packet, NullResponse)
 
 
 class Blocks:

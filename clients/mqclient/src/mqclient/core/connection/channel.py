@@ -83,7 +83,7 @@ class Channel:
         if self.locked or self._queue:
             self._queue.append(packet)
         else:
-            self._write(self.protocol.frame(packet, tag=tag))
+            self.write_raw(self.protocol.frame(packet, tag=tag))
 
     def send_at_once(self, packet: Packet, *, remember: bool = True) -> None:
         """As :meth:`send`, but not behind waiting calls: for credits."""
@@ -92,7 +92,7 @@ class Channel:
         if self.locked:
             self._queue.append(packet)
         else:
-            self._write(self.protocol.frame(packet, remember=remember))
+            self.write_raw(self.protocol.frame(packet, remember=remember))
 
     def call(self, packet: Packet, *expects: type[Packet], bound: bool = False) -> Any:
         """Send a request; the future gives the answer, one of ``expects``, or fails with what an EXCEPTION says.
@@ -205,7 +205,7 @@ class Channel:
     def replay(self) -> None:
         """The session was reattached: send again what the broker has not seen."""
         for data in self.protocol.replay():
-            self._write(data)
+            self.write_raw(data)
 
     def restart(self, version: int) -> None:
         """The session was created anew: the call in progress fails with ``UnblockedError``.
@@ -247,10 +247,6 @@ class Channel:
         self._paused = False
         self._wake()
 
-    def write_raw(self, data: bytes) -> None:
-        """Write a frame made by :attr:`protocol`."""
-        self._write(data)
-
     def close(self, error: MQError, cause: MQError | None = None) -> None:
         """Nothing can be sent any more: calls raise ``error`` from now on.
 
@@ -285,7 +281,7 @@ class Channel:
                     self._begin(item)
             else:
                 self._queue.popleft()
-                self._write(self.protocol.frame(item))
+                self.write_raw(self.protocol.frame(item))
         if not (self.locked or self._paused) and len(self._queue) < _QUEUE_MAX:
             self._wake()
 
@@ -302,14 +298,15 @@ class Channel:
         call.sent = True
         self.protocol.begin_call(call.expects, correlation)
         self._start_timer(call)
-        self._write(self.protocol.frame(packet))
+        self.write_raw(self.protocol.frame(packet))
 
     def _finish(self, call: Call) -> None:
         self._stop_timer(call)
         self._current = None
         self.protocol.end_call()
 
-    def _write(self, data: bytes) -> None:
+    def write_raw(self, data: bytes) -> None:
+        """Write a frame made by :attr:`protocol`."""
         if self._held:
             self.flush_held()
         if self._transmit is not None:

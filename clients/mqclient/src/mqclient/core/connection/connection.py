@@ -113,7 +113,6 @@ class Connection:
         self._linger: Timer | None = None
         self._topology_complete: Any = None
         self._disconnect: DisconnectReceived | None = None
-        self._lost_told = False
         self._management = Channel(
             runtime, SessionChannel(SESSION_CHANNEL, -1, VERSION_MAX), settings.call_timeout, settings.call_failover_timeout, self.fail
         )
@@ -279,13 +278,12 @@ class Connection:
         self._end(error)
         if self._link is not None:
             self._link.abort()
-        self._tell_lost()
+        self._owner.connection_lost(self, error, self._disconnect)
 
     def close(self) -> None:
         """Close in an orderly way; the owner is not told."""
         if self.error is None:
             self._end(DisconnectedError("the connection was closed"))
-            self._lost_told = True
             if self._link is not None:
                 # A peer that reads nothing more would keep the socket open for many minutes.
                 self._linger = self.runtime.call_later(_LINGER_SECONDS, self._stop_lingering)
@@ -314,13 +312,6 @@ class Connection:
             self._cluster_channel.close(error)
         if self._topology_complete is not None:
             self.runtime.reject(self._topology_complete, error)
-
-    def _tell_lost(self) -> None:
-        if not self._lost_told:
-            self._lost_told = True
-            error = self.error
-            assert error is not None
-            self._owner.connection_lost(self, error, self._disconnect)
 
     # --- inside ---
 

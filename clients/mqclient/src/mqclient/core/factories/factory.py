@@ -235,7 +235,7 @@ class SessionFactory(ListenerMethods, Closing):
         restored = self._restored_at
         self._hasty = restored is not None and self.runtime.now() - restored < max(self.settings.retry_interval / 1000, PAUSE_MIN)
         for session in self._sessions:
-            session.lock()
+            session.channel.lock()
         if self._attempts.wants_reconnect():
             self._log(f"{error}; the client connects again")
         self._notify_failover(FailoverEvent.FAILURE_DETECTED)
@@ -251,7 +251,7 @@ class SessionFactory(ListenerMethods, Closing):
         self._attempts.settled()
         self._restored_at = self.runtime.now()
         for session in list(self._sessions):
-            session.unlock()
+            session.restoration.finish()
         self._log(f"connected again, to {describe(self.connector)}")
         self._became_usable()
         self._notify_failover(FailoverEvent.FAILOVER_COMPLETED)
@@ -352,7 +352,7 @@ class SessionFactory(ListenerMethods, Closing):
         deadline = self.runtime.now() + self.settings.call_timeout / 1000
         while True:
             try:
-                await session.restore(connection)
+                await session.restoration.restore(connection)
                 return
             except SessionCreationRejectedError:
                 if self.runtime.now() >= deadline:

@@ -54,6 +54,7 @@ class Restoration:
         self._recreated = False
 
     async def restore(self, connection: Connection) -> None:
+        """Go on over ``connection``: reattached if the broker still has the session, else created anew."""
         session = self._session
         if session.closed:
             session.abandon(closed_error("session"))

@@ -58,7 +58,6 @@ from mqclient.wire.packets import (
 
 _DEFAULT_CONSUMER_WINDOW = 1024 * 1024
 """A consumer window of this size means: take the broker's default if it has one."""
-_NO_WINDOW = -1
 
 
 class SessionOwner(ClientSessionFactory, Protocol):
@@ -100,7 +99,7 @@ class Session(ListenerMethods, Closing):
         self.branches = Branches(self)
         self.readers = Readers(self)
         self.encoded_sends: EncodedSends | None = None
-        self._restoration = Restoration(self)
+        self.restoration = Restoration(self)
         self._queues = QueueAdministration(self.channel)
         self._incoming = Incoming(self)
         self._consumers: dict[int, Consumer] = {}
@@ -108,8 +107,9 @@ class Session(ListenerMethods, Closing):
         self.metadata: dict[str, str] = {}
         self._next_consumer = 0
         self._next_producer = 1
-        self._started = False
-        self._closing = False
+        self.started = False
+        self.closing = False
+        """Has the application begun to close it?"""
 
     # --- state ---
 
@@ -123,16 +123,7 @@ class Session(ListenerMethods, Closing):
 
     @property
     def closed(self) -> bool:
-        return self._closing or self.channel.error is not None
-
-    @property
-    def closing(self) -> bool:
-        """Has the application begun to close it?"""
-        return self._closing
-
-    @property
-    def started(self) -> bool:
-        return self._started
+        return self.closing or self.channel.error is not None
 
     @property
     def auto_commit_sends(self) -> bool:
@@ -175,16 +166,16 @@ class Session(ListenerMethods, Closing):
     @starts
     async def start(self) -> None:
         await self.channel.ready()
-        if not self._started:
-            self._started = True
+        if not self.started:
+            self.started = True
             self.channel.send(SessionStart())
             self.resume_consumers()
 
     @starts
     async def stop(self) -> None:
         await self.channel.ready()
-        if self._started:
-            self._started = False
+        if self.started:
+            self.started = False
             self.pause_consumers()
             await self.wait_for_handlers()
             await self.channel.call(SessionStop(), NullResponse)
@@ -359,7 +350,7 @@ class Session(ListenerMethods, Closing):
     async def close(self) -> None:
         if self.closed:
             return
-        self._closing = True
+        self.closing = True
         try:
             if not self.channel.locked:
                 for consumer in self.consumers:
@@ -379,13 +370,13 @@ class Session(ListenerMethods, Closing):
         """The connection is gone for good, or the broker does not let the session live on."""
         ended = ObjectClosedError(f"the session is closed: {error}")
         ended.__cause__ = error
-        if not self._closing:
+        if not self.closing:
             self.failure = ended
         self._finish(ended, error)
 
     def closed_with_connection(self, error: MQError) -> None:
         """The application has closed the connection."""
-        self._closing = True
+        self.closing = True
         self.abandon(error)
 
     def _finish(self, error: MQError, cause: MQError | None) -> None:
@@ -444,18 +435,6 @@ class Session(ListenerMethods, Closing):
         self.channel.protocol.version = version
         self.channel.attach(connection.write_frame, connection.paused)
         self.channel.unlock()
-
-    def lock(self) -> None:
-        """The connection has failed; it may come back."""
-        self.channel.lock()
-
-    async def restore(self, connection: Connection) -> None:
-        """Go on over ``connection``: reattached if the broker still has the session, else created anew."""
-        await self._restoration.restore(connection)
-
-    def unlock(self) -> None:
-        """All sessions live on the new connection."""
-        self._restoration.finish()
 
     def frame_received(self, packet_type: int, frame: bytes) -> None:
         self._incoming.frame_received(packet_type, frame)
