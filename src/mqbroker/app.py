@@ -1,4 +1,4 @@
-"""The broker of this process: the parts of the real world, and what watches over them."""
+"""The broker of this process: its parts of the real world, and the watches over loop and memory."""
 
 from __future__ import annotations
 
@@ -158,12 +158,11 @@ class Broker:
         return self.store.node_id
 
     def figures(self) -> MetricsSource:
-        """What the metrics show."""
         return self._life.figures()
 
     @property
     def data_directory(self) -> Path | None:
-        """Where the journal is; None without persistence."""
+        """The folder of the journal; None without persistence."""
         return data_directory(self.settings)
 
     @property
@@ -172,7 +171,7 @@ class Broker:
 
     @property
     def urls(self) -> list[str]:
-        """Where clients can connect."""
+        """The URLs of the acceptors."""
         return [url for acceptor in self.acceptors for url in acceptor.urls]
 
     # --- start
@@ -188,7 +187,7 @@ class Broker:
         self._life.start()
         self._memory_return = MemoryReturn(self.clock, lambda: self._life.memory_size, trim_heap)
         self._memory_return.start()
-        # Not earlier: while the journal is read the loop stands.
+        # After the start, because the loop stands while the journal is read.
         self._watch_loop()
         log.info("AMQ221007: Server is now active")
         log.info(
@@ -209,7 +208,7 @@ class Broker:
         self._watch = WatchThread(self._reactor.callFromThread, timeout / 1000, check / 1000, self._loop_stalled)
 
     def _loop_stalled(self, reason: str) -> None:
-        """Called in the watching thread: the loop that could stop the broker in order is what does not run."""
+        """Runs in the watching thread: an orderly stop needs the loop, which does not run."""
         policy = self.configuration.critical_analyzer_policy
         log.critical("AMQ224107: {reason}; the policy of the critical analyzer is {policy}", reason=reason, policy=policy)
         if policy != "LOG" and self._on_failure is not None:
@@ -222,7 +221,7 @@ class Broker:
     # --- stop
 
     def stop(self) -> Deferred[None]:
-        """Orderly: clients are told, what was accepted is written.  With a graceful shutdown they are waited for first."""
+        """Stop in order: clients are told, accepted messages are written.  With a graceful shutdown clients may end by themselves first."""
         if self._life.state != active.name:
             return self._life.stop()
         self._stop_looking()

@@ -1,4 +1,4 @@
-"""What is checked in files that have been read, before a broker starts with them: the same for a start and for ``check config``."""
+"""Checks of a configuration that was read, before a broker starts with it: a start and ``check config`` make the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from mqbroker.messaging.filters.filter import parse_filter
 from mqbroker.messaging.message.transformers import TransformerError, load_transformer
 from mqbroker.server.security.login import LoginBrokenError, PropertiesLoginModule, TextFileCertificateLoginModule, login_steps
 from mqbroker.server.transport.acceptor import is_secure, speaks_core, starts_itself
-from mqbroker.server.transport.tls import TlsConfigurationError, server_context
+from mqbroker.server.transport.tls import server_context
+from mqbroker.server.transport.tls_policy import TlsConfigurationError
 from mqclient.errors import InvalidFilterExpressionError
 from mqclient.text import nearest_name
 
@@ -25,7 +26,7 @@ ReadFile = Callable[[str], bytes]
 def check_settings(
     settings: BrokerSettings, filters: Iterable[WrittenFilter], broker_xml: str, login_config: str, read_file: ReadFile
 ) -> list[Problem]:
-    """Everything about ``settings`` that would stop a start, apart from what is outside of them: ports in use, data folders.
+    """The problems in ``settings`` that would stop a start, without those of the machine, such as ports in use and data folders.
 
     Opens key and trust stores and the files of the login modules; changes nothing.  ``filters`` are those of the configured queues.
     """
@@ -43,13 +44,13 @@ def check_settings(
 
 
 def idle_parts(configuration: Configuration) -> Iterator[str]:
-    """What is configured and has no effect."""
+    """Warnings about configured parts without effect."""
     if configuration.grouping_handler is not None and not configuration.cluster_connections:
         yield "the grouping-handler has no effect without a cluster connection: within one broker queues keep groups together"
 
 
 def odd_settings(settings: BrokerSettings, read_file: ReadFile) -> list[str]:
-    """What parts of a broker warn of when they start with these ``settings``, beside the warnings in them."""
+    """The warnings of the parts of a broker that starts with ``settings``, beside the warnings in the settings."""
     configuration = settings.configuration
     told = bindings(configuration.metrics, settings.web)[1]
     told.extend(idle_parts(configuration))
@@ -67,7 +68,7 @@ def _bad_filters(filters: Iterable[WrittenFilter]) -> Iterator[Problem]:
 
 
 def _bad_diverts(configuration: Configuration, file: str) -> Iterator[Problem]:
-    """Transformers that are not there; what the names, addresses and filters are is checked where they are read."""
+    """Missing transformers; names, addresses and filters are checked when the configuration is read."""
     for divert in configuration.diverts:
         try:
             if divert.transformer is not None:
@@ -103,7 +104,7 @@ def _bad_acceptors(settings: BrokerSettings, file: str, read_file: ReadFile) -> 
 
 
 def _bad_logins(settings: BrokerSettings, file: str, read_file: ReadFile) -> Iterator[Problem]:
-    """Modules that there are not, and files that cannot be read of those modules that somebody logs in by."""
+    """Unknown login modules, and unreadable files of login modules in use."""
     configuration = settings.configuration
     named = [uri.parameters.get("securityDomain") for uri in configuration.acceptors]
     used = [settings.login, settings.certificate_login, *(settings.login_domains.get(name) for name in named if name)]

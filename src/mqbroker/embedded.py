@@ -41,14 +41,14 @@ class EmbeddedBroker:
 
     @property
     def url(self) -> str:
-        """Where clients in this process connect."""
+        """The URL for clients in this process."""
         if self._number is None:
             raise RuntimeError("the embedded broker is not started")
         return f"vm://{self._number}"
 
     @property
     def tcp_url(self) -> str:
-        """Where other processes connect, if there is an acceptor."""
+        """The URL for clients in other processes; needs an ``acceptor``."""
         return self.broker.urls[0]
 
     @property

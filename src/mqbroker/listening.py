@@ -1,4 +1,4 @@
-"""Everything of a broker that takes connections of clients: acceptors, and in-process ones."""
+"""The ways of clients into a broker: acceptors and in-process connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mqbroker.node.parts import StartError
 from mqbroker.process.descriptors import sockets_max
 from mqbroker.server.management.acceptor_control import AcceptorControl
 from mqbroker.server.transport.acceptor import Acceptor, ConnectingServer, Sockets, speaks_core
-from mqbroker.server.transport.tls import TlsConfigurationError
+from mqbroker.server.transport.tls_policy import TlsConfigurationError
 from mqclient.invm import SERVERS, InVMAcceptor
 from mqclient.text import nearest_name
 
@@ -84,7 +84,7 @@ class Listeners:
         return registered
 
     def close(self) -> Deferred[Any]:
-        """Take no more connections; those that are there stay."""
+        """Take no more connections; open connections stay."""
         while self._in_process:
             SERVERS.unregister(self._in_process.pop())
         acceptors, self.acceptors = self.acceptors, []
@@ -94,7 +94,7 @@ class Listeners:
 def _set_socket_buffers(transport: Any, send: int, receive: int) -> None:
     """Sizes in bytes; -1 leaves the system's."""
     while not hasattr(transport, "socket") and hasattr(transport, "transport"):
-        transport = transport.transport  # what TLS is wrapped around
+        transport = transport.transport  # the socket's transport below TLS
     if send > 0:
         transport.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send)
     if receive > 0:

@@ -1,4 +1,4 @@
-"""From files to what a broker is made of.  A start and ``check config`` read by the same functions, so that they refuse the same things."""
+"""The settings of a broker from its files.  A start and ``check config`` use the same functions, so that they refuse the same files."""
 
 from __future__ import annotations
 

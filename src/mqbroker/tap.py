@@ -33,10 +33,10 @@ from mqbroker.settings import settings_from_file, settings_from_instance
 log = Logger(namespace="mqbroker")
 
 MARKER_CHECK_SECONDS = 0.5
-"""How often an instance folder is looked at for STOP_ME and KILL_ME, as the Artemis commands expect."""
+"""The time between two looks for STOP_ME and KILL_ME in an instance folder, as the Artemis commands expect."""
 
 COLLECTION_THRESHOLDS = 10_000, 10, 50
-"""For the garbage collector: messages that wait in queues are many objects, which it would otherwise look at again and again."""
+"""Thresholds of the garbage collector, greater than usual because waiting messages are many objects that live long."""
 
 _ANY_USER = "USER"
 """Stands in a printed command for a name that the broker does not know, such as one in a certificate."""
@@ -115,7 +115,7 @@ class BrokerService(Service):
                 log.critical("the start was refused: {error}", error=error)
                 print(f"mqbroker: {error}", file=sys.__stderr__, flush=True)
                 raise SystemExit(1) from error
-            # What is there now stays: a full collection need not look at it again each time.
+            # The objects of the start stay: a full collection need not look at them again each time.
             gc.freeze()
         gc.set_threshold(*COLLECTION_THRESHOLDS)
         self._announce(self.broker)
@@ -135,8 +135,8 @@ class BrokerService(Service):
         return self.broker.stop()
 
     def _hold_signals(self) -> None:
-        """The reactor takes signals when it runs, but clients can connect before: a stop that is asked for by then waits for it."""
-        with contextlib.suppress(ValueError):  # not the main thread: who runs this one has the signals
+        """Let a signal before the reactor runs stop the broker once it runs: clients can connect before."""
+        with contextlib.suppress(ValueError):  # not the main thread, which has the signals
             if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
                 signal.signal(signal.SIGTERM, self._reactor.sigTerm)
             if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
@@ -147,7 +147,7 @@ class BrokerService(Service):
 
     def _cut_short_by_signals(self) -> None:
         """A stop may take long while messages move to another broker: the next signal ends that."""
-        with contextlib.suppress(ValueError):  # not the main thread: who runs this one has the signals
+        with contextlib.suppress(ValueError):  # not the main thread, which has the signals
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._reactor.callFromThread(self.broker.cut_short))
 
@@ -163,14 +163,14 @@ class BrokerService(Service):
             os._exit(0)
 
     def _failed(self, reason: str) -> None:
-        """The disk can no longer be written: what was not acknowledged must not be, and the process ends."""
+        """The broker cannot go on: end the process at once, so that no further message is acknowledged."""
         sys.stderr.write(f"mqbroker: {reason}\n")
         sys.stderr.flush()
         os._exit(1)
 
 
 def makeService(options: Options) -> BrokerService:
-    """What twistd calls.  A configuration that cannot be used ends the process with one sentence per problem."""
+    """The entry point for twistd.  A configuration that cannot be used ends the process with one sentence per problem."""
     try:
         files = property_files(options["properties"])
         if options["instance"] is not None:
@@ -205,7 +205,7 @@ def import_reactor(configuration: Configuration) -> Any:
 
 
 def set_folders(configuration: Configuration, options: Mapping[str, str | None]) -> None:
-    """Put the folders of the options in the place of those of broker.xml; relative ones start at the current folder."""
+    """Replace the folders of broker.xml by those of the options; relative folders start at the current folder."""
     for name, setting in _FOLDERS.items():
         path = options[name]
         if path is not None:
@@ -229,7 +229,7 @@ def property_files(text: str | None) -> list[str]:
 
 
 def announce(broker: Broker) -> None:
-    """Tell on standard output where the broker is and how to try it."""
+    """Print the URLs of the broker, its data folder, and a first command to try."""
     for url in broker.urls:
         print(f"listening on {url}")
     print(f"data folder {broker.data_directory.parent if broker.data_directory else '(none: nothing is kept)'}")

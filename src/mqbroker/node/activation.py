@@ -1,4 +1,4 @@
-"""Whether a broker that has its data may become active."""
+"""The decision whether a broker with its data may become active."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Activation(Protocol):
         """Call ``granted`` once, now or later, unless :meth:`cease` comes first."""
 
     def cease(self) -> None:
-        """The broker wants it no more, or is active no more."""
+        """The broker ends its request, or its activity."""
 
 
 class ActiveAtOnce:

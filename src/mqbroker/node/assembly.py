@@ -1,4 +1,4 @@
-"""The assembly of a broker: what one activation makes on a store that was opened and loaded (decision 16)."""
+"""The assembly of a broker: the parts of one activation, on a store that was opened and loaded (decision 16)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ActiveBroker:
         self._management: ManagementService | None = None
         self._grouping: GroupingHandler | None = None
         self._waiting: list[Callable[[], object]] = []
-        """Ends the waiting for the last client."""
+        """Functions that end the waiting for the last client."""
         self.messaging = messaging_of(
             configuration,
             store,
@@ -94,11 +94,10 @@ class ActiveBroker:
         return self._grouping
 
     def _manage(self, session: SessionState, message: Message) -> None:
-        """Management is asked."""
         (self._management or self.open_management()).handle(session, message)
 
     def open_management(self) -> ManagementService:
-        """Make what answers management, and register the resources that it reaches; it is imported with the first request."""
+        """Make the management service and register the resources; both are imported with the first request."""
         from mqbroker.node.controls import register_controls
         from mqbroker.server.management.service import ManagementService
 
@@ -107,7 +106,7 @@ class ActiveBroker:
         return self._management
 
     def disk_usage(self) -> float:
-        """How full the disk of the journal is, 0 to 1."""
+        """The used part of the disk of the journal, 0 to 1."""
         return self._parts.disk_usage(str(data_directory(self.settings) or self.settings.base))
 
     # --- start
@@ -121,14 +120,14 @@ class ActiveBroker:
             log.warn("{text}", text=text)
 
     def join(self) -> None:
-        """Join other brokers, if that is configured, or management wanted it in an earlier life.  Raises :class:`StartError`."""
+        """Join other brokers, if the configuration or a kept bridge asks for it.  Raises :class:`StartError`."""
         if self.settings.configuration.joins_others or any(kind == KEPT_BRIDGE_KIND for kind, _ in self._kept):
             self.others.join()
 
     # --- the end
 
     def clients_gone(self) -> Deferred[None]:
-        """Waits, where that is configured, until the last client has left by itself, or the time for it is over."""
+        """Completes when the last client has left by itself, or its time is over; at once without a graceful shutdown."""
         configuration, server = self.settings.configuration, self.server
         if not configuration.graceful_shutdown_enabled or not server.has_clients() or self.store.failed:
             return succeed(None)
@@ -145,7 +144,7 @@ class ActiveBroker:
             self._waiting.pop()()
 
     async def leave(self) -> None:
-        """Leave the other brokers; with scale-down configured the messages go to one of them, unless the disk has failed."""
+        """Leave the other brokers; with scale-down the messages go to another broker, unless the disk has failed."""
         clustering = self.others.clustering
         if clustering is None:
             return
@@ -168,7 +167,7 @@ class ActiveBroker:
         self.end()
 
     def end(self) -> None:
-        """Send everybody away and do no more work; the store is not touched."""
+        """Disconnect all peers and do no more work; the store is not touched."""
         self._wait_no_more()
         if self.others.clustering is not None:
             self.others.clustering.cut()

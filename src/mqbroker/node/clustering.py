@@ -1,4 +1,4 @@
-"""Assembly of what a broker does with others: cluster connections, the groups by which they find each other, core bridges.
+"""Assembly of the links to other brokers: cluster connections, the groups by which brokers find each other, core bridges.
 
 Imported only by a broker whose configuration has any of these.
 """
@@ -34,16 +34,18 @@ from mqclient.core.runtime import Runtime
 from mqclient.wire.primitives import TransportConfiguration
 
 STOP_SECONDS = 10.0
-"""How long a stop waits for answers of other brokers; messages without one are kept, and go again after the next start."""
+"""How long a stop waits for answers of other brokers; messages without an answer are kept, and go again after the next start."""
 
 _LINK = LocatorSettings(ha=True, use_topology_for_load_balancing=False, confirmation_window_size=10485760, producer_window_size=1048576)
-"""The connection to the target of a broker that is in no cluster itself."""
+"""Settings of the connection to a scale-down target, for a broker in no cluster."""
 
 log = Logger(namespace="mqbroker.cluster")
 
 
 class Clustering:
-    """``etc`` is where the stack files of JGroups are, ``kept`` what the store has kept of management.
+    """The links of one broker to other brokers.
+
+    ``etc`` is the folder of the stack files of JGroups, ``kept`` the settings of management from the store, by kind and name.
 
     ``grouping`` is the handler by which messaging routes.  Raises ValueError for names that are not there.
     """
@@ -60,9 +62,9 @@ class Clustering:
         self._runtime = runtime
         self._kept_bridges = {name: text for (kind, name), text in kept.items() if kind == KEPT_BRIDGE_KIND}
         self._following: list[Callable[[], None]] = []
-        """Ends what the grouping handler hears and shows."""
+        """Functions that end the subscriptions and gauges of the grouping handler."""
         self._leaving: Deferred[Any] | None = None
-        """Completes when nobody has to be waited for any more."""
+        """Completes when all links are closed; None before :meth:`stop`."""
         self.manager = self._make_manager(configuration) if configuration.cluster_connections else None
         self.scale_down: ScaleDown | None = None
         if configuration.scale_down is not None and configuration.scale_down.enabled:
@@ -137,14 +139,14 @@ class Clustering:
         self.scale_down = ScaleDown(self._server, self._runtime, configuration, settings, places)
 
     def problem(self) -> str | None:
-        """What is not well with the other brokers, in one line; None when all is, and once this broker leaves them."""
+        """A problem with the other brokers, in one line; None without one, and after :meth:`stop`."""
         if self._leaving is not None:
             return None
         found = None if self.manager is None else self.manager.problem()
         return found or self.groups.problem()
 
     def start(self) -> None:
-        """Join the others; the acceptors are open."""
+        """Join the other brokers; the acceptors must be open."""
         self.groups.listen()
         if self.grouping is not None:
             self._following = follow(self.grouping, self._server)
@@ -156,7 +158,7 @@ class Clustering:
         self.bridges.deploy(self._server.configuration.bridges)
 
     def stop(self) -> Deferred[None]:
-        """Leave the others: what is under way to them arrives first, but a peer that does not answer is not waited for long."""
+        """Leave the other brokers after messages under way have arrived; a peer that does not answer has :data:`STOP_SECONDS`."""
         self.groups.stop()
         if self.grouping is not None:
             self.grouping.stop()
@@ -178,6 +180,6 @@ class Clustering:
         return left
 
     def cut(self) -> None:
-        """The broker ends now: what has not answered in time is not waited for any more."""
+        """End now: do not wait any longer for links without an answer."""
         if self._leaving is not None:
             self._leaving.cancel()

@@ -1,4 +1,4 @@
-"""The grouping handler of a broker: made with messaging, which routes by it, and following what the server tells once it joins others."""
+"""The grouping handler of a broker: made with messaging, which routes by it, and subscribed to notifications by :func:`follow`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mqbroker.server.server import Server
 def make_grouping(
     configuration: GroupingHandlerConfiguration, core: MessagingCore, kept: Mapping[tuple[str, str], str], server: Callable[[], Server]
 ) -> GroupingHandler:
-    """``kept`` is what the store has kept of management and of grouping handlers; ``server`` is asked when there is something to tell."""
+    """``kept`` are the settings in the store, by kind and key; ``server`` gives the server, which is made after the handler."""
 
     def tell(kind: str, headers: Properties) -> None:
         server().notifications.send(kind, headers)
@@ -30,7 +30,7 @@ def make_grouping(
 
 
 def follow(handler: GroupingHandler, server: Server) -> list[Callable[[], None]]:
-    """Let the handler hear what happens, and show it among the metrics.  Returns what ends that."""
+    """Subscribe the handler to notifications, and show its gauges.  Returns the functions that end both."""
     configuration = handler.configuration
     labels = {"handler": configuration.name, "type": "LOCAL" if configuration.local else "REMOTE"}
     return [

@@ -1,4 +1,4 @@
-"""The groups by which brokers find each other: broadcast groups, and the discovery groups that something of this broker uses."""
+"""The groups by which brokers find each other: broadcast groups, and the discovery groups that this broker uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def connector_of(connectors: Mapping[str, TransportConfiguration], name: str, ow
 
 
 class Groups:
-    """``etc`` is where the stack files of JGroups are.  Raises ValueError for a connector that is not there."""
+    """The broadcast and discovery groups of one broker.
+
+    ``etc`` is the folder of the stack files of JGroups.  Raises ValueError for an unknown connector.
+    """
 
     def __init__(self, server: Server, runtime: Runtime, etc: Path, connectors: Mapping[str, TransportConfiguration]) -> None:
         self._server = server
@@ -33,7 +36,7 @@ class Groups:
         self._etc = str(etc)
         self._unique_id = new_uuid(runtime)
         self._hiding: list[Callable[[], None]] = []
-        """Takes away what the metrics show of the groups."""
+        """Functions that remove the gauges of the groups."""
         configuration = server.configuration
         self.discovery = {name: self._discovery(name) for name in configuration.discovery_groups if name in _wanted(configuration)}
         self.broadcast: dict[str, BroadcastGroup] = {}
@@ -48,7 +51,7 @@ class Groups:
         return DiscoveryGroup(name, located, self._runtime, server.node_id, self._unique_id, server.notifications.send)
 
     def discovered(self, name: str) -> Callable[[], Sequence[TransportConfiguration]] | None:
-        """What gives the connectors that this discovery group has found; one that was not needed before begins to listen."""
+        """A function that gives the connectors found by a discovery group, which begins to listen; None for an unknown group."""
         if name not in self._server.configuration.discovery_groups:
             return None
         if name not in self.discovery:
@@ -57,7 +60,7 @@ class Groups:
         return self.discovery[name].connectors
 
     def problem(self) -> str | None:
-        """For the health of this broker: whether another one has its node id."""
+        """One line if another broker has the node id of this broker, else None."""
         return next(filter(None, (group.problem() for group in self.discovery.values())), None)
 
     def listen(self) -> None:
@@ -82,7 +85,7 @@ class Groups:
 
 
 def _wanted(configuration: Configuration) -> set[str | None]:
-    """The discovery groups that something names."""
+    """The discovery groups that cluster connections, bridges and scale-down use."""
     scale_down = configuration.scale_down
     wanted = {each.discovery_group for each in configuration.cluster_connections}
     wanted |= {each.discovery_group for each in configuration.bridges}

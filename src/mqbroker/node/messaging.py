@@ -1,4 +1,4 @@
-"""The messaging core of a broker: put on a store that was opened and loaded, with what the configuration says of it."""
+"""The messaging core of a broker, by its configuration, on a store that was opened and loaded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def messaging_of(
     registrar: Registrar | None = None,
     make_grouping: Callable[[MessagingCore], Grouping] | None = None,
 ) -> Messaging:
-    """Messaging with what the store has kept and what the configuration deploys; its periodic work has not begun.
+    """Messaging with the contents of the store and the addresses of the configuration; its periodic work has not begun.
 
     ``random``, ``memory_default``, ``disk_space`` and ``registrar`` are those of :class:`mqbroker.node.parts.Parts`; the disks below the
     folders of the broker are guarded when it has persistence, and ``disk_space`` is given.  ``make_grouping`` is called when the

@@ -1,4 +1,4 @@
-"""What one activation does together with other brokers: nothing, until its configuration or management wants it."""
+"""The links of one activation to other brokers, made when the configuration or management asks for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Others:
 
     def __init__(self, configuration: Configuration, make: Callable[[], Clustering], stop: Callable[[], object]) -> None:
         self.clustering: Clustering | None = None
-        """None until it is needed."""
+        """None until the configuration or management needs it."""
         self._configuration = configuration
         self._make = make
         self._stop = stop

@@ -27,7 +27,7 @@ class StartError(Exception):
 
 
 class EndingWriter(DiskWriter, Protocol):
-    """A disk writer that somebody ends."""
+    """A disk writer that its owner closes."""
 
     def close(self) -> None:
         """Wait until everything that was submitted has run; nothing is submitted afterwards."""
@@ -46,7 +46,7 @@ class Listeners(Protocol):
         """Take clients.  Raises :class:`StartError`; everything is closed again then."""
 
     def close(self) -> Deferred[Any]:
-        """Take no more clients; those that are there stay.  Completes when everything is closed."""
+        """Take no more clients; open connections stay.  Completes when every listener is closed."""
 
 
 class Observed(Protocol):
@@ -65,14 +65,14 @@ class Pages(Protocol):
     """Health and metrics for operators."""
 
     def open(self) -> None:
-        """Does nothing when they are open.  Raises :class:`StartError`; everything is closed again then."""
+        """Open the pages, unless they are open.  Raises :class:`StartError`, and leaves nothing open then."""
 
     def close(self) -> Deferred[Any]:
         """Completes when everything is closed."""
 
 
 class StoreFactory(Protocol):
-    """Makes a store that is not opened yet; ``failed`` hears why it can no longer write."""
+    """Makes a store that is not opened yet; ``failed`` gets the reason when the store can no longer write."""
 
     def __call__(
         self, settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object], /

@@ -15,7 +15,7 @@ from mqbroker.storage.settings import StoreSettings
 
 
 def make_store(settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object]) -> Store:
-    """The store of the configuration, not opened yet.  ``failed`` is told why the disk can no longer be written."""
+    """See :class:`~mqbroker.node.parts.StoreFactory`."""
     configuration = settings.configuration
     if configuration.persistence_enabled:
         return FileStore(store_settings(settings), parts.file_system, new_writer(), parts.clock, parts.entropy, failed)

@@ -1,4 +1,4 @@
-"""How many files and sockets this process may have open.
+"""The number of files and sockets that this process may have open.
 
 A process that has none left cannot write its journal on: it would end although its disk is sound.
 """
@@ -12,11 +12,11 @@ DESCRIPTORS_MAX = 1 << 20
 tables for them."""
 
 FILES_SHARE = 4
-"""A part of so many is kept for files: segments, the page that each paging address writes, and what is read."""
+"""One descriptor in this many is kept for files: segments, the page that each paging address writes, and files that are read."""
 
 
 def raise_limit() -> None:
-    """Take what the system allows this process; what it begins with is meant for programs that cannot count so far."""
+    """Raise the limit of this process to the system's maximum; the initial limit is for programs that cannot use more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -24,6 +24,6 @@ def raise_limit() -> None:
 
 
 def sockets_max() -> int:
-    """How many connections leave enough for files; -1 = any number."""
+    """The number of connections that leaves enough descriptors for files; -1 = any number."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return -1 if soft == resource.RLIM_INFINITY else soft - soft // FILES_SHARE

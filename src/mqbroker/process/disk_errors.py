@@ -1,4 +1,4 @@
-"""What an operator is told of a file or folder that cannot be used: where it is, and what to do."""
+"""Errors of files and folders in an operator's words: the path, the reason, and the remedy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pwd
 
 
 def located(error: OSError, path: str, wanted: int | None = None) -> OSError:
-    """The same error, with the file; where the disk is full also with its free bytes, and those that were ``wanted``, if they are known."""
+    """``error`` with the path; on a full disk also with the free bytes, and the ``wanted`` bytes, as far as known."""
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         free = _free_bytes(path)
@@ -18,7 +18,7 @@ def located(error: OSError, path: str, wanted: int | None = None) -> OSError:
 
 
 def advice(error: OSError) -> str:
-    """One sentence about a start that the error has prevented: the path, the reason, and what to do if that is known."""
+    """One sentence about an error that has prevented a start: the path, the reason, and the remedy, if one is known."""
     if error.filename is None:
         return str(error)
     path = os.fsdecode(error.filename)

@@ -1,4 +1,4 @@
-"""Which form of the broker runs: its source as it is, or what was compiled from it (decision 29; docs/performance-notes.md)."""
+"""The form of the running broker: Python source, or compiled modules (decision 29; docs/performance-notes.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 
 _OF_EACH = ("mqbroker.messaging.queues.queue", "mqclient.wire.properties")
-"""A module of each distribution that is compiled where any is."""
+"""One module of each distribution; it is compiled if any module of its distribution is."""
 
 
 def running_form() -> str:

@@ -1,4 +1,4 @@
-"""The event loop is watched: how long it lets others wait, and where it stands when it stalls (``critical-analyzer`` in broker.xml).
+"""A watch over the event loop: its lag, and its stack when it stalls (``critical-analyzer`` in broker.xml).
 
 A thread posts a question to the loop every :data:`PERIOD_SECONDS` and looks at how long the answer takes.  One that is not answered within
 :data:`STALL_SECONDS` (or the timeout of the critical analyzer, if that is less) gets a line with the stack of the loop, once per stall.
@@ -17,13 +17,13 @@ from typing import Any
 from twisted.logger import Logger
 
 PERIOD_SECONDS = 0.5
-"""How often the loop is asked, at most: ``critical-analyzer-check-period`` may be shorter."""
+"""The time between two questions to the loop, unless ``critical-analyzer-check-period`` is shorter."""
 
 STALL_SECONDS = 5.0
-"""When the stack of the loop is logged, unless the timeout of the critical analyzer is shorter."""
+"""The time without an answer after which the stack of the loop is logged, unless the timeout of the critical analyzer is shorter."""
 
 LAG_WINDOW_SECONDS = 60.0
-"""The lag that is shown is the greatest of this time, or of up to twice as long."""
+"""The lag in the metrics is the greatest within this time, or within up to twice as long."""
 
 log = Logger(namespace="mqbroker")
 
@@ -108,7 +108,7 @@ class LoopWatch:
 
 
 class WatchThread:
-    """Watches the loop of the calling thread from one of its own.
+    """A thread that watches the loop of the thread that makes it.
 
     ``call_from_thread`` posts to the loop.  ``timeout_seconds`` and ``check_seconds`` are those of the critical analyzer.
     """

@@ -1,4 +1,4 @@
-"""Memory that messages have left behind goes back to the system.
+"""Returns the memory of messages that are gone to the system.
 
 The C library keeps what was freed in the middle of its heap: after a queue of large messages was emptied the process would stay as large as
 it was, and small messages, which lie elsewhere, would come on top of that.
@@ -11,14 +11,14 @@ from collections.abc import Callable
 from mqbroker.messaging.ports import Cancellable, Clock
 
 PERIOD_SECONDS = 2.0
-"""How often the memory of messages is looked at."""
+"""The time between two looks at the memory of messages."""
 
 LESS_BYTES = 64 * 1024 * 1024
-"""By how much it must have shrunk since it was greatest: to give memory back takes some milliseconds of the loop."""
+"""The drop from the greatest size after which memory is returned, which takes some milliseconds of the loop."""
 
 
 class MemoryReturn:
-    """``held`` tells the bytes of all messages in memory; ``give_back`` is called when they have become a good deal less."""
+    """``held`` gives the bytes of all messages in memory; ``give_back`` is called when they have dropped by :data:`LESS_BYTES`."""
 
     def __init__(self, clock: Clock, held: Callable[[], int], give_back: Callable[[], object]) -> None:
         self._clock = clock
@@ -46,8 +46,8 @@ class MemoryReturn:
 
 
 def trim_heap() -> None:
-    """Have the C library give back what it does not use; does nothing where it cannot."""
-    # Imported here: most brokers never come to it.
+    """Have the C library return its unused memory to the system, if the library can."""
+    # Imported here, because most brokers never need it.
     import ctypes
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

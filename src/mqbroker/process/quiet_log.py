@@ -1,4 +1,4 @@
-"""twistd's log without debug lines, for which twistd has no option, and without the lines in which Twisted tells of itself."""
+"""twistd's log without debug lines, for which twistd has no option, and without the lines in which Twisted reports on itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_ITSELF = re.compile(
 
 
 class _ChosenLog(UnixAppLogger):
-    """What twistd's own options ask for: standard output, a file that SIGUSR1 rotates, or syslog."""
+    """The log of twistd's own options: standard output, a file that SIGUSR1 rotates, or syslog."""
 
     def __init__(self, twistd_options: Mapping[str, Any]) -> None:
         super().__init__(twistd_options)  # type: ignore[no-untyped-call]
@@ -40,7 +40,7 @@ class _ChosenLog(UnixAppLogger):
 
 @implementer(ILogFilterPredicate)
 class _WithoutTwisted:
-    """Refuses the lines of level info in which Twisted tells of itself; all others are for the next predicate."""
+    """Refuses the lines of level info in which Twisted reports on itself; the next predicate decides about other lines."""
 
     def __call__(self, event: LogEvent) -> Any:
         of_twisted = event.get("log_level") is LogLevel.info and str(event.get("log_namespace")).startswith(("twisted.", "log_legacy"))

@@ -23,7 +23,7 @@ from mqbroker.storage.disk.diskwriter import Done, Step, run_steps
 log = Logger(namespace="mqbroker")
 
 _ONE = (1).to_bytes(8, sys.byteorder)
-"""What adds one to an eventfd; a pipe takes it as any other bytes."""
+"""The bytes that add one to an eventfd; a pipe takes any bytes."""
 
 
 class _Signal:
@@ -46,7 +46,7 @@ class _Signal:
             pass  # a full pipe wakes as well
 
     def wait(self) -> None:
-        """Return when it was sent since the last time; many at once count as one, or as several."""
+        """Wait for a :meth:`send` since the last return.  Several calls of it may end one wait, or several."""
         os.read(self._read_end, len(_ONE))
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class _Signal:
 
 @implementer(IReadDescriptor)
 class _Handback:
-    """Calls on the loop what another thread gives it, in order."""
+    """Runs calls of another thread on the loop, in order."""
 
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
@@ -67,7 +67,7 @@ class _Handback:
         reactor.addReader(self)
 
     def call(self, function: Callable[..., object], *args: Any) -> None:
-        """From another thread."""
+        """Call ``function`` on the loop; for another thread."""
         self._calls.append((function, args))
         self._signal.send()
 
@@ -88,10 +88,10 @@ class _Handback:
                 log.failure("a call that the disk thread handed to the loop raised")
 
     def connectionLost(self, reason: object) -> None:
-        """The reactor lets go of everything."""
+        """Required by the reactor."""
 
     def close(self) -> None:
-        """No other thread calls any more; what is left is called by the reactor."""
+        """Close, after the last :meth:`call`; the reactor makes the calls that are left."""
         if not self._closed:
             self._reactor.removeReader(self)
             self._closed = True
@@ -135,7 +135,7 @@ class ThreadedDiskWriter:
         signal.send()
 
     def stop(self) -> None:
-        """Wait until everything submitted has run, and end the thread; a later :meth:`submit` starts a new one."""
+        """Wait until every submitted batch has run, and end the thread; a later :meth:`submit` starts another thread."""
         if self._thread is not None and self._signal is not None:
             self._batches.append(None)
             self._signal.send()

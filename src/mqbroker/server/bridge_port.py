@@ -1,4 +1,4 @@
-"""What management asks of the core bridges of this broker."""
+"""The core bridges of this broker, as management sees them."""
 
 from __future__ import annotations
 
@@ -57,4 +57,4 @@ class BridgePort(Protocol):
         """Make and start a bridge, also after each restart.  Raises ValueError with the reason when that cannot be."""
 
     def destroy(self, name: str) -> bool:
-        """Stop a bridge for good, with those beside it when several work under one configured name; False when there is none."""
+        """Stop and forget all bridges of one configured name; False when there is none."""

@@ -1,4 +1,4 @@
-"""What the server asks of the cluster that it is in, if it is in one."""
+"""The links of this broker to other brokers, as server and management see them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ManagedClusterConnection(Protocol):
 
     @property
     def node_id(self) -> str:
-        """That of this broker."""
+        """The node id of this broker."""
 
     @property
     def configuration(self) -> ClusterConnectionConfiguration: ...
@@ -35,10 +35,10 @@ class ManagedClusterConnection(Protocol):
 
     @property
     def contested_by(self) -> Sequence[str]:
-        """Where other brokers with the node id of this one are."""
+        """The places (``host:port``) of other brokers with the node id of this broker."""
 
     def links(self) -> list[dict[str, Any]]:
-        """What there is to say of the link to each other member; see ``docs/clusters.md``."""
+        """A row for the link to each other member; ``docs/clusters.md`` lists its fields."""
 
     def remote_bindings(self) -> Iterable[dict[str, Any]]:
         """The queues that other members have made known."""
@@ -62,7 +62,7 @@ class ManagedBroadcastGroup(Protocol):
 
     @property
     def sent(self) -> int:
-        """Announcements that were sent."""
+        """The number of announcements sent."""
 
     def start(self) -> None: ...
 
@@ -81,34 +81,34 @@ class ClusterPort(Cluster, Protocol):
         """By name, the default one first."""
 
     def writable(self, connection: ServerConnection) -> None:
-        """The peer reads again: what was held back of the topology may be sent."""
+        """The peer reads again: send the held back part of the topology."""
 
     def ended(self, connection: ServerConnection) -> None:
         """The connection has gone."""
 
 
 class OtherBrokers(Protocol):
-    """What this broker does together with other brokers."""
+    """The links of this broker to other brokers."""
 
     @property
     def cluster(self) -> ClusterPort | None:
-        """None: this broker is in no cluster."""
+        """None for a broker in no cluster."""
 
     @property
     def bridges(self) -> BridgePort | None:
-        """None: there were never any."""
+        """None until the first bridge is made."""
 
     @property
     def broadcast_groups(self) -> Mapping[str, ManagedBroadcastGroup]: ...
 
     def open_bridges(self) -> BridgePort:
-        """The bridges, also where the one that is to be created is the first."""
+        """The bridges; made when there are none yet."""
 
     def scale_down_to(self, connector: str | None) -> None:
-        """Stop this broker, which then gives its messages to the broker at the connector of this name, or to one that it finds.
+        """Stop this broker after its messages have moved to the broker at this connector, or, without one, to a broker that it finds.
 
         Raises ValueError for a connector that is not there.
         """
 
     def problem(self) -> str | None:
-        """What is not well, in one line, which makes the broker not ready; None when all is."""
+        """A problem that makes the broker not ready, in one line; None without one."""

@@ -31,7 +31,7 @@ ManagementHandler = Callable[[SessionState, Message], None]
 
 
 class Server(ServerState):
-    """Everything that connections share.
+    """One broker, as its connections and management see it.
 
     ``new_id`` gives unique texts for connections, and ``manage`` takes the messages to the management address.
     ``connect(transport, remote, …)`` takes a transport that was opened, as :meth:`Connections.connect` says.
@@ -61,7 +61,7 @@ class Server(ServerState):
         self.slow_consumers = SlowConsumers(self)
         self.others = others
         self.emptied: Event[()] = Event()
-        """The last client has gone."""
+        """The last client has left."""
         security.denied.subscribe(self.notifications.permission_denied)
 
     # --- life
@@ -75,13 +75,13 @@ class Server(ServerState):
         self.slow_consumers.start()
 
     def freeze(self, frozen: Callable[[], object]) -> None:
-        """Read nothing more from anybody; ``frozen`` is called when everything that was asked before has been answered."""
+        """Read nothing more from any peer; ``frozen`` is called when all earlier requests are answered."""
         for connection in list(self.connections.values()):
             connection.freeze()
         self.turn.run(lambda: self.store.when_synced(self.store.ticket(), frozen))
 
     def stop(self, target_node_id: str | None = None) -> None:
-        """Send every client away, and end all sessions.  ``target_node_id`` is the broker that gets the messages."""
+        """Disconnect all clients and end all sessions.  ``target_node_id``: the broker that gets the messages, None without scale-down."""
         self.started = False
         self.slow_consumers.stop()
         self._connections.stop(DisconnectV3(self.node_id, REASON_SCALE_DOWN, target_node_id))
@@ -92,7 +92,7 @@ class Server(ServerState):
         log.failure("a delivery or a write failed", failure=Failure(error))  # type: ignore[no-untyped-call]
 
     def problem(self) -> str | None:
-        """What is not well, in one line; None when clients can be served."""
+        """A problem in one line; None when clients can be served."""
         if not self.started:
             return "the broker is not active"
         return self.others.problem()
@@ -104,11 +104,11 @@ class Server(ServerState):
         return self._connections.total
 
     def has_clients(self) -> bool:
-        """Is anybody connected but other brokers, which stay as long as they can?"""
+        """Is a client connected that is no other broker?"""
         return any(connection.logged_in and not connection.cluster_authorized for connection in self.connections.values())
 
     def connection_ended(self, connection: ServerConnection) -> None:
-        """The sessions of ``connection`` are closed; all else that belonged to it goes, too."""
+        """The sessions of ``connection`` are closed: remove its temporary queues, branches and subscriptions."""
         self.connections.pop(connection.connection_id, None)
         if self.cluster is not None:
             self.cluster.ended(connection)
@@ -120,7 +120,7 @@ class Server(ServerState):
 
     @property
     def cluster(self) -> ClusterPort | None:
-        """None: this broker is in no cluster."""
+        """None for a broker in no cluster."""
         return self.others.cluster
 
     def connection_writable(self, connection: ServerConnection) -> None:

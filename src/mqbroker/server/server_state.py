@@ -68,11 +68,11 @@ class ServerState:
 
     @property
     def stamps_messages(self) -> bool:
-        """Must messages be changed as they come in?"""
+        """Does the broker add properties to arriving messages?"""
         return self.populate_validated_user or self.messaging.core.stamps_arrival
 
     def producers_blocked(self, address: Address) -> None:
-        """Producers of a full address have to wait; said once for each address."""
+        """Log that producers of a full address have to wait, once for each address."""
         if address.name not in self._blocked_addresses:
             self._blocked_addresses.add(address.name)
             log.warn(

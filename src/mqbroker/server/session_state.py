@@ -1,4 +1,4 @@
-"""A session as its parts know it: who the client is, its open transaction, and the answers that it gets in the order of its requests."""
+"""A session as its parts know it: the user, the open transaction, and the answers in the order of the requests."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ UNCONFIRMED_MAX = 64 * 1024 * 1024
 """Bytes beside twice the confirmation window that are kept for a peer which does not confirm them; more ends its connection."""
 
 KEPT_MAX = 128 * 1024 * 1024
-"""Bytes of unconfirmed packets that are kept for all sessions of one connection, whatever confirmation windows it has asked for.
+"""Bytes of unconfirmed packets that are kept for all sessions of one connection together.
 
-A session that would need more goes on without: it cannot be reattached then.
+A session that would need more keeps none, and cannot be reattached then.
 """
 
 _KEPT_STEP = 64 * 1024
-"""Bytes after which a session looks at that sum again."""
+"""Bytes after which a session works out the sum for :data:`KEPT_MAX` again."""
 
 
 class SessionState(ConnectionSession):
@@ -81,10 +81,10 @@ class SessionState(ConnectionSession):
         self._counted_size = 0
         self._given_up = False
         self.undecided: Undecided | None = None
-        """The last request that had to wait."""
+        """The last request that had to wait for a decision."""
 
     def put_off(self, undecided: Undecided) -> None:
-        """Handle the frame in hand again when it is decided what it depends on (decision 31); what follows it stays behind it."""
+        """Handle the present frame again, before any other, once its decision is made (decision 31)."""
         self._counted_size = 0
         self.undecided = undecided
         undecided.when_known(self.connection.put_off())
@@ -97,7 +97,7 @@ class SessionState(ConnectionSession):
         self.context.run(ticket, self._send_reply, packet, size)
 
     def reply_frame(self, data: bytes) -> None:
-        """As :meth:`reply`, for an answer that is a whole frame, of a packet that counts."""
+        """As :meth:`reply`, with the whole frame of a packet that counts for the confirmation window."""
         size, self._counted_size = self._counted_size, 0
         self.context.run(0, self._send_reply_frame, data, size)
 
@@ -105,7 +105,7 @@ class SessionState(ConnectionSession):
         self.reply(NullResponse(correlation_id), ticket)
 
     def reply_error(self, error: MQError, correlation_id: int | None = None) -> None:
-        """Answer with an EXCEPTION; its correlation id is that of a request that carried one."""
+        """Answer with an EXCEPTION; ``correlation_id`` is None for a request without one."""
         self.reply(ExceptionResponse(error.code, str(error), correlation_id))
 
     def send(self, packet: Packet) -> None:
@@ -125,7 +125,7 @@ class SessionState(ConnectionSession):
                 self._check_kept()
 
     def _check_kept(self) -> None:
-        """A peer that confirms nothing is given up; one that may confirm late does not have everything kept for ever."""
+        """End the connection of a peer that confirms nothing, and stop keeping packets beyond :data:`KEPT_MAX`."""
         window = self.window
         assert window is not None
         self._check_kept_at = window.cached_bytes + _KEPT_STEP
@@ -166,7 +166,7 @@ class SessionState(ConnectionSession):
     # --- confirmation window
 
     def _confirmed(self, command_id: int) -> None:
-        """The peer has got all packets up to this one."""
+        """The peer has received all packets up to ``command_id``."""
         if self.window is not None:
             self.window.confirmed(command_id)
             self._check_kept_at = self.window.cached_bytes + _KEPT_STEP
@@ -189,7 +189,7 @@ class SessionState(ConnectionSession):
         connection = self.connection
         window = self.window
         if window is not None and not window.processed_many(len(sizes), sum(sizes)):
-            # A confirmation is due somewhere among them: one after the other.
+            # A confirmation is due among these frames, so count one after the other.
             for answer, size in zip(answers, sizes, strict=True):
                 self._count(size)
                 if answer is not None and not connection.closed:
@@ -206,6 +206,6 @@ class SessionState(ConnectionSession):
             connection.send_parts(wanted, size)
 
     def flush_confirmations(self) -> None:
-        """Confirm what was processed although the window is not full."""
+        """Confirm processed packets although the window is not full."""
         if self.window is not None:
             self._confirm(self.window.flush())

@@ -1,4 +1,4 @@
-"""Attributes of the resource ``broker`` that say what its configuration says."""
+"""Attributes of the resource ``broker`` that show its configuration."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def reader_row(queue: Queue, reader: Reader) -> dict[str, Any]:
-    """``lag`` are the messages that the reader has not settled."""
+    """``lag`` is the number of messages that the reader has not settled."""
     return {
         "queue": queue.name,
         "address": queue.definition.address,

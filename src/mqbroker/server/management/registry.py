@@ -57,7 +57,7 @@ class ServerResource(Resource):
 
 
 class Registry:
-    """Finds resources by name.  ``register`` adds fixed ones; ``finders`` look up those that come and go."""
+    """Finds resources by name: registered resources, or resources that come and go, through finders."""
 
     def __init__(self) -> None:
         self._resources: dict[str, Resource] = {}
@@ -94,7 +94,7 @@ class Registry:
         return getter(resource)
 
     def invoke(self, resource_name: str, operation: str, parameters: Sequence[Any]) -> Any:
-        """Call an operation (or read an attribute by its getter).  Raises ManagementError, or what the operation raises."""
+        """Call an operation (or read an attribute by its getter).  Raises ManagementError and the errors of the operation."""
         result = self.begin(resource_name, operation, parameters)
         return run_to_end(result) if isinstance(result, Generator) else result
 

@@ -44,7 +44,7 @@ def send_message(
             raise ManagementError(f"the body is not base64: {error}") from error
     properties: dict[str, TypedValue] = {str(key): (STRING, str(value)) for key, value in (headers or {}).items()}
     message_id = server.store.next_id()
-    # Both ids together are unique, as a random one would be.
+    # Node id and message id together are unique.
     user_id = uuid5(NAMESPACE_OID, f"{server.node_id}/{message_id}").bytes if as_bool(create_id) else None
     message = CoreMessage(
         message_id=message_id,

@@ -1,6 +1,6 @@
-"""The figures behind the metrics: what :mod:`mqbroker.server.observation.metrics` shows of a running broker.
+"""The figures of a running broker that :mod:`mqbroker.server.observation.metrics` shows.
 
-Only what is counted anyway is shown: nothing here walks over messages.
+Only counters that the broker keeps anyway: no function here walks over messages.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class CountedSessions(Protocol):
 
     @property
     def by_name(self) -> Sized:
-        """The open ones."""
+        """The open sessions."""
 
     @property
     def total(self) -> int:
-        """How many there have been."""
+        """The number of sessions since the start."""
 
 
 class ObservedServer(Protocol):

@@ -1,4 +1,4 @@
-"""Metrics of parts that come and go; what shows them (:mod:`mqbroker.server.observation.metrics`) is imported with the first look at it."""
+"""Metrics of parts that come and go.  :mod:`mqbroker.server.observation.metrics`, which shows them, is imported with the first scrape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Gauge(NamedTuple):
-    """One series that a part of the broker adds: ``name`` with dots as in the tables above, labels beside ``broker``, and its value."""
+    """One series that a part of the broker adds: ``name`` with dots as in ``metrics``, the labels beside ``broker``, and its value."""
 
     name: str
     explanation: str
@@ -25,7 +25,7 @@ class Gauges:
         return iter(list(self._gauges.values()))
 
     def register(self, name: str, explanation: str, labels: Mapping[str, str], read: Callable[[], float]) -> Callable[[], None]:
-        """Show a series from now on; one of the same name and labels is replaced.  Returns what takes it away again."""
+        """Show a series; it replaces a series with the same name and labels.  Returns the function that removes it."""
         gauge = Gauge(name, explanation, tuple(labels.items()), read)
         key = name, gauge.labels
         self._gauges[key] = gauge

@@ -29,7 +29,7 @@ Check = Callable[[], str | None]
 
 
 class CheckResource(Resource):
-    """200 when the check finds nothing, 503 with its answer when it does."""
+    """Status 200 when the check finds no problem, else 503 with the problem."""
 
     isLeaf = True
 
@@ -95,7 +95,7 @@ class _Writer:
 
     def _fail(self) -> None:
         if self._begun:
-            # Half a text must not look like a whole one.
+            # The client must not take half a text for the whole text.
             self._ended = True
             self._request.unregisterProducer()
             self._request.transport.abortConnection()

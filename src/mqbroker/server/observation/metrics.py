@@ -83,7 +83,7 @@ class MetricsSource(Protocol):
         """Address, name and figures by names of :data:`QUEUE_METRICS` of every queue."""
 
     def gauges(self) -> Iterable[Gauge]:
-        """Series beside those of the tables; those of one name may be in any order."""
+        """Series that are in no table, in any order."""
 
     def metrics_enabled(self, address: str) -> bool:
         """``enable-metrics`` of the address' settings: without it, the address and its queues have no series."""

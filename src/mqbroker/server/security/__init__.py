@@ -1,1 +1,1 @@
-"""Who may come in and do things: logins, certificates, users, permissions, the audit log."""
+"""Logins, certificates, users, permissions, and the audit log."""

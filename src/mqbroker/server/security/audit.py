@@ -1,4 +1,4 @@
-"""The audit log: who did what from where, and whether it was allowed.
+"""The audit log: each login, denial and management operation with user, place and result.
 
 Every line goes to the namespace ``mqbroker.audit`` and never holds a password.  What clients choose is written as a quoted text, so that it
 cannot look like a line of its own.
@@ -19,7 +19,7 @@ NO_CERTIFICATE = "unavailable"
 
 
 class AuditLog:
-    """Writes one line per event.  ``left_out`` is how many events of the same kind before it got no line.
+    """Writes one line per event.  ``left_out`` is the number of earlier events of the same kind without a line.
 
     A user without a name is ``anonymous``, as in the audit log of Artemis.
     """

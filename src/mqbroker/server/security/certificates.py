@@ -64,7 +64,7 @@ def names_host(certificate: Certificate, host: str) -> bool:
 
 
 class NamePattern:
-    """What a users file says of a certificate: a distinguished name, or an expression between slashes that matches its whole text.
+    """The pattern of a users file for a certificate: a distinguished name, or an expression between slashes for its whole text.
 
     Blanks around the parts and the case of their types do not matter.  Raises ValueError for an expression that is none.
     """
@@ -83,7 +83,7 @@ class NamePattern:
             self._parts = _parts(text)
 
     def matches(self, name: str) -> bool:
-        """Does this mean ``name``, a text of :func:`subject_name`?"""
+        """Does the pattern match ``name``, a text of :func:`subject_name`?"""
         if self._expression is not None:
             return self._expression.fullmatch(name) is not None
         return self._parts is not None and self._parts == _parts(name)

@@ -21,7 +21,7 @@ ReadFile = Callable[[str], bytes | str]
 
 
 class Credentials(NamedTuple):
-    """What a client shows.  ``certificate_name`` is the distinguished name in the client's certificate, None without one."""
+    """The credentials of a client.  ``certificate_name`` is the distinguished name in its certificate, None without a certificate."""
 
     user: str | None
     password: str | None
@@ -43,7 +43,7 @@ class LoginBrokenError(LoginFailedError):
 
 class LoginModule(Protocol):
     def login(self, credentials: Credentials) -> Identity | None:
-        """Who this is; None when the module takes no part in it.  Raises LoginFailedError.  Runs in a thread."""
+        """The user and roles; None when the module does not take such credentials.  Raises LoginFailedError.  Runs in a thread."""
 
 
 class LoginStep(NamedTuple):
@@ -96,7 +96,7 @@ class PropertiesFile:
         self._loaded: tuple[bytes | str, dict[str, str]] | None = None
 
     def entries(self) -> dict[str, str]:
-        """The values by key.  Raises :class:`LoginBrokenError` when the file cannot be read: nobody gets in by an older state of it."""
+        """The values by key.  Raises :class:`LoginBrokenError` when the file cannot be read: an older state of it must not let users in."""
         loaded = self._loaded
         if loaded is None or self._reload:
             try:
@@ -117,7 +117,7 @@ def _roles_of(user: str, roles: Mapping[str, str]) -> frozenset[str]:
 
 
 class PropertiesLoginModule:
-    """Users with plain or hashed passwords in one properties file, and the users of each role in another."""
+    """Users with plain or hashed passwords in a users file, and the users of each role in a roles file."""
 
     def __init__(self, users: PropertiesFile, roles: PropertiesFile) -> None:
         self.users = users
@@ -152,7 +152,7 @@ def check_password(password: str | None, stored: str, place: str) -> None:
 
 
 class GuestLoginModule:
-    """Everybody is the guest.  ``credentials_invalidate``: only those who give no password."""
+    """Logs every client in as the guest; with ``credentials_invalidate`` only clients without a password."""
 
     def __init__(self, user: str = "guest", roles: frozenset[str] = frozenset({"guests"}), credentials_invalidate: bool = False) -> None:
         self._identity = Identity(user, roles)
@@ -165,7 +165,7 @@ class GuestLoginModule:
 
 
 class TextFileCertificateLoginModule:
-    """Users by the distinguished name in their certificate: a file of ``user = name`` or ``user = /expression/``, and one of roles."""
+    """Users by the distinguished name in their certificate: a file of ``user = name`` or ``user = /expression/``, and a roles file."""
 
     def __init__(self, users: PropertiesFile, roles: PropertiesFile) -> None:
         self._users = users
@@ -262,6 +262,6 @@ def _problem(module: ModuleConfiguration, text: str) -> Problem:
 
 
 def _nearest(name: str, choices: Iterable[str]) -> str:
-    """The choice that was probably meant, or else all of them."""
+    """The choice that was probably meant, or else all choices."""
     listed = list(choices)
     return nearest_name(name, listed) or ", ".join(listed)

@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from mqbroker.server.security.security import SecurityManager, Subject
 
 REMEMBERED_MAX = 1000
-"""Decisions about permissions that one session remembers; a session that uses more names asks again."""
+"""Decisions about permissions that one session remembers; with more names it asks the security manager again."""
 
 
 class SessionPermissions:
-    """What the session's user may do."""
+    """The permissions of the session's user."""
 
     __slots__ = ("_allowed", "_security", "_subject", "_version")
 
@@ -23,7 +23,7 @@ class SessionPermissions:
         self._version = security.version
 
     def knows(self, permission: str, address: str, queue: str | None = None) -> bool:
-        """Was :meth:`check` for this address (or queue of it) passed before, under the settings of today?"""
+        """Has this address (or queue of it) passed :meth:`check` under the present settings?"""
         return self._version == self._security.version and (permission, address, queue) in self._allowed
 
     def check(self, permission: str, address: str, queue: str | None = None) -> None:

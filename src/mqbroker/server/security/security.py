@@ -1,4 +1,4 @@
-"""Who may come in, and who may do what (Artemis manual, "Authentication & Authorization").
+"""Authentication and authorization (Artemis manual, "Authentication & Authorization").
 
 A login may read files and compute a hash, and so runs in a thread; its result is kept for ``security-invalidation-interval``.  A permission
 check is synchronous.
@@ -56,7 +56,7 @@ class DeferToThread(Protocol):
 
 
 class Subject:
-    """A user who has logged in.  ``name`` is None when nobody asked for it; the cluster user passes every check."""
+    """A user who has logged in.  ``name`` is None for a login without a user name; the cluster user passes every check."""
 
     __slots__ = ("is_cluster_user", "name", "roles")
 
@@ -81,16 +81,16 @@ _Outcome: TypeAlias = Subject | _Refusal
 
 
 class _Repeats:
-    """Lets an event through that a client repeats in a loop once per interval only, and counts the others."""
+    """Lets each kind of event through once per interval, and counts the repetitions."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: dict[tuple[str | None, ...], list[float]] = {}
         self._lines: dict[str | None, list[float]] = {}
-        """By kind: until when lines are counted, how many were written in that time, how many left out since the last."""
+        """By kind: the end of the present interval, the lines written in it, and the lines left out since the last line."""
 
     def due(self, *event: str | None) -> int | None:
-        """How many events like this one were left out since the last that was let through; None: leave this one out, too."""
+        """The number of events of this kind that were left out since the last line; None: leave this event out, too."""
         now = self._clock.monotonic()
         seen = self._seen.get(event)
         if seen is not None and now < seen[0]:
@@ -172,7 +172,7 @@ class SecurityManager:
 
     @property
     def version(self) -> int:
-        """Changes with the security settings: what a session remembers of earlier checks is no longer true then."""
+        """Changes with the security settings, which makes remembered checks void."""
         return self.repository.version
 
     # --- authentication
@@ -180,7 +180,7 @@ class SecurityManager:
     def authenticate(
         self, user: str | None, password: str | None, remote: str, certificate: object = None, domain: str | None = None
     ) -> Deferred[Subject]:
-        """Who this is.
+        """Log a client in; the result is its subject.
 
         ``remote`` is ``host:port``; ``certificate`` what :func:`~mqbroker.server.security.certificates.subject_name` takes.
 
@@ -198,7 +198,7 @@ class SecurityManager:
         return checking.addCallback(self._decide, credentials, remote)
 
     def takes_anonymous(self, domain: str | None) -> bool:
-        """May somebody log in without user, password and certificate?  Asks the login modules at once, here and not in a thread.
+        """Can a client log in without user, password and certificate?  Asks the login modules at once, without a thread.
 
         ``domain`` is as in :meth:`authenticate`.
         """
@@ -229,7 +229,7 @@ class SecurityManager:
     def _check_cluster_user(self, user: str, password: str | None) -> _Outcome:
         expected = self._configuration.cluster_password
         if expected == DEFAULT_CLUSTER_PASSWORD and not self._clustered:
-            # Everybody knows this password, and without a cluster nobody needs it.
+            # The default password is public, and without a cluster no client needs it.
             return _Refusal("the cluster password is the built-in default and there is no cluster")
         if password is None or not hmac.compare_digest(_bytes(password), _bytes(expected)):
             return _Refusal("the cluster password is wrong", cluster=True)

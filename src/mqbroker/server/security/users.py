@@ -120,7 +120,7 @@ class PropertiesUsers:
 
 
 class PropertiesText:
-    """A properties file as lines, of which single entries can be changed.  ``modified`` says whether one was."""
+    """A properties file as lines whose single entries can be changed.  ``modified`` tells whether an entry was."""
 
     def __init__(self, contents: bytes | str) -> None:
         text, self._encoding = (contents, "utf-8") if isinstance(contents, str) else _decoded(contents)
@@ -132,7 +132,7 @@ class PropertiesText:
         return list(dict.fromkeys(entry.key for entries, _ in self._blocks for entry in entries))
 
     def get(self, key: str) -> str | None:
-        """The value; of several, the last, as Java does."""
+        """The value; with several entries the last, as in Java."""
         found = None
         for entries, _ in self._blocks:
             for entry in entries:
@@ -168,7 +168,7 @@ class PropertiesText:
         self._blocks = kept
 
     def encoded(self) -> bytes:
-        """The file, in the encoding that it had; what is put in is ASCII."""
+        """The file in its encoding; new entries are ASCII."""
         return "".join(block for _, block in self._blocks).encode(self._encoding)
 
 
@@ -180,7 +180,7 @@ def _decoded(contents: bytes) -> tuple[str, str]:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """The text cut behind each entry, comment or blank line; an entry with continuation lines is one piece."""
+    """The text cut behind each entry, comment or blank line; an entry with its continuation lines is one piece."""
     start = position = 0
     fresh = True
     while position < len(text):
@@ -221,7 +221,7 @@ def _escaped(text: str, is_key: bool) -> str:
 
 
 def _set_roles(members: PropertiesText, name: str, roles: Sequence[str]) -> None:
-    """Make ``name`` a member of exactly these roles; a role that nobody has any more is removed."""
+    """Make ``name`` a member of exactly these roles; remove a role without members."""
     for role in dict.fromkeys((*members.names(), *roles)):
         users = _split(members.get(role))
         wanted = role in roles

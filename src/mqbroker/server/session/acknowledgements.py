@@ -1,4 +1,4 @@
-"""Acknowledgements of a session: of everything up to a message, of one message, and of expired ones."""
+"""Acknowledgements of a session: of all messages up to a given message, of one message, and of expired messages."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _FRAME_SIZE = 30
 """Bytes of a frame with an acknowledgement."""
 _ID = struct.Struct(">q")
 _unpack_rest = struct.Struct(">qB").unpack_from
-"""Message id, and whether an answer is wanted."""
+"""Message id, and 1 if an answer is wanted."""
 
 
 class SessionAcknowledgements:
-    """Settles what the consumers of one session were given.  ``ticket``: of what it has acknowledged last outside of transactions."""
+    """Settles the messages in delivery of one session.  ``ticket`` is that of its last acknowledgement outside of transactions."""
 
     __slots__ = ("_consumers", "_session", "_settlement", "ticket")
 
@@ -139,7 +139,7 @@ class SessionAcknowledgements:
             session.connection.report(str(error))
 
     def expired(self, packet: wire.Expired) -> None:
-        """A SESS_EXPIRED packet: the message was too late when the client came to it."""
+        """A SESS_EXPIRED packet: the message expired before the client processed it."""
         consumer = self._consumers.by_id.get(packet.consumer_id)
         reference = None if consumer is None else consumer.unacknowledged.pop(packet.message_id, None)
         if consumer is not None and reference is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BrowsingConsumer(ServerConsumer):
-    """Sees the messages that wait, and takes none: those in memory, then those in pages."""
+    """Sees the waiting messages in memory, then those in pages, and takes none."""
 
     __slots__ = ("_ahead", "_awaits_page", "_browsing", "_looked", "_pages")
 
@@ -28,7 +28,7 @@ class BrowsingConsumer(ServerConsumer):
         super().__init__(session, consumer_id, queue, filter, priority)
         self.cursor = Cursor(restarts=False)
         self._pages: dict[str, PageReader] = {}
-        """How far it has looked in the pages of each address."""
+        """The position in the pages of each address."""
         self._looked: deque[PagedMessage] = deque()
         self._browsing = False
         self._awaits_page = False

@@ -27,7 +27,7 @@ FRAME_OVERHEAD = 25
 """Bytes of a SESS_RECEIVE_MSG frame beside its message: 13 of header, 12 of trailer."""
 UNLIMITED = -1
 FORCED_MAX = 1000
-"""Forced deliveries of one consumer that wait for an answer; a client asks for one at a time."""
+"""Forced deliveries of one consumer that wait for an answer; a client asks for one after the other."""
 VERSION_DISCONNECT_CONSUMER = 124
 
 
@@ -71,7 +71,7 @@ class ServerConsumer:
         self.session = session
         self._turn = session.server.turn
         self._simple = not (session.pre_acknowledge or session.server.persists_delivery_count or session.version < VERSION_NEW_ADDRESSING)
-        """Is a regular message written as it is, and then kept until it is acknowledged?"""
+        """Is a regular message sent unchanged, and kept until it is acknowledged?"""
         self.consumer_id = consumer_id
         self.queue = queue
         self.filter = filter
@@ -97,7 +97,7 @@ class ServerConsumer:
     # --- readiness
 
     def update_ready(self) -> None:
-        """Work out again whether a message may be sent; a large one that stalled goes on."""
+        """Work out again whether a message may be sent, and continue a stalled large message."""
         session = self.session
         if self.large is not None and self._may_send():
             self.large.advance()
@@ -162,7 +162,7 @@ class ServerConsumer:
         self._hand_on(reference, reference.message.flagged(key))
 
     def _hand_on(self, reference: Reference, shown: Message) -> None:
-        """Send ``shown``, which is what the client sees of the message."""
+        """Send ``shown``, the message as the client sees it."""
         session = self.session
         if session.pre_acknowledge:
             self._handle_acknowledged(reference, shown)
@@ -175,7 +175,7 @@ class ServerConsumer:
         self.transmit(shown, reference.delivery_count)
 
     def _handle_acknowledged(self, reference: Reference, shown: Message) -> None:
-        """Pre-acknowledge: the broker is done with the message before it is sent."""
+        """Pre-acknowledge: the message is settled before it is sent."""
         body = reference.message.large
         if body is not None:
             body.hold()
@@ -207,7 +207,7 @@ class ServerConsumer:
         self.update_ready()
 
     def queue_deleted(self) -> None:
-        """The queue is gone: the client is told to close its consumer."""
+        """The queue is deleted: tell the client to close its consumer."""
         if not self.closed:
             self.session.server.notifications.consumer_closed(self)
         self.ready = False
@@ -217,7 +217,7 @@ class ServerConsumer:
     # --- forced delivery
 
     def force(self, sequence: int) -> None:
-        """Answer with a marker once everything that can be delivered now has been."""
+        """Answer with a marker after the messages that can be delivered now."""
         if len(self.forced) >= FORCED_MAX:
             self.session.connection.fail_soon(f"{FORCED_MAX} forced deliveries of one consumer are waiting")
             return
@@ -226,7 +226,7 @@ class ServerConsumer:
 
     @property
     def searching(self) -> bool:
-        """Is there more to look at in a later turn?"""
+        """Does a search for messages go on in a later turn?"""
         queue = self.queue
         if queue.paused or queue.address.paused:
             return False
@@ -284,7 +284,7 @@ class ServerConsumer:
     # --- the end
 
     def detach(self) -> list[Reference]:
-        """Leave the queue.  Returns what was in delivery here, in order."""
+        """Leave the queue.  Returns the references that were in delivery here, in order."""
         self.closed = True
         self.ready = False
         if self.large is not None:
@@ -300,6 +300,6 @@ class ServerConsumer:
 
 
 def disconnect(session: SessionState, consumer_id: int) -> None:
-    """Tell the client that this consumer is no more."""
+    """Tell the client that this consumer is closed."""
     if session.version >= VERSION_DISCONNECT_CONSUMER and not session.closed:
         session.send(wire.DisconnectConsumer(consumer_id))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CLIENT_ID_KEY = "jms-client-id"
 METADATA_MAX = 100
-"""Metadata entries of one session; further ones are not kept."""
+"""Metadata entries that are kept for one session."""
 
 
 class SessionControl:

@@ -18,7 +18,7 @@ JMS_SESSION_KEY = "jms-session"
 
 
 def wants_old_names(session: SessionState) -> bool:
-    """Does this session expect ``jms.queue.`` and ``jms.topic.`` before names?"""
+    """Does this session expect ``jms.queue.`` or ``jms.topic.`` before names?"""
     return session.version < VERSION_NEW_ADDRESSING and JMS_SESSION_KEY in session.metadata
 
 
@@ -28,7 +28,7 @@ def shown_name(session: SessionState, queue: Queue) -> str:
 
 
 def with_old_address(session: SessionState, message: Message) -> bytes:
-    """A regular message, encoded, with its address as this session expects it.  (Large ones are sent with the plain address.)"""
+    """A regular message, encoded, with its address as this session expects it.  (Large messages have the plain address.)"""
     if not wants_old_names(session):
         return message.buffer
     content = message.decoded()

@@ -1,4 +1,4 @@
-"""Senders that send to a full address with policy BLOCK although they have no credits for it.
+"""Senders without credits at a full address with policy BLOCK.
 
 Clients ask for credits, and get none while the address is full: they stop by themselves.  Who does not ask is not read from while the
 address is far over its limit.  Behind what such a peer sends there may be acknowledgements that would make room, so it is heard again every
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from mqbroker.server.transport.connection import ServerConnection
 
 CREDITS_HONOURED_MAX = 10 * 1024 * 1024
-"""Bytes of credits that a session may have saved for one address: so much it may send although the address is full."""
+"""Bytes of credits that a session may have saved for one address, and may send although the address is full."""
 
 SLICE = 64 * 1024
-"""Bytes that a sender without credits may send before it is held back, and each time that it is heard again."""
+"""Bytes that a sender without credits may send before it is held back, and each time after that."""
 
 HELD_BACK_SECONDS = 1.0
-"""How long a connection is not read from, unless there is room before."""
+"""The time without reading from a connection, unless the address has room before."""
 
 OVERDRAFT_MAX = 64 * 1024 * 1024
 """Bytes by which senders without credits may bring an address with policy BLOCK beyond its limit and the tolerance of that; then their
 connections end."""
 
 ADDRESSES_MAX = 1000
-"""Addresses of one session whose credits are remembered; one that sends to more begins anew."""
+"""Addresses of one session whose credits are remembered; beyond them the session begins anew."""
 
 
 class Overdraft:
-    """What one session has sent to full addresses, and the credits that it has for them."""
+    """The bytes that one session has sent to full addresses, and its credits for them."""
 
     __slots__ = ("_granted", "_sent", "_session")
 
@@ -46,7 +46,7 @@ class Overdraft:
         self._sent: dict[str, int] = {}
 
     def granted(self, address: str, credits: int) -> None:
-        """The session has got so many credits (bytes)."""
+        """The session has got ``credits`` bytes."""
         if len(self._granted) >= ADDRESSES_MAX:
             self._granted.clear()
         self._granted[address] = min(self._granted.get(address, 0) + credits, CREDITS_HONOURED_MAX)
@@ -84,7 +84,7 @@ class _HeldBack:
         memory.when_free(self._freed)
 
     def _freed(self) -> None:
-        # Not at once: whoever makes room is in the middle of its work.
+        # Later, because the caller is settling messages.
         self._timer.cancel()
         self._timer = self._connection.server.clock.call_later(0, self._over)
 

@@ -43,8 +43,6 @@ _ATTRIBUTES = (
 
 
 class SessionAdministration:
-    """Queue administration and queries of one session."""
-
     __slots__ = ("_definitions", "_server", "_session")
 
     def __init__(self, session: SessionState) -> None:
@@ -106,7 +104,7 @@ class SessionAdministration:
             self._session.reply_null(-1, self._server.store.ticket())
 
     def _configuration(self, address: str, queue_name: str, filter_string: str | None) -> QueueConfiguration:
-        """The common part of the four requests; names may be qualified or carry prefixes."""
+        """The common part of the four requests; names may be qualified or have prefixes."""
         session = self._session
         session.connection.filter_read(filter_string)
         bare_address, prefix_type = session.connection.naming.strip(address)

@@ -1,4 +1,4 @@
-"""What a session asks of readers: opening, reserving, reading, settling (``protocol-spec/``, chapter "Readers").
+"""The requests of a session about readers: open, reserve, read, settle (``protocol-spec/``, chapter "Readers").
 
 Some requests have to wait for the disk or for a look through many messages.  Nothing more is handled for the connection until then, so
 that answers keep the order of the requests; the peer lives meanwhile.
@@ -32,7 +32,7 @@ _I64 = struct.Struct(">q")
 
 
 class _Answer:
-    """An answer that may come later: then the connection waits for it."""
+    """An answer that may come later; the connection handles no other request until then."""
 
     __slots__ = ("_connection", "_done", "_held", "_session")
 
@@ -43,7 +43,7 @@ class _Answer:
         self._held = False
 
     def wait(self) -> None:
-        """Called when the request was begun."""
+        """Hold the connection back if the answer has not been given yet."""
         if not self._done:
             self._held = True
             self._connection.hold_back()
@@ -66,7 +66,7 @@ class _Answer:
 
 
 class SessionReaders:
-    """The readers' side of one session."""
+    """The requests of one session about readers."""
 
     __slots__ = ("_readers", "_server", "_session")
 

@@ -1,4 +1,4 @@
-"""What a session sends: regular messages, large ones in pieces, and the credits for them."""
+"""Sends of a session: regular messages, large messages in pieces, and the credits for them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TRAILER_130 = struct.Struct(">Bq")
 
 
 class _LargeUpload:
-    """A large message whose body is still coming.  One that is ``refused`` has no body: what comes is thrown away."""
+    """A large message whose body is still coming.  A ``refused`` message has no body: the pieces are thrown away."""
 
     __slots__ = ("address", "body", "complete", "content", "refused")
 
@@ -48,14 +48,14 @@ class _LargeUpload:
         self.body = body
         self.refused = refused
         self.complete = False
-        """Is the last piece there, too?"""
+        """Has the last piece come?"""
 
     def append(self, chunk: bytes) -> None:
         if self.body is not None and chunk:
             self.body.append(chunk)
 
     def refuse(self, error: MQError) -> None:
-        """Forget what has come; the last piece is answered with ``error``."""
+        """Throw the body away; the last piece is answered with ``error``."""
         self.abandon()
         self.body = None
         self.refused = error
@@ -66,7 +66,7 @@ class _LargeUpload:
 
 
 class SessionSends:
-    """Messages from the client.  ``to_management`` takes those to the management address."""
+    """Messages from the client.  ``to_management`` takes the messages to the management address."""
 
     __slots__ = (
         "_credit_waiters",
@@ -89,10 +89,10 @@ class SessionSends:
         self._to_management = to_management
         self._server = session.server
         self.nameless = session.server.configuration.reject_empty_validated_user and not session.subject.name
-        """Does the session lack the user that messages must have here?"""
+        """Must messages have a validated user, and does the session have none?"""
         self._upload: _LargeUpload | None = None
         self.upload_size = 0
-        """Bytes of headers of the large message that is coming."""
+        """Bytes of the headers of the large message whose body is coming."""
         self._credit_waiters: dict[Callable[[], None], AddressMemory] = {}
         self._failed_requests: set[str] | None = None
         self._overdraft: Overdraft | None = None
@@ -112,7 +112,7 @@ class SessionSends:
             if end < 17:
                 raise MalformedPacketError("SESS_SEND", "message", f"frame of {len(data)} bytes is too short")
             flag, correlation_id = _TRAILER_130.unpack_from(data, end)
-            # A great one is copied once only, with its id.
+            # A great message is copied only once, with its id.
             buffer: bytes | memoryview = data[13:end] if end < PROPERTIES_CHECKED_FROM else memoryview(data)[13:end]
         else:
             buffer, flag, _, _ = decode_send(data[13:], version)
@@ -204,7 +204,7 @@ class SessionSends:
         return resolved
 
     def _stamp(self, message: Message, address: str) -> None:
-        """Write what the broker adds to a message: its user, the time of its arrival, the address without prefix."""
+        """Add the broker's properties to a message: user, time of arrival, address without prefix."""
         server = self._server
         content = message.decoded()
         content.address = address
@@ -281,7 +281,7 @@ class SessionSends:
             raise upload.refused
         assert body is not None
         body.complete()
-        # What becomes visible later has the greater id.
+        # A message that becomes visible later needs a greater id.
         content.message_id = self._server.store.next_id()
         if body_size >= 0:
             content.properties[keys.KEY_LARGE_SIZE] = (LONG, body_size)
@@ -303,13 +303,13 @@ class SessionSends:
 
     @property
     def upload_body_size(self) -> int:
-        """Bytes of the body of the large message that is coming, as far as they are there."""
+        """Bytes of the body of the large message that is coming, so far."""
         upload = self._upload
         return 0 if upload is None or upload.body is None else upload.body.size
 
     @property
     def requests_waiting(self) -> int:
-        """Requests for credits that wait for room."""
+        """The number of requests for credits that wait for room."""
         return len(self._credit_waiters)
 
     def _request_credits(self, packet: wire.ProducerRequestCredits) -> None:
@@ -332,7 +332,7 @@ class SessionSends:
 
         memory = address.memory
         if memory.policy == "FAIL" and self._failed_requests and address.name in self._failed_requests:
-            # It tries again: the credits that the first try will get are enough.
+            # A second try: the credits of the first try will be enough.
             session.send(wire.ProducerFailCredits(packet.credits, packet.address))
             return
         if self._credit_waiters:
@@ -349,7 +349,7 @@ class SessionSends:
             self._server.producers_blocked(address)
 
     def _overdrawn(self) -> Overdraft:
-        """Made by the first that needs it: most sessions only receive, or have room."""
+        """The overdraft, made when first needed: most sessions only receive, or find room."""
         overdraft = self._overdraft
         if overdraft is None:
             overdraft = self._overdraft = Overdraft(self._session)
@@ -364,7 +364,7 @@ class SessionSends:
         self.producers.pop(packet.producer_id, None)
 
     def close(self) -> None:
-        """The session ends: nothing is waited for any more, a half large message is forgotten."""
+        """At the end of the session: withdraw waiting requests, and throw an unfinished large message away."""
         self._abandon_upload()
         for grant, memory in self._credit_waiters.items():
             memory.forget(grant)

@@ -1,4 +1,4 @@
-"""A session: what a client does on one channel.
+"""A session: the requests of a client on one channel.
 
 The session itself dispatches packets; sending, consuming, transactions and administration are objects of their own that it holds, and
 :mod:`mqbroker.server.session_state` keeps its answers in order.
@@ -75,7 +75,7 @@ class SessionOwner(Protocol):
 
 
 class ServerSession(SessionState):
-    """One session of a connection.  ``to_management`` takes the messages to the management address."""
+    """One session of a connection.  ``to_management`` takes messages to the management address."""
 
     __slots__ = ("_owner", "acknowledgements", "administration", "branches", "consumers", "control", "readers", "sends")
 
@@ -102,7 +102,7 @@ class ServerSession(SessionState):
     # --- input
 
     def handle_some(self, packet_type: int, frames: list[bytes], index: int) -> int:
-        """Handle the frame at ``index``, and those after it that are handled with it.  Returns the index of the next one."""
+        """Handle the frame at ``index``, and following frames of the same run.  Returns the index of the next frame."""
         if packet_type == _SEND:
             following = self.sends.runs.take(frames, index)
         elif packet_type == _ACKNOWLEDGE:

@@ -1,4 +1,4 @@
-"""The consumers of a session: made, found, closed, and what they hold taken back."""
+"""The consumers of a session: created, closed, and their messages taken back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SessionConsumers:
-    """The consumers of one session by their id.  ``describe`` gives the answer to a client that asks about a queue."""
+    """The consumers of one session by their id.  ``describe`` gives the answer to a client's query for a queue."""
 
     __slots__ = ("_describe", "_places", "_server", "_session", "by_id")
 
@@ -38,13 +38,13 @@ class SessionConsumers:
         self._server = session.server
         self.by_id: dict[int, ServerConsumer] = {}
         self._places: dict[int, Reservation] | None = None
-        """What is reserved for consumers, by their ids; None: nothing ever was."""
+        """The reservations for consumers, by consumer id; None before the first."""
 
     def _create(self, packet: wire.CreateConsumer) -> None:
         try:
             self._make(packet)
         except MQError:
-            # A client that recreates its consumers after a failure wants no answer.  Told nothing, it would wait for this one for ever.
+            # A client that recreates its consumers after a failure wants no answer, but without a notice would wait for ever.
             if not packet.requires_response and packet.consumer_id not in self.by_id:
                 disconnect(self._session, packet.consumer_id)
             raise
@@ -91,7 +91,7 @@ class SessionConsumers:
         self._places[consumer_id] = place
 
     def flow_token(self, data: bytes) -> None:
-        """A SESS_FLOWTOKEN frame; one for an unknown consumer is ignored."""
+        """A SESS_FLOWTOKEN frame; an unknown consumer is ignored."""
         consumer_id, credits = decode_flow_token(data[13:])
         consumer = self.by_id.get(consumer_id)
         if consumer is not None:
@@ -100,7 +100,7 @@ class SessionConsumers:
     def _force(self, packet: wire.ForceConsumerDelivery) -> None:
         consumer = self.by_id.get(packet.consumer_id)
         if consumer is not None:
-            # Behind this session's own sends: what it has sent is deliverable to it.
+            # Behind this session's own sends, which are deliverable to it.
             self._session.context.run(0, consumer.force, packet.sequence)
 
     def _close(self, packet: wire.ConsumerClose) -> None:
@@ -130,7 +130,7 @@ class SessionConsumers:
         self._settle_removed(consumer, references, failed)
 
     def _tell_closed(self, consumer: ServerConsumer) -> None:
-        """When its queue was deleted, the notification was sent already."""
+        """Release the reservation, and notify unless the queue's deletion has notified already."""
         place = None if self._places is None else self._places.pop(consumer.consumer_id, None)
         if place is not None:
             self._server.messaging.registrar.release(place)
@@ -154,19 +154,18 @@ class SessionConsumers:
             self._server.messaging.removal.purge_soon(queue)
 
     def started_changed(self) -> None:
-        """The session was started or stopped."""
         for consumer in self.by_id.values():
             consumer.update_ready()
 
     def writable_changed(self) -> None:
-        """The connection has room again, or has none."""
+        """The connection has room for output again, or has none."""
         for consumer in list(self.by_id.values()):
             consumer.update_ready()
 
     def take_back(self, keep_first_counts: bool) -> tuple[list[Reference], list[Reference]]:
-        """Everything in delivery leaves its consumer: (consumed in vain, merely prefetched).
+        """Take all references in delivery from their consumers: (consumed in vain, merely prefetched).
 
-        With ``keep_first_counts`` the oldest of each consumer counts as consumed.
+        With ``keep_first_counts`` the oldest reference of each consumer counts as consumed.
         """
         consumed: list[Reference] = []
         prefetched: list[Reference] = []

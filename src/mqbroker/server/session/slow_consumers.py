@@ -24,7 +24,7 @@ UNIT_SECONDS = {"MESSAGES_PER_SECOND": 1, "MESSAGES_PER_MINUTE": 60, "MESSAGES_P
 
 @dataclass(slots=True)
 class _Watch:
-    """What a queue and its consumers had counted when they were last looked at."""
+    """The counters of a queue and its consumers at the last check."""
 
     queue: Queue
     at: float
@@ -92,7 +92,7 @@ class SlowConsumers:
         threshold = settings.slow_consumer_threshold / UNIT_SECONDS[settings.slow_consumer_threshold_measurement_unit]
         consumers = self._consumers(queue)
         wanted = threshold * len(consumers)
-        # What a non-destructive queue holds, its consumers may have seen long ago.
+        # The consumers of a non-destructive queue may have seen its messages long ago.
         held = queue.delivering if queue.definition.non_destructive else queue.total_count
         if (queue.messages_added - watch.added) / seconds < wanted and held < wanted:
             return
@@ -123,5 +123,5 @@ class SlowConsumers:
 
 
 def _done(consumer: ServerConsumer) -> int:
-    """Messages that a consumer has dealt with; of a pre-acknowledging session all that were sent to it."""
+    """Messages that a consumer has acknowledged; in a pre-acknowledging session all messages that were sent to it."""
     return consumer.messages_delivered if consumer.session.pre_acknowledge else consumer.messages_acknowledged

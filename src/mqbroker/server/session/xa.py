@@ -1,4 +1,4 @@
-"""XA requests of a session: the branch that it works in, and what it asks of branches as their transaction manager's resource."""
+"""XA requests of a session: its work in branches, and the requests of a transaction manager about branches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _answered(request: Callable[[SessionBranches, Any], int]) -> Callable[[Sessi
         except XAError as error:
             session.reply(wire.XaResponse(True, error.code, str(error)))
         except MQError as error:
-            # Not raised further: it concerns the named branch, not the one that the session works in.
+            # Not raised further, because the error concerns the named branch, not the session's own.
             session.reply_error(error)
         else:
             session.reply(wire.XaResponse(False, 0), ticket)
@@ -34,7 +34,7 @@ def _answered(request: Callable[[SessionBranches, Any], int]) -> Callable[[Sessi
 
 
 class SessionBranches:
-    """``active`` is the branch that sends and acknowledgements of the session belong to."""
+    """The branches of one session.  ``active`` is the branch of its sends and acknowledgements, None outside of branches."""
 
     __slots__ = ("_branches", "_consumers", "_session", "_timeout_seconds", "active")
 
@@ -119,7 +119,7 @@ class SessionBranches:
         session.auto_commit_sends = session.auto_commit_acks = False
 
     def leave(self) -> None:
-        """The session works in no branch any more."""
+        """Leave the active branch."""
         branch, self.active = self.active, None
         if branch is not None:
             session = self._session
@@ -128,7 +128,7 @@ class SessionBranches:
             self._branches.leave(branch, session)
 
     def give_up(self) -> Transaction:
-        """Take the session's uncommitted work out of it.  The branch that it belonged to, if any, can only be rolled back then."""
+        """Take the session's uncommitted work.  The active branch, if any, can only be rolled back after that."""
         session = self._session
         branch = self.active
         if branch is None:
@@ -150,14 +150,14 @@ class SessionBranches:
         return self._branches.forget(packet.xid)
 
     def _rollback(self, packet: wire.XaRollback) -> int:
-        """Java clients forget what was delivered to them whenever they roll back: it goes back to the queues here, too."""
+        """Roll a branch back.  Java clients forget all delivered messages then, so these go back to the queues, too."""
         if self.active is not None and self.active.xid == packet.xid:
             raise XAError(XACode.WRONG_STATE, f"this session works in the branch: {xid_text(packet.xid)}")
         try:
             ticket = self._branches.rollback(packet.xid)
         except XAError as error:
             if error.code is XACode.UNKNOWN_XID:
-                # It may have timed out, or ended with its connection.
+                # The branch may have timed out, or ended with its connection.
                 self._session.server.messaging.settlement.rollback(self.give_up())
                 self._take_back()
             raise
@@ -171,7 +171,7 @@ class SessionBranches:
         self._consumers.started_changed()
 
     def _failed(self, packet: wire.XaFailed) -> None:
-        """A client that came back on a new session says in which branch its old one has worked: that can only be rolled back."""
+        """A client that came back names the branch of its old session, which can only be rolled back."""
         branches, xid = self._branches, packet.xid
         if self.active is not None or not self._session.xa:
             return
@@ -190,7 +190,7 @@ class SessionBranches:
         session.reply(wire.XaInDoubtXidsResponse(tuple(self._branches.in_doubt())), session.server.store.ticket())
 
     def _set_timeout(self, packet: wire.XaSetTimeout) -> None:
-        """For the branch that the session works in, and for those that it begins from now on."""
+        """Set the timeout of the active branch and of later branches of the session."""
         valid = packet.timeout_seconds >= 0
         if valid:
             self._timeout_seconds = packet.timeout_seconds
@@ -199,7 +199,7 @@ class SessionBranches:
         self._session.reply(wire.XaSetTimeoutResponse(valid))
 
     def _get_timeout(self, packet: wire.XaGetTimeout) -> None:
-        """The broker's own limit, whatever this session has set: the answer that clients know."""
+        """Answer with the broker's own limit, not with that of :meth:`_set_timeout`, as Artemis does."""
         self._session.reply(wire.XaGetTimeoutResponse(self._session.server.configuration.transaction_timeout // 1000))
 
     HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {

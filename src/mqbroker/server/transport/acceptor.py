@@ -36,10 +36,10 @@ BACKLOG_DEFAULT = 128
 """Connections that the operating system holds until they are taken, when the acceptor says nothing."""
 
 ACCEPTS_MAX = 4
-"""Connections that an acceptor takes in one turn of the loop: those that are there come first."""
+"""Connections that an acceptor takes in one turn of the loop, so that open connections come first."""
 
 REFUSALS_LOGGED_SECONDS = 10.0
-"""At most one line about refused connections in this time."""
+"""The time within which an acceptor logs at most one line about refused connections."""
 
 
 class ConnectingServer(typing.Protocol):
@@ -63,7 +63,7 @@ class ConnectingServer(typing.Protocol):
 
 
 def speaks_core(uri: TransportUri) -> bool:
-    """Do the acceptor's ``protocols`` include CORE?  None or unknown ones mean all."""
+    """Do the acceptor's ``protocols`` include CORE?  No protocols, or only unknown ones, mean all."""
     names = {name.strip().upper() for name in uri.parameters.get("protocols", uri.parameters.get("protocol", "")).split(",")}
     known = names & {"CORE", "AMQP", "STOMP", "MQTT", "OPENWIRE", "HORNETQ"}
     return not known or "CORE" in known
@@ -80,7 +80,7 @@ def starts_itself(uri: TransportUri) -> bool:
 
 
 def tcp_url(host: str, port: int) -> str:
-    """The URL of an address; one of IPv6 stands in brackets."""
+    """The URL of an address; IPv6 addresses stand in brackets."""
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
 
@@ -111,7 +111,7 @@ class DirectTransport:
 
     def writeSequence(self, data: list[bytes]) -> None:
         transport = self._transport
-        # What waits in the transport goes first.  A transport that is to be closed knows itself what may still be written.
+        # Bytes that wait in the transport go first, and a closing transport itself decides about further bytes.
         if transport.dataBuffer or transport._tempDataBuffer or transport.disconnecting or not transport.connected:
             transport.writeSequence(data)
             return
@@ -228,7 +228,7 @@ class BrokerFactory(Factory):
 
 
 def _accept_few(port: Any) -> None:
-    """Let ``port`` take few connections per turn of the loop, so that a crowd of new ones does not make those wait that are there.
+    """Let ``port`` take few connections per turn of the loop, so that open connections do not wait for a crowd of new ones.
 
     Twisted takes a hundred, and ever more while there are more.
     """
@@ -242,7 +242,7 @@ def _accept_few(port: Any) -> None:
 
 
 class Sockets:
-    """Those that all acceptors of a broker have open: at most ``limit``, -1 = any number."""
+    """The number of open sockets of all acceptors of a broker: at most ``limit``, -1 = any number."""
 
     def __init__(self, limit: int = -1) -> None:
         self.limit = limit
@@ -298,17 +298,17 @@ class Acceptor:
 
     @property
     def addresses(self) -> list[IPv4Address | IPv6Address]:
-        """Where it listens."""
+        """The addresses of its open ports."""
         return [port.getHost() for port in self._ports]  # type: ignore[misc]
 
     @property
     def urls(self) -> list[str]:
-        """Where it listens, as URLs; a wildcard address stays one."""
+        """The URLs of its open ports; wildcard addresses stay."""
         return [tcp_url(address.host, address.port) for address in self.addresses]
 
     @property
     def local_url(self) -> str | None:
-        """The URL for a client on this machine: a wildcard address becomes that of the loopback.  None while it does not listen."""
+        """The URL for a client on this machine, with the loopback for a wildcard address; None while no port is open."""
         address = next(iter(self.addresses), None)
         if address is None:
             return None
@@ -342,7 +342,7 @@ class Acceptor:
             )
 
     def stop(self) -> Deferred[list[None]]:
-        """Listen no more; connections stay."""
+        """Close the ports; open connections stay."""
         ports, self._ports = self._ports, []
         return gatherResults([maybeDeferred(stop) for stop in (cast("Callable[[], Deferred[None]]", port.stopListening) for port in ports)])
 
@@ -371,6 +371,6 @@ class Acceptor:
             log.warn("acceptor {name}: {reason}; more are refused", name=self.name, reason=reason)
 
     def left(self) -> None:
-        """A connection that was admitted is gone."""
+        """An admitted connection has ended."""
         self._open -= 1
         self._sockets.open -= 1

@@ -52,7 +52,7 @@ class ClusterCredentials:
 
 
 class ClusterChannel:
-    """Hands each packet of channel 3 to the handler of its type, and each vote to the one of its name.
+    """Hands each packet of channel 3 to the handler of its type, and each vote to the handler of its name.
 
     ``credentials`` are what a peer has to show first; None: nobody is asked.  ``refused`` is told the user and the place of a peer with
     wrong ones.  As long as nothing is registered, nobody is let in by a password.

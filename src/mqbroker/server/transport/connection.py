@@ -42,7 +42,7 @@ CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, CLUSTER_CHANNEL))
 """Channels of no session."""
 
 FLUSH_BYTES = 256 * 1024
-"""Bytes of output that are gathered in one turn; more is handed to the transport at once, so that its back-pressure is felt."""
+"""Bytes of output that are gathered in one turn; more goes to the transport at once, so that its back-pressure is felt."""
 
 _TYPE_CHANNEL = struct.Struct(">bq")
 
@@ -50,7 +50,7 @@ log = Logger(namespace="mqbroker.server")
 
 
 class ConnectionTransport(Protocol):
-    """What a connection needs of its socket."""
+    """The socket of a connection."""
 
     def writeSequence(self, data: list[bytes]) -> None: ...
 
@@ -160,7 +160,7 @@ class ServerConnection:
         self._out_bytes = 0
 
     def wrap_transport(self, wrap: Callable[[ConnectionTransport], ConnectionTransport]) -> None:
-        """Everything goes through what ``wrap`` makes of the transport from now on; before anything was received or sent."""
+        """Replace the transport by ``wrap(transport)``; allowed before anything was received or sent."""
         self._transport = wrap(self._transport)
 
     # --- input
@@ -255,9 +255,9 @@ class ServerConnection:
         self._splitter.limit = self.server.frame_size_max
 
     def pause_frames(self) -> Callable[[], None]:
-        """Stop handling packets until the returned function is called, because an answer has to be waited for.
+        """Stop handling packets, to wait for an answer, until the returned function is called.
 
-        Several may wait at the same time: packets are handled again once each of them has called its function.
+        Calls nest: packets are handled again once every returned function was called.
         """
         self._pauses += 1
         self._update_reading()
@@ -272,7 +272,7 @@ class ServerConnection:
         self._handle_waiting()
 
     def _handle_waiting(self) -> None:
-        """Go on with the frames that could not be handled when they came."""
+        """Handle the frames that had to wait."""
         if self.closed:
             return
         if self._waiting_frames and self.writable and not self._pauses and not self.held_back:
@@ -281,7 +281,7 @@ class ServerConnection:
         self._update_reading()
 
     def hold_back(self) -> None:
-        """Do not read from the peer, which lives all the same, until :meth:`hear_again` was called as many times."""
+        """Stop reading without counting the peer as silent (TTL).  Calls nest: one :meth:`hear_again` each."""
         self.held_back += 1
         self._update_reading()
 
@@ -290,23 +290,23 @@ class ServerConnection:
         self.server.turn.run(self._handle_waiting)
 
     def put_off(self) -> Callable[[], None]:
-        """Handle the current frame again, and nothing else before it, once the returned function is called.  The peer lives meanwhile."""
+        """Handle the current frame again, before any other, once the returned function is called.  Until then the peer counts as alive."""
         self._again = True
         self.hold_back()
         return self.hear_again
 
     def yield_turn(self, seconds: float = 0.0) -> None:
-        """A costly request: everybody else comes first before this peer's next one, which waits for ``seconds`` at least."""
+        """After a costly request: serve other peers before this peer's next request, which waits for ``seconds`` at least."""
         self.hold_back()
         self.server.clock.call_later(seconds, self.hear_again)
 
     def filter_read(self, text: str | None) -> None:
-        """A request with a filter: whoever sends long ones without a pause leaves the others most of the time all the same."""
+        """After a request with a filter: a pause that grows with its length, so that one peer cannot use more than a share of the loop."""
         if text is not None and len(text) > COSTLY_FILTER_LENGTH:
             self.yield_turn(len(text) * FILTER_PAUSE_SECONDS)
 
     def request_handled(self) -> None:
-        """A request beside sends and acknowledgements: many of them at once are costly, too."""
+        """After a request beside sends and acknowledgements: pause when there were many in one turn."""
         now = self.server.clock.monotonic()
         if not self._requests:
             self._requests_until = now + REQUESTS_SECONDS
@@ -341,7 +341,7 @@ class ServerConnection:
             self.server.turn.mark_output(self)
 
     def flush(self) -> None:
-        """Hand what has gathered to the transport."""
+        """Hand the gathered output to the transport."""
         if self._out:
             out, self._out = self._out, []
             self._out_bytes = 0
@@ -351,7 +351,7 @@ class ServerConnection:
     # --- back-pressure: the transport tells when its buffer is full and when it has room again
 
     def pause_output(self) -> None:
-        """The peer does not read fast enough: deliver nothing more, and take nothing that would cause more answers."""
+        """The peer does not read fast enough: deliver no messages, and handle no requests, whose answers would wait."""
         self.writable = False
         for session in list(self.sessions.values()):
             session.writable_changed()
@@ -377,7 +377,7 @@ class ServerConnection:
                 self._transport.pauseProducing()
 
     def freeze(self) -> None:
-        """Read nothing more; what was read already is dealt with."""
+        """Read nothing more; frames that were read already are handled."""
         self.frozen = True
         self._update_reading()
 
@@ -386,7 +386,7 @@ class ServerConnection:
     def check_alive(self, now: float) -> None:
         """Called every ``connection-ttl-check-interval``; ``now`` is the monotonic clock in seconds."""
         if self.held_back and not self.transport_lost:
-            # Its pings wait behind what it has sent; and it is to see that the broker lives.
+            # The pings of the peer wait behind its other frames; and the peer needs a sign of life of the broker.
             self.liveness.seen = True
             self.send(Ping(self.liveness.ttl_ms), PING_CHANNEL)
         reason = self.liveness.check(now)
@@ -424,7 +424,7 @@ class ServerConnection:
         )
 
     def fail(self, reason: str) -> None:
-        """Give the connection up: sessions end as after a failure, the socket is closed without a word."""
+        """Give the connection up: sessions end as after a failure, and the socket is closed without notice."""
         if self.closed:
             return
         self._end(f"{reason} (connection {self.connection_id} from {self.remote})")
@@ -433,7 +433,7 @@ class ServerConnection:
             self._transport.abortConnection()
 
     def refuse(self, error: MQError) -> MQError:
-        """What a request beyond a limit of the connection is answered with; a peer that goes on asking is given up."""
+        """Count a request beyond a limit of the connection; after :data:`REFUSALS_MAX` of them the connection ends.  Returns ``error``."""
         self.refusals += 1
         if self.refusals == REFUSALS_MAX:
             self.fail_soon(f"a limit of the connection is exceeded again and again: {error}")
@@ -444,7 +444,7 @@ class ServerConnection:
         self.server.reasons.info(self.remote, f"{reason} (connection {self.connection_id} from {self.remote})")
 
     def fail_soon(self, reason: str) -> None:
-        """Give the connection up as soon as the work in hand is done."""
+        """Give the connection up once the present work is done."""
         self.server.clock.call_later(0, self.server.turn.run, self.fail, reason)
 
     def end_slow_consumer(self, reason: str) -> None:
@@ -468,13 +468,13 @@ class ServerConnection:
             self._transport.loseConnection()
 
     def superseded(self) -> None:
-        """The client has come back on another connection, and taken all sessions along."""
+        """The client has come back on another connection, which has all sessions now."""
         self._end("")
         if not self.transport_lost:
             self._transport.abortConnection()
 
     def adopt_resources(self, other: ServerConnection) -> None:
-        """Take over what ``other``, whose client has come back on this connection, still holds beside its sessions."""
+        """Take over the temporary queues and client id of ``other``, the former connection of this client."""
         self.temporary_queues |= other.temporary_queues
         other.temporary_queues = {}
         if self.client_id is None:

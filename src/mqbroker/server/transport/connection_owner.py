@@ -33,4 +33,4 @@ class ConnectionOwner(Protocol):
         """The peer of ``connection`` reads again."""
 
     def connection_ended(self, connection: ServerConnection) -> None:
-        """The sessions of ``connection`` are closed; all else that belonged to it goes, too."""
+        """The sessions of ``connection`` are closed: remove its temporary queues, branches and subscriptions."""

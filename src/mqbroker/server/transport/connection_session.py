@@ -1,4 +1,4 @@
-"""A session as its connection knows it: the one that gets the frames of a channel, and that ends with the connection."""
+"""A session as its connection knows it: it gets the frames of a channel, and ends with the connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionSession:
-    """The session of one channel; a class of its own, and not a protocol, because each frame passes it.
+    """The session of one channel; a class, and not a protocol, because each frame passes it.
 
     ``subject`` is its user, ``version`` the protocol version of its packets, and ``created_ms`` the time of its creation (ms since 1970).
     ``window`` is None without a confirmation window.  ``reattachable`` tells whether all that a client may have missed is kept.
@@ -36,23 +36,23 @@ class ConnectionSession:
     # --- input and the end
 
     def handle_some(self, packet_type: int, frames: list[bytes], index: int) -> int:
-        """Handle the frame at ``index``, and those after it that are handled with it.  Returns the index of the next one."""
+        """Handle the frame at ``index``, and following frames of the same run.  Returns the index of the next frame."""
         raise NotImplementedError
 
     def writable_changed(self) -> None:
-        """The connection has room again, or has none."""
+        """The connection has room for output again, or has none."""
         raise NotImplementedError
 
     def flush_confirmations(self) -> None:
-        """Confirm what was processed although the window is not full."""
+        """Confirm processed packets although the window is not full."""
         raise NotImplementedError
 
     def refuse_reattachment(self) -> None:
-        """A client wants to go on, but what it may have missed is not kept: it has to begin anew, under the same name if it likes."""
+        """A client wants to go on, but its missed packets are not kept: end the session, so that a new one may have its name."""
         raise NotImplementedError
 
     def end(self, failed: bool) -> None:
-        """Give back what the session holds; ``failed`` when its connection broke.  A second call does nothing."""
+        """Release all resources of the session; ``failed`` when its connection broke.  A second call does nothing."""
         raise NotImplementedError
 
     # --- what counts for the limits of a connection
@@ -65,13 +65,13 @@ class ConnectionSession:
         raise NotImplementedError
 
     def requests_waiting(self) -> int:
-        """Requests for credits that wait for room."""
+        """The number of requests for credits that wait for room."""
         raise NotImplementedError
 
     def upload_size(self) -> int:
-        """Bytes of headers of the large message that is coming."""
+        """Bytes of the headers of the large message whose body is coming."""
         raise NotImplementedError
 
     def upload_body_size(self) -> int:
-        """Bytes of the body of the large message that is coming, as far as they are there."""
+        """Bytes of the body of the large message that is coming, so far."""
         raise NotImplementedError

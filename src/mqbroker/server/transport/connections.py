@@ -1,4 +1,4 @@
-"""All connections of one server: made when a transport is opened, looked after while they live, ended together."""
+"""All connections of one server: made for a transport, checked for signs of life, ended together."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Connections:
         return connection
 
     def start(self) -> None:
-        """Look after peers from now on."""
+        """Begin to check the peers for signs of life."""
         if self._check_interval_ms > 0:
             self._checker = self._owner.clock.call_later(self._check_interval_ms / 1000, self._check)
 

@@ -1,4 +1,4 @@
-"""What peers say beside their sessions: channels 0 (ping, topology) and 1 (sessions), and that of other brokers."""
+"""The packets beside sessions: channels 0 (ping, topology), 1 (sessions) and 3 (other brokers)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = Logger(namespace="mqbroker.server")
 
 
 class SessionRequests(Protocol):
-    """Opens sessions, and lets clients go on with those that they had."""
+    """Opens sessions, and reattaches clients to their former sessions."""
 
     def create(self, connection: ServerConnection, request: CreateSession) -> None: ...
 

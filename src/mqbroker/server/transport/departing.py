@@ -1,4 +1,4 @@
-"""Temporary queues whose connection has ended: there may be a thousand, and nobody is to wait until all of them are deleted."""
+"""Temporary queues whose connection has ended.  There may be a thousand, and no client should wait for their deletion."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
 
 DELETED_TOGETHER = 50
-"""Temporary queues that are deleted in one turn at most; the time of a turn may end it sooner."""
+"""Temporary queues that are deleted in one turn at most; :data:`.limits.REQUESTS_SECONDS` may end the turn sooner."""
 
 
 class DepartingQueues:
-    """Deletes them, the first ones at once.
+    """Deletes the temporary queues of ended connections, the first of them at once.
 
-    Until then they get nothing, and are there for everybody but who wants to create one of their name.
+    Until they are deleted they stay visible but receive nothing; creating a queue of the same name deletes the old queue first.
     """
 
     __slots__ = ("_clock", "_messaging", "_queues")
@@ -34,11 +34,11 @@ class DepartingQueues:
         return len(self._queues)
 
     def add(self, queues: Iterable[Queue]) -> None:
-        """Their connection has ended."""
+        """Delete ``queues``, whose connection has ended."""
         waiting = bool(self._queues)
         for queue in queues:
             if not queue.deleted:
-                # Others of its address get what would be lost with it.
+                # Disabled, so that other queues of the address get its messages.
                 queue.definition = replace(queue.definition, enabled=False)
                 self._queues[queue.name] = queue
         if self._queues:
@@ -47,11 +47,11 @@ class DepartingQueues:
                 self._delete_some()
 
     def others(self) -> list[Queue]:
-        """The queues of the broker that are not among them."""
+        """The queues of the broker that stay."""
         return [queue for queue in self._messaging.core.queues.values() if self._queues.get(queue.name) is not queue]
 
     def make_room(self, name: str) -> None:
-        """Somebody creates a queue of this name, such as a client that has come back: the old one goes first."""
+        """Before a queue of this name is created, for instance by a client that has come back: delete the old queue at once."""
         queue = self._queues.pop(name, None)
         if queue is not None and not queue.deleted:
             self._messaging.administration.delete_queue(queue, remove_consumers=True)
@@ -64,6 +64,6 @@ class DepartingQueues:
                 left -= 1
                 self.make_room(next(iter(self._queues)))
         finally:
-            # One that cannot be deleted does not keep the others.
+            # A queue that cannot be deleted does not stop the others.
             if self._queues:
                 self._clock.call_later(0, self._messaging.core.turn.run, self._delete_some)

@@ -1,4 +1,4 @@
-"""The notice that a client gets which has to go, in the form that its version understands."""
+"""The disconnect packet, in the form that the client's version understands."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import Cancellable, Clock
 
 HANDSHAKE_TIMEOUT_SECONDS = 10.0
-"""How long a peer may take to begin with the protocol, unless its acceptor says otherwise."""
+"""The time for the preamble, unless the acceptor has another."""
 
 
 class Handshake:

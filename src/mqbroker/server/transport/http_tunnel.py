@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from mqbroker.server.transport.connection import ConnectionTransport, ServerConnection
 
 RESPONSE_MS = 10_000
-"""How long a request waits for something to answer with, unless ``httpResponseTime`` says otherwise."""
+"""The time that a request waits for output, unless the acceptor has ``httpResponseTime``."""
 
 SCAN_MS = 5_000
-"""How often requests are looked for that have waited for so long, unless ``httpServerScanPeriod`` says otherwise."""
+"""The time between two looks for requests that have waited so long, unless the acceptor has ``httpServerScanPeriod``."""
 
 WAITING_REQUESTS_MAX = 100
 """Requests of one connection that speaks HTTP which wait for a response; further ones have the first of them answered with an empty
 body."""
 
 UNSAID_BYTES_MAX = 256 * 1024
-"""Bytes that wait for a request; with more of them nothing further is delivered to the client until one comes.
+"""Bytes of output that wait for a request; beyond them nothing is delivered to the client until a request comes.
 
 The client may send the greatest frame and that many bytes meanwhile; with more, and still no end of the request, its connection ends.
 """
@@ -39,7 +39,7 @@ _REFUSAL = "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 def looks_like_http(data: bytes) -> bool | None:
-    """Whether a connection that begins with these bytes speaks HTTP; None when one byte more is needed to say."""
+    """Does a connection that begins with these bytes speak HTTP?  None when one more byte is needed."""
     if len(data) < 2:
         return None if any(each.startswith(data) for each in _BEGINNINGS) else False
     return data[:2] in _BEGINNINGS
@@ -67,14 +67,14 @@ class HttpTunnel:
         self._scan_seconds = max(scan_ms, 1) / 1000
         self._splitter = HttpSplitter()
         self._requests: deque[float] = deque()
-        """When each request that waits is to be answered at the latest, monotonic seconds; the oldest first."""
+        """The latest times to answer the waiting requests, in monotonic seconds; the oldest first."""
         self._timer: Cancellable | None = None
         self._is_post = False
         self._spoken = False
         self._unsaid: list[bytes] = []
         self._unsaid_bytes = 0
         self._held = False
-        """Nothing is delivered, because too much waits for a request."""
+        """Is delivery paused, because too much output waits for a request?"""
         self._congested = False
         self._pause_wanted = False
         self._paused = False
@@ -215,7 +215,7 @@ class HttpTunnel:
         self._apply_pause()
 
     def _apply_pause(self) -> None:
-        """Without reading no request would come, for want of which the output is held."""
+        """Pause reading if wanted, but not while output waits for a request, which only reading can bring."""
         wanted = self._pause_wanted and not self._held
         if wanted != self._paused:
             self._paused = wanted

@@ -1,4 +1,4 @@
-"""Limits per user (``resource-limit-settings``), and what one connection may have open at a time (decision 18)."""
+"""Limits per user (``resource-limit-settings``) and per connection (decision 18)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PRODUCERS_MAX = 10_000
 """Producers of one connection that are remembered for statistics."""
 
 CREDIT_REQUESTS_WAITING_MAX = 10_000
-"""Credit requests of one connection that may wait for room; a client asks again only when it has got what it asked for."""
+"""Credit requests of one connection that may wait for room; a client asks again only after an answer."""
 
 UPLOAD_HEADERS_MAX = 4 * 1024 * 1024
 """Bytes of headers and properties of the large messages that one connection has begun: these stay in memory until the body is there."""
@@ -45,7 +45,7 @@ UPLOAD_BODIES_MAX = 16 * 1024 * 1024 * 1024
 away and refused."""
 
 CONTROL_FRAME_SIZE_MAX = 1024 * 1024
-"""Bytes of a frame that carries no message: what a peer says beside messages is kept, or costs work, and needs no more."""
+"""Bytes of a frame without a message: such requests need no more, and greater ones would cost memory and work."""
 
 REFUSALS_MAX = 100
 """Requests beyond a limit of the connection that are answered with an error; the next one ends the connection."""
@@ -56,7 +56,7 @@ REQUESTS_MAX = 20
 then everybody else comes first."""
 
 REQUESTS_SECONDS = 0.003
-"""The same in time: some requests cost more than others, and what somebody waits for takes several turns."""
+"""Time for the requests of one connection in one turn, since some requests cost more than others."""
 
 
 COSTLY_FILTER_LENGTH = 1024
@@ -67,11 +67,11 @@ FILTERS_LENGTH_MAX = 256 * 1024
 Short ones, up to 1024 characters, are not refused."""
 
 FILTER_PAUSE_SECONDS = 5e-6
-"""For each character of such a filter: some times what reading it takes at worst."""
+"""The pause for each character of such a filter: a few times the longest time that reading takes."""
 
 
 def check_control_size(data: bytes) -> None:
-    """Raises FrameTooLargeError for a frame without a message that is greater than any needs to be."""
+    """Raises FrameTooLargeError for a frame without a message beyond :data:`CONTROL_FRAME_SIZE_MAX`."""
     if len(data) > CONTROL_FRAME_SIZE_MAX:
         raise FrameTooLargeError(f"a frame of {len(data)} bytes without a message, {CONTROL_FRAME_SIZE_MAX} are allowed")
 
@@ -95,9 +95,9 @@ class LimitedConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one connection may have open at a time.
+    """The limits of one connection.
 
-    A request beyond a limit is answered with an error, and a peer that asks on and on is given up.
+    A request beyond a limit is answered with an error; after :data:`REFUSALS_MAX` of them the connection ends.
     """
 
     sessions: int = SESSIONS_MAX
@@ -119,7 +119,7 @@ class ConnectionLimits:
             raise connection.refuse(MaxConsumerLimitExceededError(f"the connection has {self.consumers} consumers already"))
 
     def check_filters(self, connection: LimitedConnection, text: str | None) -> None:
-        """May a consumer or a temporary queue have this filter, too?  Short ones are bounded by the number of those."""
+        """May a consumer or a temporary queue have this filter, too?  Short filters are bounded by the number of consumers and queues."""
         if text is None or len(text) <= COSTLY_FILTER_LENGTH:
             return
         kept = [filter for session in connection.sessions.values() for filter in session.consumer_filters()]
@@ -159,7 +159,7 @@ class ConnectionLimits:
 
 
 class ResourceLimits:
-    """What single users may have: ``max_connections`` limits their sessions, ``max_queues`` their queues; -1 = no limit."""
+    """The limits of single users: ``max_connections`` of their sessions, ``max_queues`` of their queues; -1 = no limit."""
 
     def __init__(self, limits: dict[str, ResourceLimit], queues: Callable[[], Iterable[Queue]]) -> None:
         self._limits = limits

@@ -1,4 +1,4 @@
-"""Does the peer of a connection still live?  The connection TTL, and what holds for peers that asked for none."""
+"""Signs of life of a connection's peer: the connection TTL, and the rules for peers without one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Peer(Protocol):
 
     @property
     def remote(self) -> str:
-        """Where the peer is."""
+        """``host:port`` of the peer."""
 
     @property
     def logged_in(self) -> bool:
-        """Has it ever had a session?"""
+        """Has the peer ever had a session?"""
 
     @property
     def writable(self) -> bool:
-        """Does it read what it is sent?"""
+        """Does the peer read?"""
 
     @property
     def transport_lost(self) -> bool: ...
@@ -52,14 +52,14 @@ class Liveness:
         self.last_seen = now
 
     def unframed(self, size: int) -> None:
-        """``size`` bytes have come that complete no frame.  A frame that comes in by single bytes is no sign of life."""
+        """Count ``size`` bytes that complete no frame: a frame that comes in by single bytes is no sign of life."""
         self._unframed += size
         if self._unframed >= FRAME_SIZE_BEFORE_SESSION:
             self.seen = True
             self._unframed = 0
 
     def check(self, now: float) -> str | None:
-        """Why the peer is given up, None while it lives."""
+        """The reason to give the peer up; None while it lives."""
         if self.seen and not self._peer.transport_lost:
             self.seen = False
             self.last_seen = now

@@ -13,7 +13,7 @@ _OLD_KINDS = (*_OLD_PREFIXES.values(), "jms.tempqueue.", "jms.temptopic.")
 
 
 NAME_LENGTH_MAX = 1024
-"""Characters of a name that a client chooses (address, queue, session, user): many are remembered, and each as long as it is."""
+"""Characters of a name that a client chooses (address, queue, session, user): the broker remembers many names."""
 
 
 def check_length(name: str | None) -> None:
@@ -50,7 +50,7 @@ class Naming:
 
     @property
     def plain(self) -> bool:
-        """No prefix is configured."""
+        """Is no prefix configured?"""
         return not self._prefixes
 
     def strip(self, name: str) -> tuple[str, int | None]:
@@ -63,5 +63,5 @@ class Naming:
 
     @staticmethod
     def for_old_client(name: str, routing_type: int) -> str:
-        """``name`` as a JMS client before protocol version 129 expects it: with its kind before it."""
+        """``name`` as a JMS client before protocol version 129 expects it, with ``jms.queue.`` or ``jms.topic.`` before it."""
         return name if name.startswith(_OLD_KINDS) else _OLD_PREFIXES[routing_type] + name

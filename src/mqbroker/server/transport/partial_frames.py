@@ -1,4 +1,4 @@
-"""Frames that have not come in completely: what all connections together hold of them in memory is bounded.
+"""Incomplete frames, whose memory is bounded over all connections.
 
 A frame may have :data:`~mqclient.wire.frames.FRAME_SIZE_MAX` bytes, and many peers may begin one at the same time.  Beyond the bound, one
 that goes on growing is continued in a file, beside the bodies of large messages, and read from there when it is complete.
@@ -26,7 +26,7 @@ HELD_MAX = 8 * 1024 * 1024
 goes on in a file."""
 
 ON_DISK_MAX = 1024 * 1024 * 1024
-"""Bytes of incomplete frames in files; the peer that goes beyond it is given up."""
+"""Bytes of incomplete frames in files; the connection that would exceed them ends."""
 
 _FRAME_BEFORE_BODY = 9
 """A message says where its body ends, counted in the frame behind its length."""
@@ -47,7 +47,7 @@ class PartialFrames:
 
 
 class PartialFrame:
-    """What one connection holds of a frame that is not complete."""
+    """The incomplete frame of one connection."""
 
     __slots__ = ("_all", "_file", "_splitter", "held")
 
@@ -58,7 +58,7 @@ class PartialFrame:
         self.held = 0
 
     def account(self, channels: Container[int]) -> None:
-        """Bytes have come; ``channels`` are those of sessions.
+        """Account for bytes that have come.  ``channels`` are the channels of the connection's sessions.
 
         Raises FrameTooLargeError for a great frame that cannot be a message, and when there are too many; MalformedPacketError for a
         message that announces more properties than any may have.
@@ -81,7 +81,7 @@ class PartialFrame:
             self.held = 0
 
     def _check_message(self, packet_type: int) -> None:
-        """Look at the properties as soon as their number is there: what nobody will take is not gathered first."""
+        """Check the properties as soon as their number is known, so that a refused message is not gathered first."""
         at = HEADER_SIZE
         name = wire.SessionSendLarge.NAME
         if packet_type == wire.SessionSend.TYPE:
@@ -99,7 +99,7 @@ class PartialFrame:
         check_properties(headers, properties, name)
 
     def drop(self) -> None:
-        """The rest will not come."""
+        """Forget the frame: the rest will not come."""
         self._all.held -= self.held
         self.held = 0
         if self._file is not None:

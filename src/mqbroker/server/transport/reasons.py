@@ -1,4 +1,4 @@
-"""Why peers were refused or given up: the first reasons of each peer, then a count.
+"""The log lines about refused requests and ended connections: the first reasons of each peer, then a count.
 
 A hostile or broken peer repeats itself.  The first lines say what happened; what follows within :data:`REPEATED_REASON_SECONDS` is counted
 by kind, and one line tells the numbers when that time is over.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import Cancellable, Clock
 
 REPEATED_REASON_SECONDS = 60.0
-"""In this time the same reason is written once for each peer."""
+"""The time within which the same reason is written once for each peer."""
 
 REASONS_MAX = 1000
 """Peers and codes that the log tells apart; all beyond count as "other peers"."""
@@ -27,10 +27,10 @@ KINDS_WRITTEN_MAX = 8
 ones are counted by kind, and told in one line."""
 
 KINDS_MAX = 100
-"""Kinds of reasons of one peer and code that are counted apart."""
+"""Kinds of reasons of one peer and code that are counted separately."""
 
 KINDS_NAMED = 20
-"""Kinds that the line with the numbers names, those that came most often."""
+"""Kinds that the line with the numbers names, the most frequent first."""
 
 _CODE = re.compile(r"AMQ\d{6}(: [A-Z_]{4,})?")
 _FAILED = re.compile(r"[A-Z0-9_]{4,} failed: (AMQ\d{6})?")
@@ -43,7 +43,7 @@ log = Logger(namespace="mqbroker.server")
 
 
 class _Entry:
-    """One peer and code: how often each kind of reason came without a line, and when that is told."""
+    """The reasons of one peer and code: the number of reasons without a line by kind, and the timer of the line with the numbers."""
 
     __slots__ = ("counts", "reason", "timer")
 
@@ -53,7 +53,7 @@ class _Entry:
         self.counts: dict[str, int] = {}
 
     def admit(self, reason: str) -> bool:
-        """Is there a line for it?  Otherwise it is counted."""
+        """Is a line to be written for ``reason``?  Otherwise it is counted."""
         kind = _kind(reason)
         counts = self.counts
         if kind not in counts:
@@ -66,7 +66,7 @@ class _Entry:
         return False
 
     def what(self) -> str:
-        """What was counted: the whole reason when there was one kind only."""
+        """The counted kinds as a text; the whole reason when there was only one kind."""
         if len(self.counts) == 1:
             return self.reason
         counted = sorted(((count, kind) for kind, count in self.counts.items() if count), key=lambda one: (-one[0], one[1]))
@@ -91,17 +91,17 @@ class ReasonLog:
             log.warn("{reason}", reason=_printable(reason))
 
     def info(self, remote: str, reason: str) -> None:
-        """A request was refused that nobody waits for."""
+        """A request was refused whose peer expects no answer."""
         if self._admit(host_of(remote), reason):
             log.info("{reason}", reason=_printable(reason))
 
     def failure(self, remote: str, reason: str, write: Callable[[], object]) -> None:
-        """Something unexpected: ``write`` logs it with its traceback, once per peer."""
+        """An unexpected failure, which ``write`` logs with its traceback, once per peer."""
         if self._admit(host_of(remote), reason):
             write()
 
     def _admit(self, host: str, reason: str) -> bool:
-        """Is it to be written?  Others are counted."""
+        """Is a line to be written for ``reason``?  Otherwise it is counted."""
         if self._stopped:
             return True
         key = (host, _code(reason))
@@ -126,7 +126,7 @@ class ReasonLog:
             )
 
     def stop(self) -> None:
-        """Write what was counted so far; nothing is counted any more."""
+        """Write the counts so far; later reasons are all written."""
         self._stopped = True
         for key, entry in list(self._entries.items()):
             entry.timer.cancel()
@@ -139,7 +139,7 @@ def host_of(remote: str) -> str:
 
 
 def _code(reason: str) -> str:
-    """The code that operators search for; without one, what :func:`_kind` says."""
+    """The code that operators search for; without a code the kind of the reason."""
     if reason.startswith("AMQ"):
         return reason[:9]
     failed = _FAILED.match(reason)
@@ -149,11 +149,11 @@ def _code(reason: str) -> str:
 
 
 def _kind(reason: str) -> str:
-    """What reasons of one kind have in common: the code and the packet; else the words before a number."""
+    """The common part of similar reasons: the code and the packet, else the words before a number."""
     found = _CODE.match(reason) or _FAILED.match(reason)
     return found[0] if found else _printable(re.sub(r"[\d'\"].*", "", reason, flags=re.DOTALL)[:60])
 
 
 def _printable(reason: str) -> str:
-    """As it is, but for what would make something else of a terminal or of a line: reasons quote what the peer has said."""
+    """``reason`` with control characters escaped, because reasons quote texts of the peer."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), reason)

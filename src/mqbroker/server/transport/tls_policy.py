@@ -1,4 +1,4 @@
-"""Which TLS versions, cipher suites and server names an acceptor takes (``enabledProtocols``, ``enabledCipherSuites``, ``sniHost``)."""
+"""The TLS versions, cipher suites and server names of an acceptor (``enabledProtocols``, ``enabledCipherSuites``, ``sniHost``)."""
 
 from __future__ import annotations
 

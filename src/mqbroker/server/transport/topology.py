@@ -1,4 +1,4 @@
-"""The topology that clients and brokers ask for on channel 0: who answers, and the forms that a member takes by the peer's version."""
+"""The packets of the topology on channel 0, in the forms for the peer's version."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 VERSION_V2 = 122
 VERSION_V3 = 125
 VERSION_ARTEMIS_NAMES = 126
-"""From here on connectors travel in Artemis's spelling, below it in that of HornetQ."""
+"""The first version with connectors in Artemis's spelling; older peers get that of HornetQ."""
 VERSION_V4 = 131
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def answer_alone(connection: ServerConnection) -> None:
-    """The one answer of a broker that is in no cluster: it names no connector, and the client goes on with the one that it uses."""
+    """The only answer of a broker in no cluster: it names no connector, so that the client keeps its own."""
     server, version = connection.server, connection.version
     packet: Packet
     if version >= VERSION_V4:
@@ -36,7 +36,7 @@ def answer_alone(connection: ServerConnection) -> None:
 
 
 def member_up(member: TopologyMember, last: bool, peer_version: int, server_version: int) -> Packet:
-    """A member as a peer of ``peer_version`` is told of it; ``last`` ends the table that a subscription is answered with."""
+    """The packet about a member for a peer of ``peer_version``; ``last`` ends the answer to a subscription."""
     primary, backup = member.primary, member.backup
     if peer_version < VERSION_ARTEMIS_NAMES:
         primary, backup = hornetq_names(primary), hornetq_names(backup)
@@ -51,7 +51,7 @@ def member_up(member: TopologyMember, last: bool, peer_version: int, server_vers
 
 
 def member_down(node_id: str, event_id: int, peer_version: int) -> Packet:
-    """A member that left.  Also the newest peers get the second form, as Artemis sends it."""
+    """The packet about a member that left.  The newest peers get the second form, too, as from Artemis."""
     if peer_version >= VERSION_V2:
         return ClusterTopologyV2(True, node_id, event_id)
     return ClusterTopology(True, node_id)

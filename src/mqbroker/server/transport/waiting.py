@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class WaitingServer:
-    """Takes connections before the activation, for whoever registers on its ``cluster_channel``.
+    """Takes connections before the activation, for the handlers on its ``cluster_channel``.
 
     ``store`` is opened, and need not be loaded; ``new_id`` gives unique texts for connections.
     """
@@ -50,24 +50,24 @@ class WaitingServer:
         self._connections.start()
 
     def create(self, connection: ServerConnection, request: CreateSession) -> None:
-        """As a server does that was stopped."""
+        """Refuse, as a stopped server does."""
         connection.reject(SessionCreationRejectedError("AMQ229008: Server not started"), SESSION_CHANNEL)
 
     def reattach(self, connection: ServerConnection, request: ReattachSession) -> None:
-        """There are no sessions of which a client could have missed something."""
+        """Refuse: there are no sessions."""
         connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
 
     def connection_writable(self, connection: ServerConnection) -> None:
-        """Nothing is told to peers of their own accord."""
+        """Nothing to do: peers get answers only."""
 
     def connection_ended(self, connection: ServerConnection) -> None:
         del self._connections.by_id[connection.connection_id]
 
     def stop(self) -> None:
-        """Send everybody away: the broker becomes active, or ends."""
+        """Disconnect all peers: the broker becomes active, or ends."""
         self._connections.stop(DisconnectV3(self.node_id, REASON_SCALE_DOWN, None))
         self.reasons.stop()
 
 
 def _nobody_else(user: str, remote: str) -> None:
-    """Nobody but the log hears of wrong passwords: there are no notifications yet."""
+    """No notification about a wrong password: there are none before the activation."""
