@@ -176,12 +176,9 @@ class Broker:
 
     # --- start
 
+    @collection_paused()
     def start(self) -> None:
         """Start, and listen.  Raises :class:`StartError`; nothing is left open then."""
-        with collection_paused():
-            self._start()
-
-    def _start(self) -> None:
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))
         self._life.start()

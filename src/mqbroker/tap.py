@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +76,8 @@ class Options(usage.Options):
 class BrokerService(Service):
     """The broker as a Twisted service.
 
-    ``etc`` is the folder of marker files, None without an instance.  ``prepare_log`` gets the application that the service becomes part
-    of, before its log begins.
+    ``etc`` is the folder of marker files, None without an instance; ``announce`` is called after the start.  ``twistd_options`` say where
+    the application logs; None leaves its log.
     """
 
     def __init__(
@@ -88,19 +87,20 @@ class BrokerService(Service):
         etc: Path | None,
         allow_kill: bool,
         announce: Callable[[Broker], None],
-        prepare_log: Callable[[Any], None] = lambda application: None,
+        twistd_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.broker = Broker(settings, reactor, self._failed, self._stop_wanted)
         self._reactor = reactor
         self._etc = etc
         self._allow_kill = allow_kill
         self._announce = announce
-        self._prepare_log = prepare_log
+        self._twistd_options = twistd_options
         self._markers: LoopingCall | None = None
 
     def setServiceParent(self, parent: Any) -> None:
         super().setServiceParent(parent)  # type: ignore[no-untyped-call]
-        self._prepare_log(parent)
+        if self._twistd_options is not None:
+            quieten(parent, self._twistd_options)
 
     def startService(self) -> None:
         self._hold_signals()
@@ -182,7 +182,7 @@ def makeService(options: Options) -> BrokerService:
     set_folders(settings.configuration, options)
     reactor = import_reactor(settings.configuration)
     etc = settings.etc if options["instance"] is not None else None
-    return BrokerService(settings, reactor, etc, bool(options["allow-kill"]), announce, partial(_prepare_log, options.parent))
+    return BrokerService(settings, reactor, etc, bool(options["allow-kill"]), announce, options.parent)
 
 
 def import_reactor(configuration: Configuration) -> Any:
@@ -210,11 +210,6 @@ def set_folders(configuration: Configuration, options: Mapping[str, str | None])
         path = options[name]
         if path is not None:
             setattr(configuration, setting, str(Path(path).absolute()))
-
-
-def _prepare_log(twistd_options: Mapping[str, Any] | None, application: Any) -> None:
-    if twistd_options is not None:
-        quieten(application, twistd_options)
 
 
 def property_files(text: str | None) -> list[str]:

@@ -98,7 +98,7 @@ class EmbeddedBrokerTests(SynchronousTestCase):
                 self.assertEqual(
                     (settings.lookup("kept.a").max_delivery_attempts, settings.lookup("gone.a").max_delivery_attempts), (3, 10)
                 )
-                self.assertEqual(broker.broker.server.security.permissions_of("kept.a")["send"], {"one"})
+                self.assertEqual(broker.broker.server.security.repository.lookup("kept.a")["send"], {"one"})
 
     def test_tls_on_the_reactor_of_the_daemon_thread(self) -> None:
         authority = trustme.CA()

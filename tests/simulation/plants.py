@@ -160,7 +160,7 @@ PLANTS = {
         (*LOST, "IllegalStateError"),
     ),
     "cumulative-acknowledges-one": Plant(
-        "mqbroker.server.session.acknowledgements:SessionAcknowledgements._take_until",
+        "mqbroker.server.session.acknowledgements:SessionAcknowledgements.acknowledge",
         "references.append(reference)",
         "references[:] = [reference]",
         (*LOST, "is left", "messages, waiting"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from twisted.application.service import Application, Service
-from twisted.logger import ILogObserver, Logger, LogLevel
+from twisted.logger import FilteringLogObserver, ILogObserver, Logger, LogLevel
 from twisted.logger import LogPublisher as NewPublisher
 from twisted.python.log import LogPublisher
 from twisted.trial.unittest import SynchronousTestCase
@@ -73,11 +73,15 @@ class QuietLogTests(SynchronousTestCase):
         self.assertIs(application.getComponent(ILogObserver), chosen)
 
     def test_the_service_prepares_the_log_of_the_application_that_it_becomes_part_of(self) -> None:
-        prepared: list[Any] = []
         service = BrokerService(
-            BrokerSettings(Configuration(), Path()), None, None, allow_kill=False, announce=lambda broker: None, prepare_log=prepared.append
+            BrokerSettings(Configuration(), Path()),
+            None,
+            None,
+            allow_kill=False,
+            announce=lambda broker: None,
+            twistd_options={"nodaemon": True},
         )
         application = self.application()
         service.setServiceParent(application)
-        self.assertEqual(prepared, [application])
+        self.assertIsInstance(application.getComponent(ILogObserver), FilteringLogObserver)
         self.assertIsInstance(service, Service)

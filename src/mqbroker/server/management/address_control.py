@@ -54,7 +54,7 @@ class AddressControl(Resource):
         self.address = address
 
     def roles(self) -> dict[str, frozenset[str]]:
-        return self.server.security.permissions_of(self.address.name)
+        return self.server.security.repository.lookup(self.address.name)
 
     def send_message(self, *parameters: Any) -> str:
         """Send a message to the address; returns its id."""

@@ -324,7 +324,7 @@ BrokerControl.OPERATIONS = {
     "clearAuthenticationCache": Operation(lambda control: control.server.security.forget_logins()),
     "clearAuthorizationCache": Operation(lambda control: control.server.security.forget_permissions()),
     "getQueueNames": Operation(BrokerControl.queue_names, 0, 1),
-    "getRolesAsJSON": Operation(lambda control, match: roles_as_json(control.server.security.permissions_of(as_text(match))), 1),
+    "getRolesAsJSON": Operation(lambda control, match: roles_as_json(control.server.security.repository.lookup(as_text(match))), 1),
     "addUser": Operation(
         lambda control, name, password, roles, plaintext=False: control.users().add(
             as_text(name), as_text(password), as_text(roles), as_bool(plaintext)

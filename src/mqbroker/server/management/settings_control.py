@@ -69,6 +69,6 @@ SETTINGS_OPERATIONS = {
         lambda control, address: address_setting_as_json(control.server.messaging.core.settings.written(as_text(address))), 1
     ),
     "addSecuritySettings": Operation(_add_security_settings, 8, 13),
-    "getRoles": Operation(lambda control, match: roles_as_lists(control.server.security.permissions_of(as_text(match))), 1),
+    "getRoles": Operation(lambda control, match: roles_as_lists(control.server.security.repository.lookup(as_text(match))), 1),
     "removeSecuritySettings": Operation(_remove_security_settings, 1),
 }

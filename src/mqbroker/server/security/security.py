@@ -356,10 +356,6 @@ class SecurityManager:
         """Decide about permissions anew."""
         self._allowed.clear()
 
-    def permissions_of(self, address: str) -> dict[str, frozenset[str]]:
-        """The roles by permission for ``address`` or ``address::queue``."""
-        return self.repository.lookup(address)
-
 
 def _steps(login: Iterable[ModuleConfiguration | LoginStep] | None, folder: str, read_file: ReadFile) -> list[LoginStep]:
     steps: list[LoginStep] = []

@@ -66,8 +66,7 @@ class SessionAcknowledgements:
                 if first == message_id:
                     break
         if sizes:
-            self._acknowledged(consumer, references)
-            self._settle(references, False)
+            self._settle(consumer, references, False)
             if session.window is not None:
                 session.context.run(0, session.finish_run, [None] * len(sizes), sizes)
         return index + len(sizes)
@@ -76,48 +75,32 @@ class SessionAcknowledgements:
         """A SESS_ACKNOWLEDGE frame: everything delivered to the consumer up to and including the message."""
         consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_ACKNOWLEDGE")
         consumer = self._consumers.by_id.get(consumer_id)
-        if consumer is not None and consumer.browse_only:
-            references: list[Reference] = []
-        elif consumer is None or message_id not in consumer.unacknowledged:
+        if consumer is None or not (consumer.browse_only or message_id in consumer.unacknowledged):
             self._unknown(consumer_id, message_id, requires_response)
             return
-        else:
-            references = self._take_until(consumer, message_id)
-        self._settle(references, requires_response)
+        references: list[Reference] = []
+        first: int | None = None
+        while first != message_id and not consumer.browse_only:
+            first, reference = consumer.unacknowledged.popitem(last=False)
+            references.append(reference)
+        self._settle(consumer, references, requires_response)
 
     def acknowledge_one(self, data: bytes) -> None:
         """A SESS_INDIVIDUAL_ACKNOWLEDGE frame: exactly this message."""
         consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_INDIVIDUAL_ACKNOWLEDGE")
         consumer = self._consumers.by_id.get(consumer_id)
-        if consumer is not None and consumer.browse_only:
-            references: list[Reference] = []
-        elif consumer is None or message_id not in consumer.unacknowledged:
+        if consumer is None or not (consumer.browse_only or message_id in consumer.unacknowledged):
             self._unknown(consumer_id, message_id, requires_response)
             return
-        else:
-            references = [consumer.unacknowledged.pop(message_id)]
-            self._acknowledged(consumer, references)
-        self._settle(references, requires_response)
+        self._settle(consumer, [] if consumer.browse_only else [consumer.unacknowledged.pop(message_id)], requires_response)
 
-    def _take_until(self, consumer: ServerConsumer, message_id: int) -> list[Reference]:
-        waiting = consumer.unacknowledged
-        references: list[Reference] = []
-        while True:
-            first, reference = waiting.popitem(last=False)
-            references.append(reference)
-            if first == message_id:
-                break
-        self._acknowledged(consumer, references)
-        return references
-
-    def _acknowledged(self, consumer: ServerConsumer, references: list[Reference]) -> None:
-        consumer.messages_acknowledged += len(references)
-        consumer.last_acknowledged_ms = self._session.server.turn.now_ms
-        for reference in references:
-            consumer.bytes_in_transit -= reference.message.memory
-
-    def _settle(self, references: list[Reference], requires_response: bool) -> None:
+    def _settle(self, consumer: ServerConsumer, references: list[Reference], requires_response: bool) -> None:
         session = self._session
+        if references:
+            consumer.messages_acknowledged += len(references)
+            consumer.last_acknowledged_ms = session.server.turn.now_ms
+            for reference in references:
+                consumer.bytes_in_transit -= reference.message.memory
         ticket = 0
         if session.auto_commit_acks:
             ticket = self._settlement.acknowledge(references)

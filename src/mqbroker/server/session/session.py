@@ -79,6 +79,8 @@ class ServerSession(SessionState):
 
     __slots__ = ("_owner", "acknowledgements", "administration", "branches", "consumers", "control", "readers", "sends")
 
+    sends: SessionSends
+
     def __init__(
         self,
         server: ServerState,
@@ -150,18 +152,14 @@ class ServerSession(SessionState):
             self.put_off(undecided)
             return
         except MQError as error:
-            self.transaction_failed(error)
+            if not self.transaction.empty:
+                self.transaction.mark_rollback_only(error)
             if getattr(packet, "requires_response", True):
                 self.reply_error(error)
             elif not isinstance(error, QueueExistsError):  # clients that come back make their queues again, whether they are gone or not
                 self.connection.report(f"{packet.NAME} failed: {error}")
         if counted:
             self._count_handled()
-
-    def transaction_failed(self, error: MQError) -> None:
-        """A failed request makes an open transaction rollback-only."""
-        if not self.transaction.empty:
-            self.transaction.mark_rollback_only(error)
 
     # --- its connection
 
@@ -170,18 +168,6 @@ class ServerSession(SessionState):
 
     def consumer_filters(self) -> list[Filter | None]:
         return [consumer.filter for consumer in self.consumers.by_id.values()]
-
-    def producer_count(self) -> int:
-        return len(self.sends.producers)
-
-    def requests_waiting(self) -> int:
-        return self.sends.requests_waiting
-
-    def upload_size(self) -> int:
-        return self.sends.upload_size
-
-    def upload_body_size(self) -> int:
-        return self.sends.upload_body_size
 
     def refuse_reattachment(self) -> None:
         self.end(failed=True)

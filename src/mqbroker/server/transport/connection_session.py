@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqclient.protocol.window import ConfirmationWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sized
 
     from mqbroker.messaging.filters.filter import Filter
     from mqbroker.server.security.security import Subject
+
+
+class SendLoad(Protocol):
+    """The sends of one session, as far as the limits of its connection count them."""
+
+    @property
+    def producers(self) -> Sized: ...
+
+    @property
+    def requests_waiting(self) -> int:
+        """The number of requests for credits that wait for room."""
+
+    @property
+    def upload_size(self) -> int:
+        """Bytes of the headers of the large message whose body is coming."""
+
+    @property
+    def upload_body_size(self) -> int:
+        """Bytes of the body of the large message that is coming, so far."""
 
 
 class ConnectionSession:
@@ -55,23 +74,10 @@ class ConnectionSession:
         """Release all resources of the session; ``failed`` when its connection broke.  A second call does nothing."""
         raise NotImplementedError
 
-    # --- what counts for the limits of a connection
+    @property
+    def sends(self) -> SendLoad:
+        raise NotImplementedError
 
     def consumer_filters(self) -> Collection[Filter | None]:
         """The filter of each consumer."""
-        raise NotImplementedError
-
-    def producer_count(self) -> int:
-        raise NotImplementedError
-
-    def requests_waiting(self) -> int:
-        """The number of requests for credits that wait for room."""
-        raise NotImplementedError
-
-    def upload_size(self) -> int:
-        """Bytes of the headers of the large message whose body is coming."""
-        raise NotImplementedError
-
-    def upload_body_size(self) -> int:
-        """Bytes of the body of the large message that is coming, so far."""
         raise NotImplementedError

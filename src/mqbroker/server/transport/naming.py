@@ -48,11 +48,6 @@ class Naming:
         self._prefixes += [(prefix, MULTICAST) for prefix in multicast_prefixes if prefix]
         self._prefixes.sort(key=lambda entry: -len(entry[0]))
 
-    @property
-    def plain(self) -> bool:
-        """Is no prefix configured?"""
-        return not self._prefixes
-
     def strip(self, name: str) -> tuple[str, int | None]:
         """(name without prefix, routing type that the prefix stands for).  Raises IllegalStateError for a name that is too long."""
         check_length(name)

@@ -39,7 +39,7 @@ class PermissionTests(SecurityTestCase):
                 manager.check(subject, permission, address, queue)
         manager.check(Subject("x", frozenset({"auditor"})), "consume", "orders.eu", "audit")
         self.assertEqual((manager.authorization_successes, manager.authorization_failures), (4, 5))
-        self.assertEqual(manager.permissions_of("orders.x"), {"send": frozenset({"sales", "amq"})})
+        self.assertEqual(manager.repository.lookup("orders.x"), {"send": frozenset({"sales", "amq"})})
 
     def test_denials_read_like_the_recorded_ones(self) -> None:
         manager = self.manager()
