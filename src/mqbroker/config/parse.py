@@ -1,7 +1,7 @@
 """From the text of broker.xml to a :class:`Configuration`.
 
-Everything that is wrong is reported at once, each with file and line.  What the broker does not do is never passed over in silence: it is a
-warning when nobody can lose a message by it, and otherwise an error.
+All errors are reported at once, each with file and line.  A setting without effect is never passed over in silence: it is a warning when no
+message can be lost by it, and otherwise an error.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ OLDER_FORMS = (("queues",), ("cluster-connections", "cluster-connection-uri"))
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A configuration that can be used, and what its author should know about it."""
+    """A configuration that can be used, with the warnings about it."""
 
     configuration: Configuration
     warnings: list[Problem]
     filters: Sequence[WrittenFilter] = ()
-    """Filters of queues, not yet looked at."""
+    """Filters of queues, not yet checked."""
 
 
 def load_configuration(path: str, read_file: ReadFile, substitutions: Mapping[str, str], property_files: Sequence[str] = ()) -> Loaded:
@@ -167,7 +167,7 @@ class _Secrets:
 
 
 def _warn_about_paging(configuration: Configuration, core: Content, name: str, findings: Findings) -> None:
-    """What somebody who reads the file would believe of paging, and what is not so."""
+    """Warn about settings of paging that have no effect as they stand in the file."""
     repository = configuration.address_settings_repository()
     line = next((content.place[1] for content in core.all("address-settings")), 0)
     for match, partial in configuration.address_settings.items():

@@ -1,4 +1,4 @@
-"""What is wrong, or odd, with a configuration: all of it, not only the first."""
+"""Errors and warnings about a configuration: all of them, not only the first."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ConfigurationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WrittenFilter:
-    """A filter of a queue as it stands in a file.  Whoever knows the grammar checks it: this layer does not."""
+    """A filter of a queue as it stands in a file.  A higher layer, which has the grammar, checks it."""
 
     text: str
     file: str

@@ -1,4 +1,4 @@
-"""What files say about other brokers, turned into its parts of the :class:`Configuration` and checked against each other."""
+"""Makes the parts of the :class:`Configuration` about other brokers from the contents of files, and checks them against each other."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class _Assembly:
     # --- parts of blocks
 
     def _endpoint(self, content: Content, what: str) -> Endpoint | None:
-        """Where the group is; None after an error."""
+        """The endpoint of a group; None after an error."""
         values, shown = content.values, f"{what} {content.name}"
         udp = [name for name in _UDP if values.get(name) is not None]
         jgroups = [name for name in _JGROUPS if values.get(name) is not None]
@@ -248,7 +248,7 @@ class _Assembly:
         names = " and ".join(f"<{_element(name)}>" for name in missing)
         self._error(content.place, f"{what} {content.name} lacks {names}: expected {expected}".replace("  ", " "))
 
-    # --- what is odd
+    # --- warnings
 
     def _warn_about_addresses(self) -> None:
         connections = self._configuration.cluster_connections
@@ -294,7 +294,7 @@ class _Assembly:
 
 
 def _known(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``values`` that ``cls`` has a field for, and that are set."""
+    """The entries of ``values`` that are set and are fields of ``cls``."""
     names = {field.name for field in fields(cls)}
     return {name: value for name, value in values.items() if name in names and value is not None}
 
@@ -312,7 +312,7 @@ def _parts(address: str) -> list[str]:
 
 
 def _excluded(address: str) -> Iterator[tuple[str, str]]:
-    """Parts of which nothing is left, each with the exclusion that does so."""
+    """The parts that an exclusion makes empty, each with that exclusion."""
     parts = _parts(address)
     for part in parts:
         exclusion = next((each for each in parts if len(each) > 1 and each[0] == "!" and part.startswith(each[1:])), None)

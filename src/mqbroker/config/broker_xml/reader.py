@@ -1,6 +1,6 @@
-"""Reads nodes by the table: what is there, what it means, and what is wrong with it.
+"""Reads nodes by the table, and reports every error in them.
 
-The outcome is a tree of :class:`Content`, which the properties that override broker.xml change before a configuration is made of it.
+The outcome is a tree of :class:`Content`.  Properties that override broker.xml change the tree before a configuration is made of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Ref:
 
 @dataclass(slots=True)
 class Content:
-    """What files say of one block: values by dataclass field, where each was written, and the blocks inside with their names.
+    """The contents of one block of the files: values by dataclass field, the place of each, and the blocks inside with their names.
 
     None as a value counts as not set.
     """
@@ -46,12 +46,12 @@ class Content:
 
     @property
     def name(self) -> str | None:
-        """What tells it from others of its kind; None is an error that was reported."""
+        """The name or match of the block; None after an error that was reported."""
         found: str | None = self.values.get("name", self.values.get("match"))
         return found
 
     def at(self, *names: str) -> Place:
-        """Where the first of the fields ``names`` that is set was written, or else the block."""
+        """The place of the first of the fields ``names`` that is set, or else the place of the block."""
         return next((self.places[name] for name in names if name in self.places), self.place)
 
     def put(self, name: str, value: Any, place: Place) -> None:
@@ -88,7 +88,7 @@ class Reader:
         self._hints = hints or {}
 
     def read(self, node: Node, block: Block) -> Content:
-        """Everything in ``node``; what is wrong is left out."""
+        """Everything in ``node`` without errors; entries with errors are left out."""
         content = Content((node.file, node.line))
         self._read_attributes(node, block, content)
         seen: dict[str, Node] = {}
@@ -133,7 +133,7 @@ class Reader:
         return value
 
     def refuse(self, node: Node, block: Block) -> bool:
-        """Report a block that cannot be used.  False when there is nothing in it: then it asks for nothing."""
+        """Report a block that cannot be used.  False for an empty block, which asks for nothing."""
         asked = [child for child in node.children if child.name not in block.harmless or child.children or child.text]
         if not (asked or node.attributes or node.text):
             return False
@@ -179,7 +179,7 @@ class Reader:
             self._give(child, entry, entry.gives.target, inner, content)
 
     def _give(self, node: Node, block: Block, name: str, content: Content, outer: Content) -> None:
-        """Put what ``content`` stands for into the field ``name`` of the block around it."""
+        """Put the value of ``content`` into the field ``name`` of the block around it."""
         if block.text is not None:
             connector = self._connector(node, content)
             if connector is not None:
@@ -192,7 +192,7 @@ class Reader:
             outer.put(name, next(iter(content.values.values()), None) or None, content.place)
 
     def _connector(self, node: Node, content: Content) -> str | None:
-        """The one connector that is named as text or in an attribute."""
+        """The connector that is named as text or in an attribute; None after an error."""
         names = {*content.values.values()} | ({content.text} if content.text else set())
         if len(names) > 1:
             self.error(node, f"<connector-ref> names {', '.join(sorted(names))}: expected one connector")

@@ -1,4 +1,4 @@
-"""What files say of the broker itself, turned into its part of the :class:`Configuration`."""
+"""Makes the part of the :class:`Configuration` about the broker itself from the contents of files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Sections:
             self._configuration.wildcards = wildcards
 
     def _transports(self, what: str) -> Iterator[TransportUri]:
-        """As in Artemis one without a name, or with the name of an earlier one, is left out."""
+        """The acceptors or connectors; as in Artemis one without a name, or with the name of an earlier one, is left out."""
         lines: dict[str, int] = {}
         for content in self._core.all(f"{what}s", what):
             name = content.name

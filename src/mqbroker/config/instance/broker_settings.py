@@ -1,4 +1,4 @@
-"""Everything that files say of a broker."""
+"""The settings of a broker from all files of its instance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mqbroker.config.problems import Problem
 
 @dataclass(slots=True)
 class BrokerSettings:
-    """What a broker is made of beside its configuration.
+    """The configuration of a broker, with its logins and folders.
 
     ``base`` is the folder that relative paths are resolved against, ``etc`` that of users files.  ``login`` are the login modules,
     ``certificate_login`` those of clients that show a certificate, ``login_domains`` all entries of login.config, which acceptors may name.
@@ -29,6 +29,6 @@ class BrokerSettings:
     warnings: Sequence[Problem] = ()
     basic_security: dict[str, str] | None = None
     large_bodies_in_memory: bool = False
-    """Of a broker without persistence: no files at all, for tests."""
+    """Without persistence: large bodies stay in memory and the broker writes no files at all, for tests."""
     login_domains: Mapping[str, Sequence[LoginModule]] = field(default_factory=dict)
     web: Sequence[str] = ()

@@ -43,7 +43,7 @@ class BasicSecurity:
 
 @dataclass(slots=True)
 class Instance:
-    """What an instance folder says.  Every path is absolute if ``folder`` is."""
+    """The contents of an instance folder.  Every path is absolute if ``folder`` is."""
 
     folder: str
     etc: str
@@ -57,11 +57,11 @@ class Instance:
     system_properties: dict[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     web_bindings: tuple[str, ...] = ()
-    """URLs on which the web console would be."""
+    """URLs of the web console in the files; health and metrics are served there."""
     warnings: list[Problem] = field(default_factory=list)
 
     def substitutions(self) -> Mapping[str, str]:
-        """What ``${name}`` stands for: system properties, then environment variables."""
+        """The values of ``${name}``: system properties, then environment variables."""
         return ChainMap(self.system_properties, dict(self.environment))
 
     def load(self, read_file: ReadFile) -> Loaded:
@@ -89,11 +89,8 @@ def read_instance(
 def _etc_folder(folder: str, read_file: ReadFile) -> str:
     """The configuration folder: another than ``etc`` stands only in the start script."""
     usual = posixpath.join(folder, "etc")
-    try:
-        read_file(posixpath.join(usual, "bootstrap.xml"))
+    if _readable(posixpath.join(usual, "bootstrap.xml"), read_file):
         return usual
-    except OSError:
-        pass
     try:
         script = read_file(posixpath.join(folder, "bin", "artemis")).decode(errors="replace")
     except OSError:
@@ -143,7 +140,7 @@ class _InstanceReader:
         self._read_file = read_file
         self._environment = environment
         self._findings = Findings()
-        self._former = ""  # where the folder was when the profile was written
+        self._former = ""  # the path of the folder when the profile was written; empty if it is the same
         self._data = ""
         self._properties = {**self._profile(), **properties}
 

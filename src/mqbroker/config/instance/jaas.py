@@ -25,7 +25,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 class JaasError(ValueError):
-    """A text that is no login configuration; ``line`` counts from 1."""
+    """The text is not a login configuration; ``line`` counts from 1."""
 
     def __init__(self, line: int, text: str) -> None:
         super().__init__(f"line {line}: {text}")

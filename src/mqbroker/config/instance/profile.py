@@ -15,7 +15,7 @@ _TEST = re.compile(r"if\s+\[+\s*(.*?)\s*\]+\s*;?\s*(then)?\s*:?\s*")
 _IGNORED = re.compile(r"(then|:|set\s|export\s+[A-Za-z_][A-Za-z0-9_ ]*$|unset\s|ulimit\s|umask\s)")
 
 Warn = Callable[[int, str], None]
-"""Told the line and a sentence."""
+"""Called with a line number and a sentence."""
 
 
 class NeedsShellError(ValueError):
@@ -25,7 +25,7 @@ class NeedsShellError(ValueError):
 def read_profile(text: str, variables: Mapping[str, str], warn: Warn) -> dict[str, str]:
     """The variables after the profile ran as for ``artemis run``; ``variables`` are those before."""
     result = dict(variables)
-    taken: list[bool | None] = []  # of each open "if": whether this branch runs; None: it cannot be told
+    taken: list[bool | None] = []  # for each open "if": whether this branch runs; None: unknown
     for line, statement in _statements(text):
         if _conditional(statement, result, taken, line, warn):
             continue

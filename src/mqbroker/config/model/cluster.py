@@ -1,4 +1,4 @@
-"""What broker.xml says about other brokers: groups, cluster connections, bridges, diverts and scale-down.
+"""The settings about other brokers: groups, cluster connections, bridges, diverts and scale-down.
 
 Names and defaults are those of the Artemis manual, chapters "Clusters", "Core Bridges" and "Diverting and Splitting Message Flows".
 Intervals and timeouts are ms, sizes bytes; -1 for a number of attempts means without end.

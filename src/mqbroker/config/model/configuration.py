@@ -30,7 +30,7 @@ DEFAULT_CLUSTER_PASSWORD = "CHANGE ME!!"
 
 @dataclass(slots=True)
 class QueueConfiguration:
-    """What is asked of a queue.  None: as the address settings say.
+    """The settings of a queue.  None: as the address settings say.
 
     ``address`` empty means the queue's own name.  ``routing_type`` is 0 multicast, 1 anycast.
     """
@@ -76,7 +76,7 @@ class AddressConfiguration:
 
 @dataclass(slots=True)
 class ResourceLimit:
-    """What one user may have at a time.  -1 no limit, 0 none.
+    """The limits of one user at a time.  -1 no limit, 0 none.
 
     ``max_connections`` limits *sessions*, as running brokers do in spite of the name.
     """

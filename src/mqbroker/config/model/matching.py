@@ -109,11 +109,11 @@ class HierarchicalRepository(Generic[T]):
         self._rebuild(dict(values))
 
     def values(self) -> dict[str, T]:
-        """What was set, by match."""
+        """All values, by match."""
         return dict(self._values)
 
     def get(self, match: str) -> T | None:
-        """What was set under exactly this match."""
+        """The value of exactly this match."""
         return self._values.get(match)
 
     def candidates(self, name: str) -> list[T]:
@@ -128,7 +128,7 @@ class HierarchicalRepository(Generic[T]):
         return found
 
     def changed(self) -> None:
-        """Called after every change; a subclass forgets what it remembered."""
+        """Called after every change; a subclass clears its caches."""
 
     def _rebuild(self, values: dict[str, T]) -> None:
         self._values = values
@@ -226,7 +226,7 @@ class AddressSettingsRepository(HierarchicalRepository[PartialSettings]):
         return found
 
     def written(self, address: str) -> dict[str, Any]:
-        """What all matches of ``address`` together say, without the defaults."""
+        """The merged settings of all matches of ``address``, without the defaults."""
         found: dict[str, Any] = {}
         for partial in self.candidates(address.partition("::")[0]):
             for name, value in partial.items():
@@ -248,7 +248,7 @@ class AddressSettingsRepository(HierarchicalRepository[PartialSettings]):
 
 
 class SecurityRepository(HierarchicalRepository[Permissions]):
-    """Who may do what: only the most specific match counts, nothing is merged, and without a match nobody is allowed."""
+    """Permissions: only the most specific match counts, nothing is merged, and without a match no user is allowed."""
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class SecurityRepository(HierarchicalRepository[Permissions]):
         self._resolved = {}
 
     def _find(self, address: str) -> Permissions:
-        """As `lookup`; what is set comes as it is, not copied."""
+        """As `lookup`; the value itself, not a copy."""
         name, qualified, queue = address.partition("::")
         if not qualified:
             return self._most_specific(address)

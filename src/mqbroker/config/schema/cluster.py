@@ -49,9 +49,7 @@ TRANSFORMER = Block(
     "Changes messages on their way.",
     children=(honoured("class-name", kinds.FILLED_TEXT, "Its name. Needed."), PROPERTY),
 )
-OLD_TRANSFORMER = honoured(
-    "transformer-class-name", kinds.FILLED_TEXT, "Changes messages on their way.", instead="transformer", field="transformer_class_name"
-)
+OLD_TRANSFORMER = honoured("transformer-class-name", kinds.FILLED_TEXT, "Changes messages on their way.", instead="transformer")
 
 ENDPOINT: tuple[Item, ...] = (
     honoured("group-address", kinds.FILLED_TEXT, "The multicast address, 224.0.0.1 to 239.255.255.255. Needed for UDP."),
@@ -117,7 +115,6 @@ CLUSTER_ITEMS: tuple[Item, ...] = (
         kinds.BOOLEAN,
         "true is STRICT, false ON_DEMAND.",
         instead="message-load-balancing",
-        field="forward_when_no_consumers",
     ),
     honoured("max-hops", kinds.integer(0, kinds.INT_MAX), "How many brokers away a queue may be; 0: nothing is forwarded."),
     honoured("confirmation-window-size", kinds.POSITIVE_BYTES, "Bytes sent before a confirmation is waited for."),

@@ -1,4 +1,4 @@
-"""How an entry of the table looks (decision 28).
+"""The classes of the entries of the table (decision 28).
 
 Defaults are not written here: they are the defaults of the dataclass field of the same name.
 """
@@ -13,7 +13,7 @@ from mqbroker.config.schema.values import BOOLEAN, Kind
 
 
 class Support(Enum):
-    """What the broker does with an entry."""
+    """How the broker treats an entry."""
 
     HONOURED = "honoured"
     IGNORED = "ignored"
@@ -109,7 +109,7 @@ class Block:
                 yield child
 
     def properties(self) -> Iterator[Item]:
-        """All that overriding properties can say about it."""
+        """All items that overriding properties can set."""
         yield from self.items()
         yield from (child.gives for child in self.children if isinstance(child, Block) and child.gives is not None)
         yield from self.only_beans

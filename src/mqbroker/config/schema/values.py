@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -33,6 +35,18 @@ class Kind:
         if isinstance(value, bool):
             return "true" if value else "false"
         return str(value)
+
+
+def _checked(convert: Callable[[str], T], valid: Callable[[T], object]) -> Callable[[str], T]:
+    """``convert``, with a ValueError for each value that is not ``valid``."""
+
+    def checked(text: str) -> T:
+        value = convert(text)
+        if not valid(value):
+            raise ValueError(text)
+        return value
+
+    return checked
 
 
 def integer(minimum: int = -LONG_MAX - 1, maximum: int = LONG_MAX, *others: int) -> Kind:
@@ -72,13 +86,6 @@ def decimal(minimum: float, maximum: float | None = None) -> Kind:
     return Kind(text, convert)
 
 
-def _positive_decimal(text: str) -> float:
-    value = decimal(0).convert(text)
-    if not value:
-        raise ValueError(text)
-    return float(value)
-
-
 def byte_size(minimum: int = 0, *others: int) -> Kind:
     """A number of bytes with an optional suffix: K, M, G, each also with ``i``, ``B`` or both; powers of 1024."""
 
@@ -101,24 +108,13 @@ def byte_size(minimum: int = 0, *others: int) -> Kind:
 
 def choice(*names: str) -> Kind:
     """One of the names, in upper case."""
-
-    def convert(text: str) -> str:
-        if text.upper() not in names:
-            raise ValueError(text)
-        return text.upper()
-
-    return Kind(" or ".join(names) if len(names) == 2 else "one of " + ", ".join(names), convert, names)
+    expected = " or ".join(names) if len(names) == 2 else "one of " + ", ".join(names)
+    return Kind(expected, _checked(str.upper, lambda name: name in names), names)
 
 
 def characters(count: int) -> Kind:
     """A text of exactly ``count`` characters."""
-
-    def convert(text: str) -> str:
-        if len(text) != count:
-            raise ValueError(text)
-        return text
-
-    return Kind("one character" if count == 1 else f"exactly {count} characters", convert)
+    return Kind("one character" if count == 1 else f"exactly {count} characters", _checked(str, lambda text: len(text) == count))
 
 
 def _boolean(text: str) -> bool:
@@ -130,12 +126,6 @@ def _boolean(text: str) -> bool:
 
 def _optional_text(text: str) -> str | None:
     return text or None
-
-
-def _filled_text(text: str) -> str:
-    if not text:
-        raise ValueError(text)
-    return text
 
 
 def _routing_type(text: str) -> int:
@@ -161,35 +151,20 @@ def _unset_when_negative(kind: Kind) -> Callable[[str], int | None]:
     return convert
 
 
-def _power_of_two(text: str) -> int:
-    value = int(integer(1, INT_MAX).convert(text))
-    if value & (value - 1):
-        raise ValueError(text)
-    return value
-
-
-def _name_list(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not names:
-        raise ValueError(text)
-    return names
-
-
-def _comma_list(text: str) -> frozenset[str]:
-    return frozenset(part.strip() for part in text.split(",") if part.strip())
+def _split_names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 BOOLEAN = Kind("true or false", _boolean, ("true", "false"))
 TEXT = Kind("a text", str)
-FILLED_TEXT = Kind("a text that is not empty", _filled_text)
+FILLED_TEXT = Kind("a text that is not empty", _checked(str, bool))
 OPTIONAL_TEXT = Kind("a text", _optional_text)
 ROUTING_TYPE = Kind("ANYCAST or MULTICAST", _routing_type, ("ANYCAST", "MULTICAST"))
 PATTERN = Kind("a regular expression", _pattern)
-NAMES = Kind("a list of names with commas between", _comma_list)
-NAME_LIST = Kind("one or more names with commas between", _name_list)
-POWER_OF_TWO = Kind("a power of two", _power_of_two)
-
-POSITIVE_DECIMAL = Kind("a number greater than 0", _positive_decimal)
+NAMES = Kind("a list of names with commas between", lambda text: frozenset(_split_names(text)))
+NAME_LIST = Kind("one or more names with commas between", _checked(_split_names, bool))
+POWER_OF_TWO = Kind("a power of two", _checked(integer(1, INT_MAX).convert, lambda value: value & (value - 1) == 0))
+POSITIVE_DECIMAL = Kind("a number greater than 0", _checked(decimal(0).convert, bool))
 
 INT = integer(-INT_MAX - 1, INT_MAX)
 LONG = integer()
