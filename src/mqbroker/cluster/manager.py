@@ -1,4 +1,4 @@
-"""All cluster connections of a broker, and what they have in common: the port through which the server asks its cluster."""
+"""All cluster connections of a broker: the port through which the server asks its clusters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ClusterManager:
-    """Implements :class:`mqbroker.server.cluster_port.ClusterPort`.
+    """All cluster connections of a broker (a :class:`mqbroker.server.cluster_port.ClusterPort`).
 
     The first of ``connections`` is the default one; there is at least one.
     """
@@ -30,7 +30,7 @@ class ClusterManager:
         Announcements(self.topology_of, self.default.topology, server.clock).register(server.cluster_channel)
 
     def topology_of(self, connection: ServerConnection) -> ClusterTopology:
-        """The topology for a peer: that of the cluster connection which its acceptor names, else the default one."""
+        """The topology for a peer: that of the cluster connection named by the acceptor, else that of the default one."""
         return self.connections.get(connection.cluster_connection or "", self.default).topology
 
     # --- the port
@@ -47,17 +47,17 @@ class ClusterManager:
     # --- life
 
     def start(self) -> None:
-        """Join the clusters; the acceptors are open."""
+        """Join the clusters; the acceptors must be open."""
         for connection in self.connections.values():
             connection.start()
 
     def stop(self) -> Deferred[Any]:
-        """Leave them: messages that are under way arrive first."""
+        """Leave the clusters; messages that are under way arrive first."""
         waiting = [each for connection in self.connections.values() for each in connection.stop()]
         self.ways.stop()
         return DeferredList(waiting, consumeErrors=True)
 
     def problem(self) -> str | None:
-        """For the health of this broker: whether another one has its node id."""
+        """A sentence about another broker with the node id of this one; None when there is none."""
         places = [place for connection in self.connections.values() for place in connection.contested_by]
         return f"another broker has the node id of this one: {', '.join(places)}" if places else self.default.topology.rival

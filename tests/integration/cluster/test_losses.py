@@ -133,6 +133,6 @@ class StopTests(ClusterCase):
     async def test_started_with_nobody_there(self) -> None:
         one, two = self.make(2)
         one.start()
-        await self.until(lambda: one.cluster.contact.failed_attempts >= 3, "it goes on trying")
+        await self.until(lambda: one.cluster.contact._pauses.made >= 3, "it goes on trying")
         two.start()
         await self.formed([one, two])

@@ -172,8 +172,8 @@ class TopologyTests(ClusterCase):
         two.configuration.cluster_password = "other"
         one.start()
         two.start()
-        await self.until(lambda: all(node.cluster.contact.failed_attempts >= 2 for node in (one, two)), "both were refused")
-        self.assertIn("refuses", one.cluster.contact.last_error or "")
+        await self.until(lambda: all(node.cluster.locators._refused_by for node in (one, two)), "both were refused")
+        await self.until(lambda: all(node.cluster.contact._pauses.made >= 2 for node in (one, two)), "both have tried again")
         self.assertEqual((len(one.cluster.topology), len(two.cluster.topology)), (1, 1))
         self.assertEqual((dict(one.cluster.members), dict(two.cluster.members)), ({}, {}))
 

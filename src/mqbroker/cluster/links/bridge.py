@@ -29,7 +29,7 @@ from mqclient.wire.primitives import TransportConfiguration
 log = Logger(namespace="mqbroker.cluster")
 
 STOP_SECONDS = 60.0
-"""How long stopping waits for outstanding acknowledgements."""
+"""Seconds for which a stop waits for outstanding acknowledgements."""
 PAUSE_MIN = 0.01
 """Seconds between attempts also where the retry interval is 0."""
 
@@ -54,7 +54,7 @@ def locator_settings(settings: BridgeConfiguration) -> LocatorSettings:
 
 
 class BridgeEvents(Protocol):
-    """Who uses a bridge is told; any of these may stop the bridge at once."""
+    """The user of a bridge.  Each method may stop the bridge at once."""
 
     def connected(self, factory: SessionFactory) -> Awaitable[None]:
         """There is a connection, and the session for the messages.
@@ -76,12 +76,12 @@ class BridgeEvents(Protocol):
 
 
 class Bridge:
-    """``connectors`` gives the places to try, in order, each time that a link is made.
+    """Forwards the messages of one queue over a link to another broker, and makes the link again whenever it is lost.
 
-    Of the ``settings`` those of the link count: credentials, intervals, timeouts, attempts, sizes.  ``reconnect_attempts_same_node``: after
-    a loss so many attempts go to the broker that was lost before others are tried.  ``ha``: its backup, if it has announced one, is tried
-    with it.
-    With ``follows`` the bridge goes first to the broker that its target has given its messages to, when that leaves by scale-down.
+    ``connectors`` gives the places to try, in order, each time that a link is made.  The ``settings`` of the link count: credentials,
+    intervals, timeouts, attempts, sizes.  After a loss ``reconnect_attempts_same_node`` attempts go to the lost broker before others are
+    tried, with ``ha`` also to its announced backup.  With ``follows`` and a target that leaves by scale-down, the bridge first tries the
+    broker that took over the messages of the target.
     ``topology`` and ``greet``: see :class:`mqclient.core.factories.locator.Locator`.
     """
 
@@ -116,9 +116,9 @@ class Bridge:
         self._paused = False
         self._established = False
         self._failures = 0
-        """Attempts that have failed since the last success."""
+        """The number of failed attempts since the last success."""
         self._last: list[TransportConfiguration] = []
-        """Where the broker was that the bridge was connected to, or the one that took its place, and its backup."""
+        """The connectors of the last target, or of the broker that took its place, and of its backup."""
         self._stopping: list[Deferred[None]] = []
         self._restart = False
         self._machine = make_bridge_machine(BridgeData(self))
@@ -132,7 +132,7 @@ class Bridge:
     def stop(self) -> Deferred[None]:
         """Take no more messages, wait up to a minute for outstanding acknowledgements and close the link.
 
-        Who cancels what it gives does not want to wait any longer.
+        Cancelling the Deferred ends the wait.
         """
         stopped: Deferred[None] = Deferred(lambda _: self.forwarder.detach())
         self._stopping.append(stopped)
@@ -149,11 +149,11 @@ class Bridge:
 
     @property
     def connected_to(self) -> TransportConfiguration | None:
-        """Where the link leads; None while there is none."""
+        """The connector of the link; None while there is no link."""
         return self._factory.connector if self._factory is not None else None
 
     def figures(self) -> dict[str, Any]:
-        """What management shows of the link; ``credits`` are the bytes that the target still lets be sent to an address."""
+        """The figures of the link for management; ``credits`` are the bytes that the target still accepts, by address."""
         forwarder, session = self.forwarder, self._session
         sends = None if session is None else session.encoded_sends
         return {
@@ -170,7 +170,7 @@ class Bridge:
             "waitsForRoom": sends is not None and not sends.room,
         }
 
-    # --- what the machine does
+    # --- effects of the machine
 
     def begin_attempt(self) -> None:
         self.state = "connecting"
@@ -208,12 +208,12 @@ class Bridge:
     def tell_started(self) -> None:
         session, factory = self._session, self._factory
         if session is None or factory is None:
-            return  # it is lost already
+            return  # the link is lost already
         log.info("bridge {name} is connected to {target}", name=self.name, target=describe(factory.connector))
         self._guarded(self._events.started, session)
 
     def tell_failed_attempt(self, error: MQError) -> None:
-        # The first one is told to everybody: the others say the same, and there may be two a second for days.
+        # Only the first failure is a warning: the others say the same, and there may be two a second for days.
         level = log.warn if self._failures <= 1 else log.debug
         level("bridge {name} cannot connect: {error}; the bridge keeps trying", name=self.name, error=str(error))
         self._guarded(self._events.attempt_failed, error)
@@ -223,7 +223,7 @@ class Bridge:
         disconnect = None if factory is None else factory.disconnect
         self.forwarder.detach()
         if factory is not None and self._locator is not None:
-            self._remember(factory, self._locator.topology)  # its backup may have come after the link
+            self._remember(factory, self._locator.topology)  # the backup may have been announced after the link was made
             if self._follows and disconnect is not None:
                 self._follow(disconnect, self._locator.topology)
         self._drop_locator()
@@ -298,7 +298,7 @@ class Bridge:
             self._machine.connected()
 
     def _candidates(self) -> list[TransportConfiguration]:
-        """Where to go now: for a while only to the broker that was lost, then to all in turn."""
+        """The connectors to try now: for a while only those of the lost broker, then all in turn."""
         same_node = self._settings.reconnect_attempts_same_node
         if self._established and self._last and (same_node < 0 or self._failures < same_node):
             return self._last
@@ -310,7 +310,7 @@ class Bridge:
 
     def _remember(self, factory: SessionFactory, topology: Topology) -> None:
         member = topology.get(factory.node_id) if self._settings.ha and factory.node_id is not None else None
-        # Where nothing newer is known, what was known of the same place stays.
+        # Without newer news, the known connectors of the same broker stay.
         if member is not None or factory.connector not in self._last[:1]:
             self._last = [factory.connector]
         if member is not None:
@@ -319,7 +319,7 @@ class Bridge:
                     self._last.append(connector)
 
     def _follow(self, disconnect: DisconnectReceived, topology: Topology) -> None:
-        """The target has left: where its messages went, those that follow them belong, too."""
+        """The target has left by scale-down: later messages belong where its messages went."""
         target = disconnect.target_node_id if disconnect.reason & ~1 == REASON_SCALE_DOWN else None
         member = None if target is None else topology.get(target)
         if member is None:
@@ -335,7 +335,7 @@ class Bridge:
 
     def _failed(self, error: MQError) -> None:
         if isinstance(error, SessionCreationRejectedError):
-            # The target is there and still starting: such an attempt does not count.
+            # The target is still starting: the attempt does not count.
             self._machine.attempt_failed(error, self._settings.retry_interval / 1000)
             return
         self._failures += 1
@@ -366,5 +366,5 @@ class Bridge:
     def _guarded(self, function: Callable[..., Any], *args: Any) -> None:
         try:
             function(*args)
-        except Exception:  # whoever uses the bridge must not stop it by a defect
+        except Exception:  # a defect of the user must not stop the bridge
             log.failure("a user of bridge {name} failed", name=self.name)

@@ -1,4 +1,4 @@
-"""Connectors of the configuration in the form in which brokers tell each other of them."""
+"""Connectors of the configuration in the form of announcements between brokers."""
 
 from __future__ import annotations
 

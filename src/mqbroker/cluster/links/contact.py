@@ -1,6 +1,6 @@
 """The first contact with a cluster: the connection by which a broker announces itself and learns of the members.
 
-It goes to whichever known place answers first, and is made again for as long as the cluster connection runs.
+The connection goes to the first known place that answers, and is made again for as long as the cluster connection runs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from mqclient.wire.primitives import TransportConfiguration
 
 
 class Contact:
-    """``connectors()`` are the places to try now, and ``open_locator`` makes the locator for them; it must not reconnect by itself.
+    """The task that makes and keeps this connection.
 
+    ``connectors()`` gives the places to try now, and ``open_locator`` makes the locator for them, which must not reconnect by itself.
     ``connected(factory)`` is called when there is a connection.  ``pauses`` gives the times between attempts.
     """
 
@@ -32,9 +33,7 @@ class Contact:
         connected: Callable[[SessionFactory], object],
     ) -> None:
         self.connector: TransportConfiguration | None = None
-        """Where the connection is; None while there is none."""
-        self.failed_attempts = 0
-        self.last_error: str | None = None
+        """The connector of the connection; None while there is none."""
         self._runtime = runtime
         self._connectors = connectors
         self._open_locator = open_locator
@@ -62,7 +61,7 @@ class Contact:
             task.cancel()
 
     def connectors_changed(self) -> None:
-        """There is somewhere to go to, perhaps: do not wait out the pause."""
+        """There may be new connectors: try again without waiting for the end of the pause."""
         if self._wake is not None:
             self._runtime.resolve(self._wake, None)
 
@@ -83,9 +82,7 @@ class Contact:
         locator = self._open_locator(connectors)
         try:
             factory = await locator.create_session_factory()
-        except MQError as error:
-            self.failed_attempts += 1
-            self.last_error = str(error)
+        except MQError:
             return False
         lost = self._lost = self._runtime.create_future()
         factory.add_failure_listener(LossListener(lambda _: self._runtime.resolve(lost, None)))

@@ -1,4 +1,4 @@
-"""The packets of other members, and votes about a node: what a cluster connection answers on the cluster channel."""
+"""The packets and votes of other members on the cluster channel, and the answers to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = Logger(namespace="mqbroker.cluster")
 
 
 class Announcements:
-    """Enters in topologies what members announce.
+    """Enters the announcements of members in topologies, and answers votes.
 
     ``topology_of`` gives the topology for a connection, ``default`` is the one from which votes are answered.
     """

@@ -17,7 +17,7 @@ from mqclient.wire.properties import STRING
 class BroadcastGroup:
     """Announces ``connectors``, the first of them as the most important; peers from Artemis take no other.
 
-    ``unique_id`` is what tells this broker from another with the same node id; all broadcast groups of a broker share it, None makes one.
+    ``unique_id`` distinguishes this broker from another one with the same node id; all groups of a broker share it, None makes one.
     ``notify`` sends BROADCAST_GROUP_STARTED and BROADCAST_GROUP_STOPPED.  Raises ValueError when the announcement would be too great.
     """
 
@@ -34,7 +34,7 @@ class BroadcastGroup:
         self.configuration = configuration
         self.started = False
         self.sent = 0
-        """Announcements that were sent."""
+        """The number of announcements sent."""
         self._runtime = runtime
         self._notify = notify
         self._announcement = encode_announcement(node_id, unique_id or new_uuid(runtime), connectors)
@@ -53,7 +53,7 @@ class BroadcastGroup:
         self._announce()
 
     def stop(self) -> None:
-        """Announce no more; nothing is sent to say so, as with the peers."""
+        """Announce no more.  As with Artemis, no packet tells of the end."""
         if not self.started:
             return
         self.started = False
@@ -67,7 +67,7 @@ class BroadcastGroup:
             self._notify("BROADCAST_GROUP_STOPPED", {"name": (STRING, self.name)})
 
     def register(self, gauges: Gauges) -> Callable[[], None]:
-        """Show this group's metrics; returns what takes them away again."""
+        """Show this group's metrics.  Returns the function that removes them."""
         labels = {"broadcast_group": self.name}
         return gauges.register("broadcast.sent", "Announcements sent by a broadcast group", labels, lambda: self.sent)
 

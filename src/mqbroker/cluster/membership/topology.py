@@ -1,4 +1,4 @@
-"""The topology of one cluster connection: merged, guarded, and pushed to everybody who has asked for it.
+"""The topology of one cluster connection: merged, guarded, and sent to every subscriber.
 
 Source: ``protocol-spec/``, chapter "Topology".
 """
@@ -34,7 +34,7 @@ CONNECTOR_LENGTH_MAX = 8192
 """Characters of one announced connector with all its parameters."""
 
 EVENT_ID_MAX = 1 << 62
-"""The latest event, in ms since 1970, that is believed: there must be room for those that follow it."""
+"""The latest time of an event, in ms since 1970, that is believed: later events must have room above it."""
 
 REPEATED_WARNING_SECONDS = 10.0
 """The same kind of warning is written at most once in this time."""
@@ -43,7 +43,7 @@ log = Logger(namespace="mqbroker.cluster")
 
 
 class _Subscription:
-    """What one connection is told.  A peer that does not read is told the newest state of each member when it reads again."""
+    """The news for one connection.  A peer that does not read gets the newest state of each changed member when it reads again."""
 
     __slots__ = ("_behind", "_connection", "_topology", "tables")
 
@@ -51,7 +51,7 @@ class _Subscription:
         self._topology = topology
         self._connection = connection
         self._behind: dict[str, int] = {}
-        """Members of whose change the peer was not told, and when they left if they did."""
+        """Node ids of the changed members that the peer was not told of, with the ids of the events."""
         self.tables = 0
 
     def send_table(self) -> None:
@@ -63,7 +63,7 @@ class _Subscription:
             self._send_up(member, last=member is members[-1])
 
     def changed(self, member: TopologyMember, event_id: int, up: bool, frames: dict[int, bytes]) -> None:
-        """``frames`` are those of this change by version, shared by all subscriptions."""
+        """A member has changed.  ``frames`` are the frames for this change by version, shared by all subscriptions."""
         connection = self._connection
         if not connection.writable:
             self._behind[member.node_id] = event_id
@@ -141,7 +141,7 @@ class ClusterTopology(Topology):
         attempts: int = 2,
         interval_ms: int = 1000,
     ) -> None:
-        """This broker has become active: put it in, and say so again ``attempts`` times, every ``interval_ms``."""
+        """This broker has become active: enter it, and announce it again ``attempts`` times, every ``interval_ms``."""
         self._own = primary
         self.rival = None
         self._stopped = False
@@ -158,12 +158,12 @@ class ClusterTopology(Topology):
         self._repeats = None
         member = self.get(self.node_id)
         if member is not None:
-            # It may have contradicted somebody whose clock is ahead.
+            # This broker may have contradicted a member whose clock is ahead.
             self.activated(replace(member, primary=self._own), max(self._clock.wall_ms(), member.unique_event_id))
         self._repeat_later(attempts - 1, interval_ms)
 
     def stop(self) -> None:
-        """Repeat the own announcement no more: others are going to hear that this broker leaves."""
+        """Repeat the own announcement no more: this broker is going to leave."""
         self._stopped = True
         self._stop_repeats()
 
@@ -192,17 +192,17 @@ class ClusterTopology(Topology):
                     return False
         changed = super().up(member)
         if not changed and self.get(member.node_id) is None:
-            # Somebody does not know that it has left, having started after that.  The member itself contradicts, or who has a link to it:
-            # nobody else could tell this broker that it is there.
+            # The sender does not know that the member has left.  If the member is there after all, it contradicts itself, or another broker
+            # with a link to it does.
             self._push(member, False)
         return changed
 
     def clear_rival(self) -> None:
-        """There is no other broker with the own node id where one was announced."""
+        """The announced places were visited: no other broker has the own node id."""
         self.rival = None
 
     def _is_news(self, member: TopologyMember) -> bool:
-        """Peers may still tell of an earlier life of this broker."""
+        """Is the announcement newer than the known one?  Peers may still announce an earlier life of this broker."""
         known = self.get(member.node_id)
         return known is None or member.unique_event_id > known.unique_event_id
 
@@ -230,23 +230,23 @@ class ClusterTopology(Topology):
             self._warn("left", f"a peer says that this broker ({node_id}) has left the cluster: possibly a split brain; it is not believed")
             own = self.get(node_id)
             if own is not None and own.unique_event_id <= unique_event_id:
-                # Whoever believes it would refuse this broker's announcement until its clock has caught up.
+                # A peer that believes it would refuse the announcements of this broker until the clock has caught up.
                 self.activated(own, unique_event_id + 1)
             return False
         return super().down(node_id, unique_event_id)
 
     def lost(self, node_id: str) -> bool:
-        """This broker has lost its own link to a member: out with it, however far the clocks are apart."""
+        """This broker has lost its own link to a member: remove the member, however far the clocks are apart."""
         known = self.get(node_id)
         return known is not None and self._down(node_id, max(known.unique_event_id + 1, self._clock.wall_ms()))
 
     def found_again(self, member: TopologyMember) -> bool:
-        """The link to a member that was :meth:`lost` is there again: whoever said that it has left was wrong, whatever his clock."""
+        """The link to a member is there again: news that the member has left were wrong, whatever their time."""
         event_id = max(member.unique_event_id, self._clock.wall_ms(), self.left_at(member.node_id) + 1)
         return self._up(replace(member, unique_event_id=event_id))
 
     def announced(self, member: TopologyMember) -> bool:
-        """A member has said itself that it is there: this is later than any departure."""
+        """A member has announced itself: the announcement counts as later than any departure."""
         if not self._is_time(member.node_id, member.unique_event_id):
             return False
         left = self.left_at(member.node_id)
@@ -286,7 +286,7 @@ class ClusterTopology(Topology):
         self._subscriptions.pop(connection, None)
 
     def writable(self, connection: ServerConnection) -> None:
-        """The peer reads again: what was held back may be sent."""
+        """The peer reads again: send the news that were held back."""
         subscription = self._subscriptions.get(connection)
         if subscription is not None:
             subscription.writable()
@@ -304,7 +304,7 @@ class ClusterTopology(Topology):
 
 
 def _excess(member: TopologyMember) -> str | None:
-    """Which limit the announcement of a member exceeds."""
+    """The reason why the announcement of a member exceeds a limit; None when it does not."""
     for name in (member.node_id, member.backup_group_name, member.scale_down_group_name):
         if name is not None and len(name) > NAME_LENGTH_MAX:
             return f"a name of {len(name)} characters, {NAME_LENGTH_MAX} are allowed"

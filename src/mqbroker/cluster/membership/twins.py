@@ -1,7 +1,7 @@
 """Other brokers with the node id of this one: somebody has copied a data folder, or started it twice.
 
-They are never merged with this broker.  What announces the own node id at another place is visited: only a broker that says so there itself
-counts, since others may know an old place of this one.
+Twins are never merged with this broker.  Each other place that is announced with the own node id is visited: only a broker that has this
+node id there itself counts, since other members may know an old place of this broker.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from mqclient.wire.primitives import TransportConfiguration
 log = Logger(namespace="mqbroker.cluster")
 
 CHECK_SECONDS = 30.0
-"""Between visits to a broker with the own node id."""
+"""Seconds between visits to a broker with the own node id."""
 
 FIRST_CHECK_SECONDS = 1.0
 PLACES_MAX = 10
-"""Places that are visited because the own node id is said to be there; what peers announce may be anything."""
+"""Places that are visited because of announcements with the own node id, which may be false."""
 
 
 class Twins:
-    """``open_locator`` makes a locator with a topology of its own; ``cleared`` is called when nobody is suspected any more."""
+    """Visits the places where another broker may have the own node id.
+
+    ``open_locator`` makes a locator with a topology of its own; ``cleared`` is called when no place is suspected any more.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class Twins:
         cleared: Callable[[], object],
     ) -> None:
         self.places: dict[tuple[str, str], TransportConfiguration] = {}
-        """Where there is one."""
+        """The connectors of twins, by place."""
         self._runtime = runtime
         self._node_id = node_id
         self._open_locator = open_locator
@@ -50,13 +53,13 @@ class Twins:
         self._busy = self._stopped = False
 
     def start(self) -> None:
-        """It may have been stopped before: whoever was suspected then is visited soon."""
+        """Visit the places that were suspected before a stop, soon."""
         self._stopped = False
         if self._suspected:
             self._visit_soon()
 
     def suspect(self, connector: TransportConfiguration) -> None:
-        """Somebody announces the own node id with this connector."""
+        """A member announces the own node id with this connector."""
         if len(self._suspected) < PLACES_MAX and not self._stopped:
             self._suspected.setdefault(place(connector), connector)
             self._visit_soon()

@@ -1,7 +1,7 @@
-"""What one member tells about its queues and consumers, and what this broker makes of it.
+"""The notifications of one member about its queues and consumers, and the remote bindings made of them.
 
-Source: ``protocol-spec/``, chapter "Cluster connections".  Every notification that changes something here is sent on with one more hop,
-for members further away.
+Source: ``protocol-spec/``, chapter "Cluster connections".  Every notification that changes something here is passed on with one more hop,
+to members further away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONSUMER_FILTERS_MAX = 100_000
 """Consumers with a filter that one member may make known."""
 
 TOLD_PER_TURN = 1_000
-"""Queues whose consumers have gone while there was no link, of which others are told before everybody else has their turn."""
+"""Queues that lost consumers while there was no link, of which other members are told in one turn."""
 
 NAME_LENGTH_MAX = 4096
 """Characters of an address, a queue or a routing name that a member makes known."""
@@ -41,7 +41,7 @@ _DIGITS = re.compile(r"-?[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
-    """``own_node_id`` is that of this broker: its own queues come back to it in rings."""
+    """The common settings of all members.  ``own_node_id``: in rings the own queues come back, and are ignored."""
 
     own_node_id: str
     interests: Interests
@@ -49,9 +49,10 @@ class FlowSettings:
 
 
 class Flow:
-    """``tell(kind, headers)`` sends a notification of this broker; ``consumer_appeared`` starts redistribution to a remote binding.
+    """Follows the notifications of one member, and holds its remote bindings.
 
-    ``refused(text)`` is told what could not be followed.  ``grouping`` takes what is told about message groups.
+    ``tell(kind, headers)`` sends a notification of this broker; ``consumer_appeared`` starts redistribution to a remote binding;
+    ``refused(text)`` logs a notification that cannot be followed; ``grouping`` gets the notifications about message groups.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Flow:
         self.bindings: dict[str, RemoteBinding] = {}
         self.received = 0
         self.complete = False
-        """Is everything known that the member had when the link came up?"""
+        """Are all queues known that the member had when the link came up?"""
         self._settings = settings
         self._ways = ways
         self._store_and_forward = store_and_forward
@@ -78,7 +79,7 @@ class Flow:
         self._accepting = False
         self._filters = 0
         self._behind: deque[RemoteBinding] = deque()
-        """Of these others may know consumers that are gone."""
+        """Bindings with consumers that are gone, of which other members may not know yet."""
         self._reactions: dict[str, Callable[[Properties], None]] = {
             "BINDING_ADDED": self._binding_added,
             "BINDING_REMOVED": self._binding_removed,
@@ -91,7 +92,7 @@ class Flow:
     # --- the link
 
     def begin(self) -> None:
-        """The member will be asked for everything it knows: its consumers are counted anew."""
+        """The member will be asked for all its queues: consumers are counted anew."""
         self._accepting = self.complete = False
         self._filters = 0
         self._behind.clear()
@@ -99,12 +100,12 @@ class Flow:
             binding.reset_consumers()
 
     def disconnected(self) -> None:
-        """The link is gone, and may come back: bindings stay, but are nobody's first choice."""
+        """The link is gone, and may come back: bindings stay, but other ones are preferred."""
         self._accepting = self.complete = False
         self._ways.cut([binding for binding in self.bindings.values() if binding.connected])
 
     def end(self) -> None:
-        """The member has left: its bindings go, and no message goes to them from now on."""
+        """The member has left: its bindings are removed, and get no message from now on."""
         self._accepting = self.complete = False
         self._behind.clear()
         bindings, self.bindings = self.bindings, {}
@@ -113,7 +114,7 @@ class Flow:
     # --- notifications
 
     def handle(self, properties: Properties) -> None:
-        """Follow one message.  What cannot be followed is reported and changes nothing; the next one is followed again."""
+        """Follow one notification.  A notification that cannot be followed is reported and changes nothing."""
         self.received += 1
         try:
             self._handle(properties)
@@ -223,7 +224,7 @@ class Flow:
             self._consumer_appeared(binding)
 
     def _tell_consumer(self, binding: RemoteBinding, text: str | None, properties: Properties) -> None:
-        """Others hear of a consumer, unless they know it: it may be told again after a break."""
+        """Tell other members of a consumer, unless they know it already: after a break it may be told again."""
         told = binding.consumers_told
         known = told.get(text, 0)
         if binding.consumers_with(text) > known:
@@ -250,7 +251,7 @@ class Flow:
         self._tell("CONSUMER_CLOSED", consumer_headers(binding, text, binding.address))
 
     def _tell_who_is_gone(self) -> None:
-        """Consumers that went while there was no link."""
+        """Tell other members of consumers that went while there was no link."""
         for _ in range(min(TOLD_PER_TURN, len(self._behind))):
             binding = self._behind.popleft()
             if self._ways.uses(binding):
@@ -271,7 +272,7 @@ class Flow:
     # --- for management
 
     def describe(self) -> Iterator[dict[str, Any]]:
-        """The bindings, each with whether messages go this way (``inUse``)."""
+        """The bindings as rows; ``inUse`` says whether messages go this way."""
         for binding in self.bindings.values():
             yield {
                 "name": binding.queue_name,
@@ -288,7 +289,7 @@ class Flow:
     # --- inside
 
     def _binding(self, properties: Properties) -> RemoteBinding | None:
-        """The binding that a notification is about; None when it is none of the member's that count here."""
+        """The binding of a notification; None for a queue of this broker, which came around a ring."""
         cluster_name = _name(properties, "_AMQ_ClusterName")
         binding = self.bindings.get(cluster_name)
         if binding is None and not cluster_name.endswith(self._settings.own_node_id):
@@ -302,7 +303,7 @@ class Flow:
 
 
 def tell_consumers(binding: RemoteBinding, tell: Callable[[str, Mapping[str, TypedValue]], object]) -> None:
-    """Tell of all consumers that ``binding`` has: it was bound instead of another one."""
+    """Tell other members of all consumers of ``binding``, which was bound instead of another one."""
     filtered = [text for text, count in binding.consumer_filters.items() for _ in range(count)]
     binding.consumers_told.clear()
     for text in [*[None] * (binding.consumer_count - len(filtered)), *filtered]:
@@ -311,7 +312,7 @@ def tell_consumers(binding: RemoteBinding, tell: Callable[[str, Mapping[str, Typ
 
 
 def consumer_headers(binding: RemoteBinding, filter_string: str | None, address: str) -> dict[str, TypedValue]:
-    """What is told on of a consumer of ``binding``."""
+    """The headers of a notification about a consumer of ``binding``."""
     headers: dict[str, TypedValue] = {
         "_AMQ_Address": (STRING, address),
         "_AMQ_ClusterName": (STRING, binding.cluster_name),

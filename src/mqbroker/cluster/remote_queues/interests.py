@@ -18,14 +18,16 @@ KINDS = (
     "PROPOSAL_RESPONSE",
     "UNPROPOSAL",
 )
-"""What brokers tell each other."""
+"""The kinds of notifications between brokers."""
 
 _WILD = "%_"
 _ESCAPE = "\\"
 
 
 class Interests:
-    """``address`` is the cluster connection's option: prefixes with commas between, those with ``!`` excluded; empty = everything.
+    """The addresses of one cluster connection, and its filter for notifications.
+
+    ``address`` is the option: prefixes with commas between, prefixes with ``!`` are excluded; empty = every address.
 
     ``excluded`` are further prefixes that are never shared, such as that of store-and-forward queues.
     """

@@ -1,4 +1,4 @@
-"""The session of a link on which a member tells what happens there.
+"""The session of a link for the notifications of a member.
 
 Source: ``protocol-spec/``, chapter "Cluster connections".
 """
@@ -23,7 +23,7 @@ ROUTING_MULTICAST = 0
 
 @dataclass(frozen=True, slots=True)
 class NotificationRequest:
-    """``broker_name`` only makes the queue's name readable; ``address`` is the option of the cluster connection."""
+    """The wanted notifications.  ``broker_name`` makes the queue's name readable; ``address`` is the cluster connection's option."""
 
     broker_name: str
     notification_address: str
@@ -33,10 +33,10 @@ class NotificationRequest:
 
 
 async def listen(session: Session, request: NotificationRequest, handler: Callable[[ClientMessage], None]) -> None:
-    """Have ``handler`` called with what the member at the other end of ``session`` knows now, and with everything that happens there.
+    """Have ``handler`` called with a notification for each present queue and consumer of the member, and for each later change.
 
-    The session must acknowledge by itself.  When the member ends this, the connection counts as failed: only a new one makes up for what is
-    missed.  Raises what the member answers.
+    ``session`` must acknowledge by itself.  When the member deletes the queue for notifications, the connection counts as failed: only a
+    new one makes up for missed notifications.  Raises the error that the member answers.
     """
     queue = f"{NOTIFICATION_QUEUE}{new_uuid(session.runtime)}.ActiveMQServerImpl_name={request.broker_name}"
     await session.create_queue(
@@ -47,7 +47,7 @@ async def listen(session: Session, request: NotificationRequest, handler: Callab
             filter_string=request.filter_string,
             durable=False,
             temporary=True,
-            # Whatever the member's address settings say of queues: each notification is needed, and none once it was read.
+            # Against the address settings of the member: each notification is needed, and none once it was read.
             last_value=False,
             non_destructive=False,
             ring_size=-1,

@@ -1,4 +1,4 @@
-"""Which way messages take to a queue of another broker, when several members know one (decision 27).
+"""The choice of the way to a queue of another broker that several members know (decision 27).
 
 With ``max-hops`` above 1, or with several cluster connections, the same queue is learned more than once.  Messages must take one way only,
 and another one as soon as that is cut: the connected way of the fewest hops is in use, and the others are kept ready.
@@ -29,9 +29,9 @@ def binding_id(cluster_name: str) -> int:
 
 
 class Ways:
-    """All remote bindings that the members of all cluster connections know, by cluster name; one each is bound.
+    """All remote bindings of all members by cluster name; one binding of each name is in use.
 
-    ``in_use_changed`` is called with a binding that was bound instead of another one, and has consumers to be told of.
+    ``in_use_changed`` is called with a binding that was bound instead of another one and has consumers.
     """
 
     def __init__(self, core: MessagingCore, in_use_changed: Callable[[RemoteBinding], object]) -> None:
@@ -41,7 +41,7 @@ class Ways:
         self._known: dict[str, list[RemoteBinding]] = {}
         self._in_use: dict[str, RemoteBinding] = {}
         self._leaving: deque[RemoteBinding] = deque()
-        """Withdrawn, and still to be removed."""
+        """Bindings that are withdrawn, and still to be removed."""
         self._timer: Cancellable | None = None
 
     def __len__(self) -> int:
@@ -64,15 +64,15 @@ class Ways:
     def deleted(self, binding: RemoteBinding) -> None:
         """As :meth:`remove`, for a queue that its broker has removed."""
         self.remove(binding)
-        if binding.distance == 1:  # of others nobody knows whether their broker has only left
+        if binding.distance == 1:  # a binding further away may only have lost its way
             self._core.awaited.gone(binding.binding_id)
 
     def remove_all(self, bindings: Iterable[RemoteBinding]) -> None:
-        """No message goes to these from now on; if they are many, some are removed now and the rest in turns to come."""
+        """No message goes to ``bindings`` from now on; many of them are removed in several turns."""
         now: list[RemoteBinding] = []
         later = len(self._leaving)
         for binding in bindings:
-            # What has another way takes it at once.
+            # A queue with another way is reached by it at once.
             if len(now) < REMOVED_PER_TURN or any(not other.withdrawn for other in self.others(binding)):
                 now.append(binding)
             else:
@@ -85,14 +85,14 @@ class Ways:
             self.remove(binding)
 
     def stop(self) -> None:
-        """The broker stops: nobody is to be told of what is not removed yet."""
+        """The broker stops: the bindings that are not removed yet stay."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._leaving.clear()
 
     def cut(self, bindings: Iterable[RemoteBinding]) -> None:
-        """The link of these, which may be very many, is gone: what has another way takes it."""
+        """The link of ``bindings``, which may be very many, is gone: queues with another way are reached by it."""
         for binding in bindings:
             binding.lose_link()
             if len(self._known[binding.cluster_name]) > 1:
@@ -104,7 +104,7 @@ class Ways:
         self._core.clock.call_later(0, self._core.turn.run, function)
 
     def changed(self, binding: RemoteBinding) -> None:
-        """It was connected, or has another filter."""
+        """The binding was connected, or has another filter."""
         if not self._choose(binding.cluster_name):
             self.routing.changed()
 
@@ -126,7 +126,7 @@ class Ways:
         self._go_on()
 
     def _choose(self, name: str) -> bool:
-        """Bind the best way.  Returns whether that is another one than before."""
+        """Bind the best way.  Returns whether it differs from the one before."""
         current = self._in_use.get(name)
         best = min(
             self._known.get(name, ()),
