@@ -44,13 +44,8 @@ def table(
         for number in range(max(map(len, block))):
             cells = [cell[number] if number < len(cell) else "" for cell in block]
             aligned = [
-                text.ljust(width) if one_line_header or column < left else _centre(text, width)
+                text.ljust(width) if one_line_header or column < left else f"{text:^{width}}"
                 for column, (text, width) in enumerate(zip(cells, widths, strict=True))
             ]
             lines.append("|" + "|".join(aligned) + "|")
     return "\n".join(lines)
-
-
-def _centre(text: str, width: int) -> str:
-    before = (width - len(text)) // 2
-    return " " * before + text + " " * (width - len(text) - before)

@@ -13,7 +13,7 @@ Advance = Callable[[], None]
 def progress(total: int, title: str, as_json: bool) -> Iterator[Advance]:
     """A progress bar on a terminal; nothing elsewhere."""
     if as_json or not sys.stdout.isatty():
-        yield _nothing
+        yield lambda: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -24,7 +24,3 @@ def progress(total: int, title: str, as_json: bool) -> Iterator[Advance]:
             bar.advance(task)
 
         yield advance
-
-
-def _nothing() -> None:
-    pass

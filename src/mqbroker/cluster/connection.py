@@ -6,7 +6,7 @@ Source: the Artemis manual, chapter "Clusters"; ``protocol-spec/``, chapter "Clu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from twisted.logger import Logger
 
@@ -36,24 +36,13 @@ from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
+    from mqbroker.cluster.membership.discovery import DiscoveryGroup
     from mqbroker.server.server import Server
     from mqclient.core.factories.factory import SessionFactory
 
 log = Logger(namespace="mqbroker.cluster")
 
 _LOCAL_PARAMETERS = frozenset(("localAddress", "localPort"))
-
-
-class Discovery(Protocol):
-    """Finds brokers; see :class:`mqbroker.cluster.membership.discovery.DiscoveryGroup`."""
-
-    def connectors(self) -> Sequence[TransportConfiguration]: ...
-
-    @property
-    def listeners(self) -> list[Callable[[], object]]: ...
-
-    @property
-    def contested(self) -> Sequence[str]: ...
 
 
 MakeLink = Callable[["ClusterConnection", Member], Link]
@@ -74,7 +63,7 @@ class ClusterConnection:
         configuration: ClusterConnectionConfiguration,
         own_connector: TransportConfiguration,
         static: Sequence[TransportConfiguration] | None,
-        discovery: Discovery | None,
+        discovery: DiscoveryGroup | None,
         runtime: Runtime,
         *,
         ways: Ways,
@@ -184,7 +173,7 @@ class ClusterConnection:
     def unknown_places(self) -> list[TransportConfiguration]:
         """The known places without a member of the topology."""
         # There may be a thousand places and a thousand members.
-        known = {place(connector) for member in self.topology for connector in (member.primary, member.backup) if connector is not None}
+        known = {place(connector) for member in self.topology for connector in member.connectors}
         return [connector for connector in self.places() if place(connector) not in known]
 
     def _discovered(self) -> None:

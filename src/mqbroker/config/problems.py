@@ -63,11 +63,10 @@ class Findings:
     def warn(self, file: str, line: int, text: str) -> None:
         self.warnings.append(Problem(file, line, text))
 
-    def filter(self, text: str | None, file: str, line: int) -> str | None:
-        """Note a filter; returns it.  An empty one is none."""
+    def filter(self, text: str | None, file: str, line: int) -> None:
+        """Note a filter, unless it is empty."""
         if text:
             self.filters.append(WrittenFilter(text, file, line))
-        return text or None
 
     def check(self) -> None:
         """Raises :class:`ConfigurationError` when there are errors."""

@@ -109,7 +109,7 @@ def _shown(node: Node, nodes: Sequence[Node], max_rows: int, max_width: int) -> 
         return f"{parts[0]} is in no cluster"
     if not node.links_known:
         parts[0] += f": {LINKS_NOT_KNOWN}"
-    names = {each: name for each, name in names_of(list(nodes)).items() if any(known.node_id == each for known in nodes)}
+    names = {each: name for each, name in names_of(nodes).items() if any(known.node_id == each for known in nodes)}
     unlinked = "none" if node.links_known else "not known"
     parts += [f"WARNING: another broker has the same node id, at {place}" for place in node.twins]
     states = {link.node_id: link.state for link in node.links}

@@ -20,7 +20,7 @@ _APART: Final = 14
 
 def draw_text(nodes: Sequence[Node]) -> str:
     """One block for each member, with an arrow for each of its links."""
-    names = names_of(list(nodes))
+    names = names_of(nodes)
     lines: list[str] = []
     for node in nodes:
         lines.append(f"[{names[node.node_id]}] {node.place}".rstrip())
@@ -41,7 +41,7 @@ def _label(link: Link) -> str:
 
 def draw_svg(nodes: Sequence[Node]) -> str:
     """Members on a circle.  A member that was not reached is grey; links are coloured by their state, with the backlog beside them."""
-    names = names_of(list(nodes))
+    names = names_of(nodes)
     known = {node.node_id: node for node in nodes}
     radius = max(150.0, len(names) * 260 / (2 * math.pi)) if len(names) > 1 else 0.0
     width, height = 2 * radius + _BOX_WIDTH + 120, 2 * radius + _BOX_HEIGHT + 120

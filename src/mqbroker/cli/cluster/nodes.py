@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
@@ -152,7 +152,7 @@ def ask_all(connection: ConnectionOptions, broker: Management, opened: Open) -> 
     return found
 
 
-def names_of(nodes: list[Node]) -> dict[str, str]:
+def names_of(nodes: Sequence[Node]) -> dict[str, str]:
     """What to call each node: its name, with the beginning of its id where two have one name or none is known."""
     known = {node.node_id: node.name for node in nodes}
     for node in nodes:

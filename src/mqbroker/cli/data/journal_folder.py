@@ -1,4 +1,4 @@
-"""The journal of a stopped broker, for the ``data`` commands: where it is, that nobody uses it, and what it holds."""
+"""The journal of a stopped broker, for the ``data`` commands: its folders, its lock, and its contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from mqbroker.storage.errors import StorageError
 from mqbroker.storage.files.folders import check_folders
 from mqbroker.storage.files.recover import read_state
 from mqbroker.storage.settings import StoreSettings
-from mqclient.storageformat.images import LogImage, find_images
 from mqclient.storageformat.replay import State
 
 
@@ -28,7 +27,7 @@ class DataFolders:
     paging: Path | None = None
 
     def settings(self) -> StoreSettings:
-        """As the store takes them."""
+        """The folders as the settings of a store."""
         paging = self.paging or self.journal.parent / "paging"
         return StoreSettings(str(self.journal), str(self.bindings), str(self.large_messages), str(paging))
 
@@ -45,7 +44,7 @@ def find_folders(
     large_messages: Path | None,
     paging: Path | None = None,
 ) -> DataFolders:
-    """The folders that the options name; what they leave open is read from broker.xml.  Raises :class:`BadUsage`."""
+    """The folders that the options name, and for the others those of broker.xml.  Raises :class:`BadUsage`."""
     if data is not None:
         found = DataFolders(data / "journal", data / "bindings", data / "large-messages")
     elif journal is not None and bindings is not None:
@@ -108,13 +107,6 @@ def exclusive(folders: DataFolders, ignore_lock: bool) -> Iterator[None]:
         raise CommandError(str(error)) from error
 
 
-def images(folders: DataFolders) -> tuple[LogImage, LogImage]:
-    """The messages journal and the bindings journal, with what does not count cut off.  Raises ``JournalDamagedError``."""
-    file_system = LocalFileSystem()
-    found = find_images(file_system, str(folders.journal), str(folders.bindings))
-    return found.messages, found.bindings
-
-
 def load_state(folders: DataFolders) -> State:
-    """What the journals and the pages hold.  Raises ``JournalDamagedError``."""
+    """The contents of the journals and the pages.  Raises ``JournalDamagedError``."""
     return read_state(LocalFileSystem(), folders.settings())

@@ -6,9 +6,10 @@ from collections.abc import Sized
 from dataclasses import fields
 from typing import TextIO
 
-from mqbroker.cli.data.journal_folder import DataFolders, images
+from mqbroker.cli.data.journal_folder import DataFolders
+from mqbroker.process.localfs import LocalFileSystem
 from mqclient.errors import MQError
-from mqclient.storageformat.images import Images, LogImage
+from mqclient.storageformat.images import LogImage, find_images
 from mqclient.storageformat.records import DuplicateIdRecord, DuplicateIdsRecord, MessageRecord, Record, decode_records
 from mqclient.storageformat.replay import State, replay
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message, user_id_text
@@ -16,16 +17,16 @@ from mqclient.wire.message import CoreMessage, decode_headers, decode_message, u
 
 def print_journals(folders: DataFolders, out: TextIO, *, safe: bool, bindings: bool, journal: bool) -> None:
     """Print all records, then what they add up to.  ``safe`` leaves out properties, bodies and duplicate ids."""
-    messages_image, bindings_image = images(folders)
-    if bindings_image.node_id is not None:
-        out.write(f"Server's ID={bindings_image.node_id.hex()}\n")
+    images = find_images(LocalFileSystem(), str(folders.journal), str(folders.bindings))
+    if images.bindings.node_id is not None:
+        out.write(f"Server's ID={images.bindings.node_id.hex()}\n")
     if bindings:
         out.write(f"\nB I N D I N G S  J O U R N A L\nJournal path: {folders.bindings}\n")
-        _print(bindings_image, out, safe)
+        _print(images.bindings, out, safe)
     if journal:
         out.write(f"\nM E S S A G E S  J O U R N A L\nJournal path: {folders.journal}\n")
-        _print(messages_image, out, safe)
-        state = replay(Images(messages_image, bindings_image, 0))
+        _print(images.messages, out, safe)
+        state = replay(images)
         out.write(f"\nS U M M A R Y\n{_summary(state)}\n")
 
 

@@ -314,19 +314,16 @@ class Bridge:
         if member is not None or factory.connector not in self._last[:1]:
             self._last = [factory.connector]
         if member is not None:
-            for connector in (member.primary, member.backup):
-                if connector is not None and not any(same_connector(connector, known) for known in self._last):
+            for connector in member.connectors:
+                if not any(same_connector(connector, known) for known in self._last):
                     self._last.append(connector)
 
     def _follow(self, disconnect: DisconnectReceived, topology: Topology) -> None:
         """The target has left by scale-down: later messages belong where its messages went."""
         target = disconnect.target_node_id if disconnect.reason & ~1 == REASON_SCALE_DOWN else None
         member = None if target is None else topology.get(target)
-        if member is None:
-            return
-        places = [connector for connector in (member.primary, member.backup) if connector is not None]
-        if places:
-            self._last = places
+        if member is not None and member.connectors:
+            self._last = member.connectors
             log.info(
                 "bridge {name}: its target has scaled down to node {target}; the bridge connects to that node",
                 name=self.name,

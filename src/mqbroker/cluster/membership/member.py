@@ -140,7 +140,7 @@ class Member:
     def connectors(self) -> Sequence[TransportConfiguration]:
         """Where the member may be: what it announced last, its primary first."""
         self._announced = self._owner.topology.get(self.node_id) or self._announced
-        return [connector for connector in (self._announced.primary, self._announced.backup) if connector is not None]
+        return self._announced.connectors
 
     # --- events of the bridge
 
@@ -261,7 +261,7 @@ class Member:
         if found is None or found == self.node_id:
             return
         known = self._owner.topology.get(self.node_id)
-        if known is None or not any(same_connector(factory.connector, each) for each in (known.primary, known.backup)):
+        if known is None or not any(same_connector(factory.connector, each) for each in known.connectors):
             raise NotConnectedError(f"there is now another broker in the place of {self.node_id}: {found}")
 
     def _told(self, message: ClientMessage) -> None:

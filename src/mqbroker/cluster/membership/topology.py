@@ -291,11 +291,6 @@ class ClusterTopology(Topology):
         if subscription is not None:
             subscription.writable()
 
-    @property
-    def subscribers(self) -> int:
-        """Connections that are told of changes."""
-        return len(self._subscriptions)
-
     def _push(self, member: TopologyMember, up: bool) -> None:
         event_id = member.unique_event_id if up else self.left_at(member.node_id)
         frames: dict[int, bytes] = {}
@@ -308,9 +303,7 @@ def _excess(member: TopologyMember) -> str | None:
     for name in (member.node_id, member.backup_group_name, member.scale_down_group_name):
         if name is not None and len(name) > NAME_LENGTH_MAX:
             return f"a name of {len(name)} characters, {NAME_LENGTH_MAX} are allowed"
-    for connector in (member.primary, member.backup):
-        if connector is None:
-            continue
+    for connector in member.connectors:
         if len(connector.parameters) > PARAMETERS_MAX:
             return f"a connector with {len(connector.parameters)} parameters, {PARAMETERS_MAX} are allowed"
         length = len(connector.name) + len(connector.factory_class_name)

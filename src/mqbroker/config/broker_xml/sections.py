@@ -154,8 +154,7 @@ class _Sections:
         name = content.name
         if name is None:
             return
-        if "filter_string" in content.values:
-            self._findings.filter(content.values["filter_string"], *content.at("filter_string"))
+        self._findings.filter(content.values.get("filter_string"), *content.at("filter_string"))
         values: dict[str, Any] = {"purge_on_no_consumers": False, "ring_size": -1, "configuration_managed": True, **content.values}
         queue = QueueConfiguration(address=address.name, **values)
         earlier = self._queue_names.setdefault(name, address.name)

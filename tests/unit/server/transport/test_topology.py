@@ -98,9 +98,9 @@ class SubscriptionTests(SynchronousTestCase):
     def test_the_end_of_the_connection_ends_it(self) -> None:
         world, cluster = cluster_world()
         peer = subscribed(world)
-        self.assertEqual(cluster.topology.subscribers, 1)
+        self.assertEqual(len(cluster.topology._subscriptions), 1)
         peer.lose()
-        self.assertEqual(cluster.topology.subscribers, 0)
+        self.assertEqual(len(cluster.topology._subscriptions), 0)
         cluster.topology.up(member("b", 1))
 
     def test_who_does_not_read_is_told_the_newest_state(self) -> None:

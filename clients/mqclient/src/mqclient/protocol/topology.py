@@ -30,6 +30,11 @@ class TopologyMember:
     scale_down_group_name: str | None = None
     server_version: int = 0
 
+    @property
+    def connectors(self) -> list[TransportConfiguration]:
+        """The known connectors, that of the primary first."""
+        return [connector for connector in (self.primary, self.backup) if connector is not None]
+
 
 TopologyListener = Callable[[TopologyMember, bool], None]
 """Called with a member and True when it appeared or changed, False when it left."""

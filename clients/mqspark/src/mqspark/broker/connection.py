@@ -92,10 +92,9 @@ class Connection:
         found = []
         for member in self._locator.topology:
             first = [self._factory.connector] if member.node_id == own else []
-            announced = [each for each in (member.primary, member.backup) if each is not None]
-            connectors = distinct([*first, *(with_tls_of(self._factory.connector, each) for each in announced)])
+            connectors = distinct([*first, *(with_tls_of(self._factory.connector, each) for each in member.connectors)])
             if connectors:
-                found.append(Node(member.node_id, connectors, alone=not announced))
+                found.append(Node(member.node_id, connectors, alone=not member.connectors))
         if not found:
             raise BrokerUnreachableError(f"the broker at {self.place} does not say who belongs to its cluster; is it active?")
         self._seen = tuple(connector for node in found for connector in node.connectors)

@@ -134,7 +134,7 @@ class Attempts:
 
     def _of_node(self, node_id: str | None) -> list[TransportConfiguration]:
         member = self._topology.get(node_id) if node_id is not None else None
-        return [] if member is None else [connector for connector in (member.primary, member.backup) if connector is not None]
+        return [] if member is None else member.connectors
 
     def _others(self) -> list[TransportConfiguration]:
         """All known brokers but the pair that was lost."""

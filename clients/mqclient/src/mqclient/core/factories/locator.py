@@ -117,7 +117,7 @@ class Locator(Closing):
                 return chosen if self._discovery is None else [*chosen, *self.connectors]
         else:
             member = self._topology.get(node_id)
-            known = [] if member is None else [connector for connector in (member.primary, member.backup) if connector is not None]
+            known = [] if member is None else member.connectors
             if not known:
                 raise NotConnectedError(f"the topology has no connector for node {node_id}")
 
