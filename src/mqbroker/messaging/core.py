@@ -12,7 +12,7 @@ from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.message.memory import MEMORY_PER_REFERENCE, AddressMemory, GlobalMemory
 from mqbroker.messaging.message.message import MEMORY_PER_MESSAGE
-from mqbroker.messaging.ports import Clock, PagePlace, Store
+from mqbroker.messaging.ports import Clock, PagePlace, Store, StoreBatch
 from mqbroker.messaging.queues.address import Address
 from mqbroker.messaging.queues.paging import Paging
 from mqbroker.messaging.queues.queue import Queue
@@ -228,6 +228,18 @@ class MessagingCore:
             batch = self.store.begin()
             cache.clear(batch)
             self.store.commit(batch)
+
+    # --- what a sender waits for
+
+    def commit(self, batch: StoreBatch) -> int:
+        """Store work outside of transactions; returns the ticket to wait for, 0 without ``journal-sync-non-transactional``."""
+        ticket = self.store.commit(batch)
+        return ticket if self.options.journal_sync_non_transactional else 0
+
+    def commit_transaction(self, batch: StoreBatch) -> int:
+        """Store work of a transaction; returns the ticket to wait for, 0 without ``journal-sync-transactional``."""
+        ticket = self.store.commit(batch)
+        return ticket if self.options.journal_sync_transactional else 0
 
     # --- accounts
 

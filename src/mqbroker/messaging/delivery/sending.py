@@ -12,7 +12,6 @@ from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.message.copies import make_copy
 from mqbroker.messaging.message.expiration import expiration_at_routing
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.ports import StoreBatch
 from mqbroker.messaging.queues.address import Address
 from mqbroker.messaging.queues.groups import has_group
 from mqbroker.messaging.queues.references import Reference
@@ -63,22 +62,13 @@ class Sending:
         """
         core = self._core
         address = core.addresses.get(address_name)
-        if arrival is not None and arrival.bridge_id is not None:
-            duplicate_id: bytes | None = arrival.bridge_id
-            cache_name = f"{BRIDGE_CACHE}{address_name}"
-        else:
-            duplicate_id = duplicate_id_of(message)
-            cache_name = address_name if queue_name is None else f"{address_name}::{queue_name}"
-        cache = None
-        if duplicate_id is not None:
-            cache = core.duplicate_ids(cache_name)
-            if cache is not None and duplicate_id in cache:
+        duplicate = self._duplicate(message, address_name, queue_name, arrival)
+        if duplicate is not None:
+            cache, duplicate_id = duplicate
+            if duplicate_id in cache:
                 return self._known_duplicate(message, address_name, transaction, arrival)
-            if cache is not None and transaction is None and cache.loses_its_batch(duplicate_id):
-                raise IllegalStateError(
-                    f"AMQ229909: the address {cache.name} keeps {cache.size} duplicate ids (id-cache-size), and the batch of this message "
-                    "has more: make batches smaller, or the cache greater"
-                )
+            if transaction is None:
+                _check_batch(cache, duplicate_id)
         full = address is None or address.memory.full or address.memory.paging is not None
         if full and address is not None and not self._may_store(address, message):
             return core.store.ticket() if transaction is None else 0
@@ -90,24 +80,22 @@ class Sending:
         if transaction is not None:
             transaction.add_send(message, references)
             transaction.sends.extend(others)
-            if cache is not None and duplicate_id is not None:
-                transaction.duplicate_ids.append((cache, duplicate_id))
+            if duplicate is not None:
+                transaction.duplicate_ids.append(duplicate)
             if arrival is not None and arrival.acknowledged:
                 self._route_acknowledged(message, arrival, transaction)
             return 0
-        duplicate = None if cache is None or duplicate_id is None else (cache, duplicate_id)
         if others:
             return self._store_all(message, references, others, duplicate, context)
-        if not references and cache is None:
+        if not references and duplicate is None:
             self._drop_unrouted(message)
             return 0
         account = message.account
         if full and account is not None and core.paging.wanted(account):
             return self._page(message, references, duplicate, context)
-        batch: StoreBatch | None = None
         durable = [reference.queue.queue_id for reference in references if reference.queue.definition.durable] if message.durable else ()
         ticket = 0
-        if durable or cache is not None:
+        if durable or duplicate is not None:
             batch = core.store.begin()
             if durable:
                 batch.add_message(message, durable)
@@ -116,14 +104,26 @@ class Sending:
                         batch.schedule(reference.queue.queue_id, message, reference.scheduled)
             if duplicate is not None:
                 duplicate[0].add(duplicate[1], batch)
-            ticket = core.store.commit(batch)
-            if not core.options.journal_sync_non_transactional:
-                ticket = 0
+            ticket = core.commit(batch)
         if references:
             context.run(ticket, self.deliver, references)
         else:
             self._drop_unrouted(message)
         return ticket
+
+    def _duplicate(
+        self, message: Message, address_name: str, queue_name: str | None, arrival: Arrival | None
+    ) -> tuple[DuplicateIdCache, bytes] | None:
+        """The duplicate id of a message with the cache that has to know it; None when nothing is remembered of the message."""
+        if arrival is not None and arrival.bridge_id is not None:
+            name, duplicate_id = f"{BRIDGE_CACHE}{address_name}", arrival.bridge_id
+        else:
+            found = duplicate_id_of(message)
+            if found is None:
+                return None
+            name, duplicate_id = address_name if queue_name is None else f"{address_name}::{queue_name}", found
+        cache = self._core.duplicate_ids(name)
+        return None if cache is None else (cache, duplicate_id)
 
     def _page(
         self, message: Message, references: list[Reference], duplicate: tuple[DuplicateIdCache, bytes] | None, context: OperationContext
@@ -176,9 +176,9 @@ class Sending:
             arrived.extend(waiting)
         if duplicate is not None:
             duplicate[0].add(duplicate[1], batch)
-        ticket = core.store.commit(batch) if stored else 0
-        context.run(ticket if core.options.journal_sync_non_transactional else 0, self.deliver, arrived)
-        return ticket if core.options.journal_sync_non_transactional else 0
+        ticket = core.commit(batch) if stored else 0
+        context.run(ticket, self.deliver, arrived)
+        return ticket
 
     def _route_acknowledged(self, message: Message, arrival: Arrival, transaction: Transaction) -> None:
         """What a branch on another broker has acknowledged: it is held by the same branch here, which settles it."""
@@ -279,6 +279,14 @@ class Sending:
     def _drop_unrouted(message: Message) -> None:
         if message.large is not None and not message.references:
             message.large.release()
+
+
+def _check_batch(cache: DuplicateIdCache, duplicate_id: bytes) -> None:
+    if cache.loses_its_batch(duplicate_id):
+        raise IllegalStateError(
+            f"AMQ229909: the address {cache.name} keeps {cache.size} duplicate ids (id-cache-size), and the batch of this message "
+            "has more: make batches smaller, or the cache greater"
+        )
 
 
 def _nothing() -> None:

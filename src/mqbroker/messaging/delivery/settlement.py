@@ -64,8 +64,7 @@ class Settlement:
             let_go(reference)
         if batch is None:
             return 0
-        ticket = core.store.commit(batch)
-        return ticket if core.options.journal_sync_non_transactional else 0
+        return core.commit(batch)
 
     def _return(self, loans: Sequence[Reference]) -> None:
         """A consumer of a non-destructive queue needs these no longer."""
@@ -92,8 +91,6 @@ class Settlement:
         if transaction.prepared is None:
             self._refuse_failed(transaction)
         ticket = transaction.store(core)
-        if not core.options.journal_sync_transactional:
-            ticket = 0
         for reference in transaction.acknowledged:
             reference.queue.leave_delivery(reference)
             reference.queue.messages_acknowledged += 1
@@ -114,8 +111,7 @@ class Settlement:
         Raises what made the transaction rollback-only, after rolling it back.
         """
         self._refuse_failed(transaction)
-        ticket = transaction.prepare(self._core, xid, time_ms)
-        return ticket if self._core.options.journal_sync_transactional else 0
+        return transaction.prepare(self._core, xid, time_ms)
 
     def _refuse_failed(self, transaction: Transaction) -> None:
         if transaction.duplicate_ids:
@@ -142,7 +138,7 @@ class Settlement:
             reference.queue.leave_delivery(reference)
             core.let_go(reference)
         self.redeliver([reference for reference in transaction.acknowledged if reference not in brought])
-        return ticket if core.options.journal_sync_transactional else 0
+        return ticket
 
     def give_away(self, transaction: Transaction) -> int:
         """A prepared transaction is another broker's now: forget what it has sent and acknowledged.  Returns the ticket."""

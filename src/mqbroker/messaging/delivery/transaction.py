@@ -67,7 +67,7 @@ class Transaction:
         self.duplicate_ids = [(cache, duplicate_id) for cache, duplicate_id in caches if cache is not None]
 
     def store(self, core: MessagingCore) -> int:
-        """Hand everything to the store as one batch; returns its ticket, 0 when there was nothing to store."""
+        """Hand everything to the store as one batch; returns the ticket to wait for, 0 when there was nothing to store."""
         batch = core.store.begin()
         stored = False
         visible: list[tuple[Message, list[Reference]]] = []
@@ -96,10 +96,10 @@ class Transaction:
             batch.acknowledge(reference.queue.queue_id, reference.message)
             stored = True
         self.brought.clear()
-        return core.store.commit(batch) if stored else 0
+        return core.commit_transaction(batch) if stored else 0
 
     def prepare(self, core: MessagingCore, xid: Xid, time_ms: int) -> int:
-        """Hand everything to the store as one batch that does not count yet; returns its ticket."""
+        """Hand everything to the store as one batch that does not count yet; returns the ticket to wait for."""
         branch_id = core.store.next_id()
         batch = core.store.begin()
         for cache, duplicate_id in self.duplicate_ids:
@@ -123,17 +123,17 @@ class Transaction:
         for reference in acknowledged:
             # So that a rollback after a restart knows how often the message was tried.
             batch.delivery_count(reference.queue.queue_id, reference.message, reference.delivery_count)
-        return core.store.commit(batch)
+        return core.commit_transaction(batch)
 
     def take_back(self, core: MessagingCore) -> int:
-        """Make the store forget what :meth:`prepare` has stored; returns the ticket, 0 when that was nothing."""
+        """Make the store forget what :meth:`prepare` has stored; returns the ticket to wait for, 0 when that was nothing."""
         if self.prepared is None:
             return 0
         batch = core.store.begin()
         self._end_branch(batch, commit=False)
         for cache, duplicate_id in self.duplicate_ids:
             cache.discard(duplicate_id, batch)
-        return core.store.commit(batch)
+        return core.commit_transaction(batch)
 
     def give_away(self, core: MessagingCore) -> int:
         """Another broker has all of this, prepared: make the store forget it; returns the ticket."""
