@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mqbroker.messaging.routing.duplicates import BATCH_MARK, batch_of, remembered
+from mqbroker.messaging.routing.duplicates import BATCH_MARK, ID_LENGTH_MAX, batch_of, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class RunIds:
-    """``name``: the address of the run.  ``transacted``: the ids are remembered when its transaction is committed."""
+    """``name``: of the cache of the ids.  ``transacted``: the ids are remembered when its transaction is committed."""
 
-    __slots__ = ("_batch", "_cache", "_core", "_ids", "_name", "_next", "_oldest", "_oldest_at", "_record_id", "_size", "_transacted")
+    __slots__ = ("_batch", "_cache", "_core", "_ids", "_name", "_oldest", "_oldest_at", "_record_id", "_size", "_transacted")
 
     def __init__(self, core: MessagingCore, name: str, transacted: bool) -> None:
         self._core = core
@@ -27,7 +27,6 @@ class RunIds:
         self._cache: DuplicateIdCache | None = None
         self._ids: dict[bytes, None] = {}
         self._size = 0
-        self._next: bytes | None = None
         self._record_id = 0
         self._batch: bytes | None = None
         self._oldest: Iterator[bytes] = iter(())
@@ -37,12 +36,12 @@ class RunIds:
     def __bool__(self) -> bool:
         return bool(self._ids)
 
-    def fits(self, data: bytes, start: int, id_at: tuple[int, int] | None, begun: bool) -> bool:
-        """May a message be the next of the run, which has ``begun`` if it is not the first?
+    def take(self, data: bytes, start: int, id_at: tuple[int, int] | None, begun: bool) -> bool:
+        """Take the id of a message, if the message may be the next of the run, which has ``begun`` if it is not the first.
 
-        ``id_at``: where its id is in the block of properties, which is at ``start`` of ``data``; None when it has none.
+        ``id_at``: where its id is in the table of properties, which is at ``start`` of ``data``; None when it has none.  Raises MQError
+        when the store has no number left for the record of the ids.
         """
-        self._next = None
         if id_at is None:
             return not self._ids
         cache = self._cache
@@ -50,13 +49,24 @@ class RunIds:
             cache = self._cache = self._core.duplicate_ids(self._name)
             if cache is None:  # nothing is remembered there
                 return True
-        found = remembered(data[start + id_at[0] : start + id_at[1]])
+        found = data[start + id_at[0] : start + id_at[1]]
+        if len(found) > ID_LENGTH_MAX:
+            found = remembered(found)
         if (begun and (not self._ids or len(found) != self._size)) or found in cache or found in self._ids:
             return False  # the answer to a known one waits for the one that came first
-        if not self._transacted and found.startswith(BATCH_MARK) and self._loses_its_batch(cache, found):
-            return False
-        self._next = found
+        if not self._transacted:
+            if found.startswith(BATCH_MARK) and self._loses_its_batch(cache, found):
+                return False
+            if not self._record_id and cache.persistent:
+                self._record_id = self._core.store.next_id()
+        self._ids[found] = None
+        self._size = len(found)
         return True
+
+    def keep(self, count: int) -> None:
+        """The run has no more than ``count`` messages: an id that was taken behind them is not used."""
+        if len(self._ids) > count:
+            self._ids.popitem()
 
     def _loses_its_batch(self, cache: DuplicateIdCache, found: bytes) -> bool:
         """As :meth:`DuplicateIdCache.loses_its_batch`, behind the ids of the run."""
@@ -72,20 +82,6 @@ class RunIds:
         oldest = next(self._oldest, None)
         return batch is not None and (oldest is None or oldest.startswith(batch))
 
-    def reserve(self) -> None:
-        """Get a number for the record of the ids.  Raises MQError when there are no more."""
-        if self._next is not None and not self._record_id and not self._transacted:
-            assert self._cache is not None
-            if self._cache.persistent:
-                self._record_id = self._core.store.next_id()
-
-    def take(self) -> None:
-        """The message that fits is the next of the run."""
-        found = self._next
-        if found is not None:
-            self._ids[found] = None
-            self._size = len(found)
-
     def store(self, batch: StoreBatch) -> None:
         """Remember the ids, durably with ``batch``."""
         assert self._cache is not None
@@ -95,4 +91,4 @@ class RunIds:
         """Remember the ids with the commit of ``transaction``."""
         cache = self._cache
         if cache is not None:
-            transaction.duplicate_ids.extend((cache, found) for found in self._ids)
+            transaction.duplicate_ids.extend((cache, each) for each in self._ids)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import struct
 from typing import Any
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqclient.errors import MQError
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.message import KEY_CID, KEY_DUPLICATE_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, BYTES, INT, LONG, STRING, TypedValue
-from tests.unit.server.runs import test_arrival_runs
-from tests.unit.server.runs.test_arrival_runs import CHANNEL, outcome
+from tests.unit.server.runs import test_send_runs_arrivals
+from tests.unit.server.runs.test_send_runs_arrivals import CHANNEL, outcome
 from tests.unit.server.support import Session, World
 
 TYPE = (KEY_ROUTING_TYPE, (BYTE, 1))
@@ -74,7 +76,7 @@ def send_frame(number: int, kind: str, ident: int, durable: bool, reply: bool) -
 
 
 def make(size: int, window: int = -1, transacted: bool = False) -> tuple[World, Session]:
-    world, session = test_arrival_runs.make(size, window, transacted)
+    world, session = test_send_runs_arrivals.make(size, window, transacted)
     world.session(username="admin", password="secret").create_queue("one")
     return world, session
 
@@ -122,6 +124,21 @@ class DuplicateRunTests(SynchronousTestCase):
         session.peer.feed(b"".join(send_frame(number, "behind", number, True, True) for number in range(1, 9)))
         (batch,) = world.store.log[before:]
         self.assertEqual([entry[0] for entry in batch], ["message"] * 8 + ["duplicate"] * 8)
+
+    def test_a_message_for_which_there_is_no_number_leaves_no_id_behind(self) -> None:
+        world, session = make(100)
+        session.peer.feed(send_frame(0, "behind", 0, True, True))
+        session.take()
+        real = world.store.next_id
+        numbers = [real(), real(), real()]  # for the record of the ids and two messages
+        error = MQError("no more numbers")
+        with mock.patch.object(world.store, "next_id", side_effect=[*numbers, *[error] * 5]):
+            session.peer.feed(b"".join(send_frame(number, "behind", number, True, True) for number in range(1, 5)))
+        world.clock.advance(0)
+        self.assertEqual([type(answer) for answer in session.take()], [wire.NullResponse] * 2 + [wire.ExceptionResponse] * 2)
+        session.peer.feed(b"".join(send_frame(number, "behind", number, True, True) for number in range(1, 5)))
+        world.clock.advance(0)
+        self.assertEqual(world.queue("one").message_count, 5)
 
     def test_a_batch_pushes_out_ids_of_others_and_not_its_own(self) -> None:
         for together in (False, True):

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
-from mqbroker.server.runs.plain_addresses import plain_address
+from mqbroker.server.runs.run_targets import plain_address
 from tests.unit.server.support import World
 
 
