@@ -102,9 +102,13 @@ class _LoggingRuntime(TwistedRuntime):
 
 
 class Runner:
-    """Implements :class:`mqclient.core.api.BlockingRunner`.  ``reactor``: a running one, None starts one in a daemon thread."""
+    """Runs core calls in the thread of a reactor and waits for them; made by :func:`get_runner`.
+
+    Every method raises ``IllegalStateError`` in the reactor's own thread (it would wait for itself) and in a process forked since.
+    """
 
     def __init__(self, reactor: Any) -> None:
+        """``reactor``: a running reactor; None starts one in a daemon thread, without signal handlers."""
         self._pid = os.getpid()
         self._ended = False
         self._own = reactor is None
@@ -125,9 +129,15 @@ class Runner:
     def locator(
         self, connectors: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration, settings: LocatorSettings | None = None
     ) -> Locator:
+        """A locator whose awaitables belong to this runner: use them only through :meth:`call` and :meth:`post`."""
         return Locator(self.runtime, connectors, settings)
 
     def call(self, function: Callable[..., Any], *args: Any, timeout: int | None = None, **kwargs: Any) -> Any:
+        """Run ``function(*args, **kwargs)`` in the reactor's thread, wait for its result and return it, or raise what it raised.
+
+        ``timeout`` in ms, None: no limit beyond the core's own; when it is over the call is cancelled and ``OperationTimeoutError`` is
+        raised.  KeyboardInterrupt in the waiting thread cancels the call.
+        """
         self.check()
         outcome = _Outcome()
         self._submit(self._run, (outcome, function, args, kwargs))
@@ -144,6 +154,7 @@ class Runner:
         return outcome.result
 
     def post(self, function: Callable[..., Any], *args: Any) -> None:
+        """Run ``function(*args)`` in the reactor's thread soon, in the order of posts and calls; exceptions are logged."""
         self.check_process()
         self._submit(self._run_posted, (function, args))
 
@@ -175,19 +186,26 @@ class Runner:
         return Consumer(self, consumer, buffer, rate, settings.block_on_acknowledge)
 
     def dispatcher(self, session: ClientSession) -> Dispatcher:
+        """A dispatcher for the listeners of ``session``; its thread starts with the first one.
+
+        The caller keeps one per session, and closes it.
+        """
         return Dispatcher()
 
     def sender(self, session: ClientSession) -> Sender:
+        """The sending side of ``session``; the caller keeps one per session."""
         assert isinstance(session, Session)
         return Sender(self, session)
 
     def read_body(self, message: ClientMessage, timeout: int | None = None) -> bytes:
+        """The whole plain body of a received message, large or not; ``timeout`` as in :meth:`call`."""
         if message.large is None:
             return message.plain_body()
         body: bytes = self.call(message.large.read, timeout=timeout)
         return body
 
     def save_body(self, message: ClientMessage, file: BinaryIO, timeout: int | None = None) -> None:
+        """Write the plain body of a received message to ``file``; ``timeout`` as in :meth:`call`, for each piece."""
         large = message.large
         if large is None:
             file.write(message.plain_body())

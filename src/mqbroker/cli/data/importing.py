@@ -16,7 +16,8 @@ from mqbroker.cli.data.xml_messages import XmlMessage, attribute, read_body, rea
 from mqbroker.cli.data.xml_reader import Node, XmlFormatError, read_nodes
 from mqbroker.cli.status import CommandError
 from mqbroker.config.schema.values import ROUTING_TYPES
-from mqclient.core.api import BlockingRunner, ClientProducer, ClientSession, QueueConfiguration
+from mqclient.blocking import Runner
+from mqclient.core.api import ClientProducer, ClientSession, QueueConfiguration
 from mqclient.core.message import ClientMessage
 from mqclient.wire.message import KEY_LARGE_SIZE, KEY_ROUTE_TO
 from mqclient.wire.properties import BYTES
@@ -42,7 +43,7 @@ class Importer:
     """
 
     def __init__(
-        self, runner: BlockingRunner, admin: ClientSession, sender: ClientSession, legacy_prefixes: bool, queue_id: Callable[[str], int]
+        self, runner: Runner, admin: ClientSession, sender: ClientSession, legacy_prefixes: bool, queue_id: Callable[[str], int]
     ) -> None:
         self._call: Callable[..., Any] = runner.call
         self._admin = admin

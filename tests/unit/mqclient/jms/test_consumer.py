@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.api import BlockingConsumer
 from mqclient.core.message import ClientMessage
 from mqclient.jms import AcknowledgeMode, Message, MessageConsumer, Queue
 from mqclient.jms.work import SessionWork
+from mqclient.shells.blocking_consumers import Consumer as BlockingConsumer
 
 
 class Core:

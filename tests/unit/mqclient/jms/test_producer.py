@@ -6,11 +6,12 @@ from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.api import BlockingProducer, ClientMessage
+from mqclient.core.api import ClientMessage
 from mqclient.errors import AddressFullError
 from mqclient.jms import JMSException, Message, Queue
 from mqclient.jms.producer import MessageProducer
 from mqclient.jms.work import SessionWork
+from mqclient.shells.blocking_sends import Producer as BlockingProducer
 from tests.support.clock import ClientClock
 
 

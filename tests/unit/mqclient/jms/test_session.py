@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.api import BlockingConsumer, BlockingProducer, ClientMessage
+from mqclient.core.api import ClientMessage
 from mqclient.jms import (
     BytesMessage,
     IllegalArgumentException,
@@ -25,6 +25,8 @@ from mqclient.jms.context import JMSProducer
 from mqclient.jms.destinations import as_destination, check_plain_name
 from mqclient.jms.messages.conversion import as_message
 from mqclient.jms.work import SessionWork
+from mqclient.shells.blocking_consumers import Consumer as BlockingConsumer
+from mqclient.shells.blocking_sends import Producer as BlockingProducer
 from tests.support.clock import ClientClock
 
 

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.api import BlockingRunner, ClientSession
+from mqclient.blocking import Runner as BlockingRunner
+from mqclient.core.api import ClientSession
 from mqclient.core.runtime import Runtime
 from mqclient.errors import NotConnectedError
 from mqclient.jms import AcknowledgeMode, IllegalStateException, JMSException, Queue

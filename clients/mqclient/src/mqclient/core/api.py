@@ -29,12 +29,11 @@ from __future__ import annotations
 import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, Protocol
 
 from mqclient.core.closing import Closing
 from mqclient.core.message import ClientMessage, LargeBody
 from mqclient.errors import MQError
-from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.protocol.topology import Topology, TopologyListener
 from mqclient.wire.packets import ROUTING_ANYCAST, ROUTING_MULTICAST, AddressQueryResult, QueueQueryResult
 from mqclient.wire.primitives import TransportConfiguration
@@ -45,9 +44,6 @@ __all__ = [
     "ROUTING_MULTICAST",
     "WITHOUT_EFFECT",
     "AddressQueryResult",
-    "BlockingConsumer",
-    "BlockingProducer",
-    "BlockingRunner",
     "ClientConsumer",
     "ClientMessage",
     "ClientProducer",
@@ -61,15 +57,11 @@ __all__ = [
     "QueueQueryResult",
     "SendAcknowledgementHandler",
     "ServerLocator",
-    "SessionDispatcher",
     "SessionFailureListener",
-    "SessionSender",
     "TransportConfiguration",
     "XAResource",
     "url_parameter_names",
 ]
-
-T = TypeVar("T")
 
 DEFAULT_LOAD_BALANCING_POLICY = "org.apache.activemq.artemis.api.core.client.loadbalance.RoundRobinConnectionLoadBalancingPolicy"
 
@@ -664,145 +656,3 @@ class MessageBuffer(Protocol):
     def resume(self) -> None: ...
 
     def __len__(self) -> int: ...
-
-
-# --- mqclient.blocking ------------------------------------------------------------------------------------------------
-
-
-class BlockingRunner(Protocol):
-    """Runs core calls in the thread of a reactor and waits for them; made by ``mqclient.blocking.get_runner()``.
-
-    It uses the process's reactor while that runs, else a reactor of its own in a daemon thread without signal handlers.
-    Every method raises ``IllegalStateError`` in the reactor's own thread (it would wait for itself) and in a process forked since.
-    """
-
-    def locator(
-        self, connectors: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration, settings: LocatorSettings | None = None
-    ) -> ServerLocator:
-        """A locator whose awaitables belong to this runner: use them only through :meth:`call` and :meth:`post`."""
-
-    def call(self, function: Callable[..., Awaitable[T] | T], *args: Any, timeout: int | None = None, **kwargs: Any) -> T:
-        """Run ``function(*args, **kwargs)`` in the reactor's thread, wait for its result and return it, or raise what it raised.
-
-        ``timeout`` in ms, None: no limit beyond the core's own; when it is over the call is cancelled and ``OperationTimeoutError`` is
-        raised.  KeyboardInterrupt in the waiting thread cancels the call.
-        """
-
-    def post(self, function: Callable[..., Any], *args: Any) -> None:
-        """Run ``function(*args)`` in the reactor's thread soon, in the order of posts and calls; exceptions are logged."""
-
-    def create_consumer(
-        self,
-        session: ClientSession,
-        queue_name: str,
-        filter_string: str | None = None,
-        *,
-        priority: int = 0,
-        browse_only: bool = False,
-        window_size: int | None = None,
-        max_rate: int | None = None,
-    ) -> BlockingConsumer: ...
-
-    def sender(self, session: ClientSession) -> SessionSender:
-        """The sending side of ``session``; to be kept by the caller, one per session."""
-
-    def dispatcher(self, session: ClientSession) -> SessionDispatcher:
-        """A dispatcher for the listeners of ``session``; its thread starts with the first one.
-
-        To be closed by the caller, who keeps one per session.
-        """
-
-    def read_body(self, message: ClientMessage, timeout: int | None = None) -> bytes:
-        """The whole plain body of a received message, large or not; ``timeout`` as in :meth:`call`."""
-
-    def save_body(self, message: ClientMessage, file: BinaryIO, timeout: int | None = None) -> None:
-        """Write the plain body of a received message to ``file``."""
-
-
-class BlockingConsumer(Protocol):
-    """A consumer whose buffer is read by application threads directly: a buffered message needs no switch of threads."""
-
-    @property
-    def consumer(self) -> ClientConsumer:
-        """The core consumer; use it only through the runner."""
-
-    @property
-    def closed(self) -> bool: ...
-
-    def receive(self, timeout: int | None = None) -> ClientMessage | None:
-        """As :meth:`ClientConsumer.receive`; wakes with None when the consumer, session or connection is closed by another thread."""
-
-    def receive_immediate(self) -> ClientMessage | None: ...
-
-    def acknowledge(self, message: ClientMessage) -> None:
-        """Cumulative; waits only with ``block_on_acknowledge``.  The order with later sends, commits and closes is kept."""
-
-    def individual_acknowledge(self, message: ClientMessage) -> None: ...
-
-    def set_message_handler(self, handler: Callable[[ClientMessage], None] | None, dispatcher: SessionDispatcher) -> None:
-        """Have ``dispatcher``'s thread call ``handler`` for each message; exceptions are logged."""
-
-    def close(self) -> None: ...
-
-
-class SessionSender(Protocol):
-    """The producers of one session, whose sends may be on their way when ``send`` returns, and what has to wait for them."""
-
-    def create_producer(self, address: str | None = None, *, max_rate: int | None = None) -> BlockingProducer: ...
-
-    def commit(self, block: bool = True) -> None:
-        """Commit after all sends; raises, without committing, what one of them has failed with."""
-
-    def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
-        """Roll back; sends that could not be written yet are dropped."""
-
-    def end_branch(self, resource: XAResource, xid: Xid, flags: int) -> None:
-        """End the work of the session on a branch after all sends; with ``XAError`` (``XA_RBOTHER``) when one of them has failed."""
-
-    def rollback_branch(self, resource: XAResource, xid: Xid) -> None:
-        """Roll back a branch; sends that could not be written yet are dropped."""
-
-    def settle(self) -> None:
-        """Wait until all sends are written, at most ``call_timeout`` and not while the connection is away: to be called before closing.
-
-        Sends that are left then fail.
-        """
-
-    def raise_error(self) -> None:
-        """Raise what a send has failed with since the last call that told."""
-
-
-class BlockingProducer(Protocol):
-    @property
-    def address(self) -> str | None: ...
-
-    @property
-    def closed(self) -> bool: ...
-
-    def send(
-        self, message: ClientMessage, address: str | None = None, *, acknowledgement_handler: SendAcknowledgementHandler | None = None
-    ) -> None:
-        """As :meth:`ClientProducer.send`, and waits for its result.
-
-        A send that needs no answer of the broker may return before it is written, as long as the credits of the address last; what it fails
-        with is raised by the next send or commit of the session, or told to ``acknowledgement_handler``.
-        """
-
-    def close(self) -> None:
-        """Close as :meth:`ClientProducer.close`."""
-
-
-class SessionDispatcher(Protocol):
-    """One thread that runs all listeners of a session, one message at a time."""
-
-    def submit(self, function: Callable[..., Any], *args: Any) -> None:
-        """Run ``function(*args)`` in the dispatcher's thread, in order (completion listeners, exception listeners)."""
-
-    def in_thread(self) -> bool:
-        """Is the calling thread the dispatcher's?"""
-
-    def wait_idle(self, timeout: int) -> bool:
-        """Wait at most ``timeout`` ms until no listener runs; False when one still does.  In the dispatcher's own thread: True at once."""
-
-    def close(self, timeout: int) -> bool:
-        """Stop; waits at most ``timeout`` ms for a running listener.  False when it still runs."""

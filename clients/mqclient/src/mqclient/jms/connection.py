@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self, TypeVar
 
-from mqclient.core.api import (
-    BlockingRunner,
-    ClientSession,
-    ClientSessionFactory,
-    FailoverEvent,
-    FailoverEventListener,
-    SessionDispatcher,
-)
+from mqclient.blocking import Runner
+from mqclient.core.api import ClientSession, ClientSessionFactory, FailoverEvent, FailoverEventListener
 from mqclient.core.runtime import Runtime
 from mqclient.errors import DuplicateMetadataError, MQError
 from mqclient.jms.closing import Closing
@@ -27,6 +21,7 @@ from mqclient.jms.modes import AcknowledgeMode, SessionFlags, session_flags
 from mqclient.jms.session import Session
 from mqclient.jms.settings import FactorySettings
 from mqclient.jms.work import ConnectionWork, SessionWork, close_quietly
+from mqclient.shells.threads import Dispatcher
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Destination)
@@ -48,7 +43,7 @@ class _FailureListener:
     def __init__(self) -> None:
         self.exception_listener: ExceptionListener | None = None
         self.failover_listener: FailoverEventListener | None = None
-        self.thread: SessionDispatcher | None = None
+        self.thread: Dispatcher | None = None
 
     def before_reconnect(self, error: MQError) -> None:
         pass
@@ -72,7 +67,7 @@ class Connection(Closing):
 
     def __init__(
         self,
-        runner: BlockingRunner,
+        runner: Runner,
         runtime: Runtime,
         factory: ClientSessionFactory,
         settings: FactorySettings,

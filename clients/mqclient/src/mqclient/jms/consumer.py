@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from mqclient.core.api import BlockingConsumer, ClientMessage
+from mqclient.core.message import ClientMessage
 from mqclient.errors import LargeMessageInterruptedError
 from mqclient.jms.closing import Closing
 from mqclient.jms.destinations import Destination
@@ -15,6 +15,7 @@ from mqclient.jms.messages.conversion import LargeBodies, from_core
 from mqclient.jms.messages.message import Message
 from mqclient.jms.modes import AcknowledgeMode
 from mqclient.jms.work import SessionWork, close_quietly
+from mqclient.shells.blocking_consumers import Consumer
 
 MessageListener = Callable[[Message], object]
 _log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class MessageConsumer(Closing):
     def __init__(
         self,
         work: SessionWork,
-        consumer: BlockingConsumer,
+        consumer: Consumer,
         destination: Destination,
         selector: str | None,
         *,
@@ -253,7 +254,7 @@ class QueueBrowser(Closing):
         self._queue = queue
         self._selector = selector
         self._filter = filter
-        self._open: set[BlockingConsumer] = set()
+        self._open: set[Consumer] = set()
         self._closed = False
 
     @property
@@ -284,7 +285,7 @@ class QueueBrowser(Closing):
         finally:
             self._forget(consumer)
 
-    def _forget(self, consumer: BlockingConsumer) -> None:
+    def _forget(self, consumer: Consumer) -> None:
         if consumer in self._open:
             self._open.discard(consumer)
             close_quietly(consumer.close)

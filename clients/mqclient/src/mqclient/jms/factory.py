@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from mqclient import blocking
-from mqclient.core.api import BlockingRunner, ServerLocator, TransportConfiguration
+from mqclient.core.api import TransportConfiguration
 from mqclient.core.connection.configuration import one_kind
-from mqclient.core.runtime import HasRuntime
+from mqclient.core.factories.locator import Locator
 from mqclient.jms.closing import Closing
 from mqclient.jms.connection import Connection
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalArgumentException, IllegalStateException
@@ -19,7 +19,6 @@ from mqclient.protocol.discovery import DiscoveryGroupConfiguration, UdpEndpoint
 if TYPE_CHECKING:
     from mqclient.jms.context import JMSContext
 
-T = TypeVar("T")
 C = TypeVar("C", bound=Connection)
 DEFAULT_URL: Final = "tcp://localhost:61616"
 
@@ -41,7 +40,7 @@ class ConnectionFactory(Closing):
         url: str | Sequence[TransportConfiguration] | DiscoveryGroupConfiguration = DEFAULT_URL,
         *,
         password_codec: Callable[[str], str] | None = None,
-        runner: BlockingRunner | None = None,
+        runner: blocking.Runner | None = None,
         **settings: object,
     ) -> None:
         """``runner``: where the connections run; None takes the process's (:func:`mqclient.blocking.get_runner`)."""
@@ -58,7 +57,7 @@ class ConnectionFactory(Closing):
             self._connectors = tuple(brokers)
         self.settings.update(**settings)
         self._runner = runner
-        self._locator: ServerLocator | None = None
+        self._locator: Locator | None = None
         self._closed = False
 
     @classmethod
@@ -91,12 +90,12 @@ class ConnectionFactory(Closing):
             raise IllegalArgumentException("user and password are texts; an acknowledgement mode is given as session_mode=…")
         runner, locator = self._open()
         with JMS_ERRORS:
-            factory = _call(runner, locator.create_session_factory)
+            factory = runner.call(locator.create_session_factory)
         credentials = (self.settings.user, self.settings.password) if user is None else (user, password)
         try:
-            return kind(runner, cast(HasRuntime, locator).runtime, factory, self.settings, credentials)
+            return kind(runner, locator.runtime, factory, self.settings, credentials)
         except BaseException:
-            _call(runner, factory.close)
+            runner.call(factory.close)
             raise
 
     def create_context(
@@ -107,7 +106,7 @@ class ConnectionFactory(Closing):
 
         return JMSContext(self.create_connection(user, password), session_mode)
 
-    def _open(self) -> tuple[BlockingRunner, ServerLocator]:
+    def _open(self) -> tuple[blocking.Runner, Locator]:
         self.settings.freeze()
         with JMS_ERRORS:
             if self._runner is None:
@@ -116,7 +115,7 @@ class ConnectionFactory(Closing):
                 self._locator = self._new_locator(self._runner)
             return self._runner, self._locator
 
-    def _new_locator(self, runner: BlockingRunner) -> ServerLocator:
+    def _new_locator(self, runner: blocking.Runner) -> Locator:
         try:
             return runner.locator(self._brokers(), self.settings)
         except ValueError as error:
@@ -132,7 +131,7 @@ class ConnectionFactory(Closing):
         """Close all connections that were made here; safe to call twice."""
         self._closed = True
         if self._locator is not None and self._runner is not None:
-            _call(self._runner, self._locator.close)
+            self._runner.call(self._locator.close)
 
     def __repr__(self) -> str:
         return f"<ConnectionFactory {', '.join(self._shown()) or 'discovery'}>"
@@ -144,9 +143,3 @@ class ConnectionFactory(Closing):
                 return [f"udp://{endpoint.group_address}:{endpoint.group_port}"]
             return [f"jgroups://{endpoint.channel}"]
         return [f"{dict(connector.parameters).get('host')}:{dict(connector.parameters).get('port')}" for connector in self._connectors]
-
-
-def _call(runner: BlockingRunner, function: Callable[..., Awaitable[T]]) -> T:
-    untyped: Callable[..., Any] = function
-    result: T = runner.call(untyped)
-    return result

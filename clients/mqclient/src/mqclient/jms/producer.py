@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Protocol
 
-from mqclient.core.api import BlockingProducer, ClientMessage
+from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import new_user_id
 from mqclient.errors import MQError
 from mqclient.jms.closing import Closing
@@ -21,6 +21,7 @@ from mqclient.jms.exceptions import (
 from mqclient.jms.messages.conversion import as_message, to_core
 from mqclient.jms.messages.message import DeliveryMode, Message
 from mqclient.jms.work import SessionWork, close_quietly
+from mqclient.shells.blocking_sends import Producer
 from mqclient.wire import message as wire
 from mqclient.wire import properties as types
 
@@ -65,7 +66,7 @@ class MessageProducer(Closing):
     def __init__(
         self,
         work: SessionWork,
-        producer: BlockingProducer,
+        producer: Producer,
         destination: Destination | None,
         *,
         delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT,

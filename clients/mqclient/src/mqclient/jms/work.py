@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, BinaryIO, Protocol, TypeVar
 
-from mqclient.core.api import BlockingConsumer, BlockingRunner, ClientMessage, ClientSession, SessionDispatcher
+from mqclient.blocking import Runner
+from mqclient.core.api import ClientMessage, ClientSession
 from mqclient.core.runtime import Runtime, new_uuid
 from mqclient.errors import MQError
 from mqclient.jms.destinations import Destination
@@ -15,13 +16,15 @@ from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, JMSExcept
 from mqclient.jms.lookup import Lookup
 from mqclient.jms.modes import AcknowledgeMode, SessionFlags
 from mqclient.jms.settings import FactorySettings
+from mqclient.shells.blocking_consumers import Consumer
+from mqclient.shells.threads import Dispatcher
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Destination)
 
 
 class _LargeBodies:
-    def __init__(self, runner: BlockingRunner) -> None:
+    def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
     def read(self, message: ClientMessage) -> bytes:
@@ -36,7 +39,7 @@ class _LargeBodies:
 class ConnectionWork:
     """The settings of a connection, its way into the core client's thread, and what its sessions have made."""
 
-    def __init__(self, runner: BlockingRunner, runtime: Runtime, settings: FactorySettings) -> None:
+    def __init__(self, runner: Runner, runtime: Runtime, settings: FactorySettings) -> None:
         self.runner = runner
         self.settings = settings
         self.runtime = runtime
@@ -55,9 +58,8 @@ class ConnectionWork:
 
     def call(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
         """Run a call of the core client in its thread and wait; raises JMS exceptions."""
-        untyped: Callable[..., Any] = function
         with JMS_ERRORS:
-            result: T = self.runner.call(untyped, *args, **kwargs)
+            result: T = self.runner.call(function, *args, **kwargs)
             return result
 
     def cached(self, kind: type[D], name: str, find: Callable[[str], D]) -> D:
@@ -96,13 +98,13 @@ class SessionWork:
         self.consumers: set[OpenConsumer] = set()
         self.closed = False
         self._pending: set[Future[Any]] = set()
-        self._dispatcher: SessionDispatcher | None = None
+        self._dispatcher: Dispatcher | None = None
 
     def check_open(self) -> None:
         if self.closed:
             raise IllegalStateException("the session is closed")
 
-    def open_consumer(self, queue: str, filter: str | None, *, priority: int = 0, browse_only: bool = False) -> BlockingConsumer:
+    def open_consumer(self, queue: str, filter: str | None, *, priority: int = 0, browse_only: bool = False) -> Consumer:
         with JMS_ERRORS:
             return self.connection.runner.create_consumer(self.core, queue, filter, priority=priority, browse_only=browse_only)
 
@@ -135,7 +137,7 @@ class SessionWork:
 
     # --- listeners ---------------------------------------------------------------------------------------------------
 
-    def listener_thread(self) -> SessionDispatcher:
+    def listener_thread(self) -> Dispatcher:
         if self._dispatcher is None:
             with JMS_ERRORS:
                 self._dispatcher = self.connection.runner.dispatcher(self.core)

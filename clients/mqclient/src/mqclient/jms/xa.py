@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
-from mqclient.core.api import BlockingRunner, SessionSender
+from mqclient.blocking import Runner
 from mqclient.core.api import XAResource as CoreXAResource
 from mqclient.errors import MQError
 from mqclient.jms.connection import Connection
@@ -27,6 +27,7 @@ from mqclient.jms.exceptions import IllegalStateException, TransactionInProgress
 from mqclient.jms.factory import ConnectionFactory
 from mqclient.jms.modes import AcknowledgeMode, session_flags
 from mqclient.jms.session import Session
+from mqclient.shells.blocking_sends import Sender
 from mqclient.xa import TMENDRSCAN, TMNOFLAGS, TMSTARTRSCAN, TMSUCCESS, XAER_RMFAIL, XAError, Xid
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ class XAResource:
     The calls and their failures are those of :class:`mqclient.core.api.XAResource`; each waits for the broker.
     """
 
-    def __init__(self, runner: BlockingRunner, core: CoreXAResource, sender: SessionSender) -> None:
+    def __init__(self, runner: Runner, core: CoreXAResource, sender: Sender) -> None:
         self._runner = runner
         self._core = core
         self._sender = sender
@@ -92,8 +93,7 @@ class XAResource:
         return isinstance(other, XAResource) and self._core.is_same_rm(other._core)
 
     def _call(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        untyped: Callable[..., Any] = function
-        found: T = self._guarded(lambda: self._runner.call(untyped, *args))
+        found: T = self._guarded(lambda: self._runner.call(function, *args))
         return found
 
     def _guarded(self, call: Callable[[], T]) -> T:

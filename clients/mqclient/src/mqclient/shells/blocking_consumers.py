@@ -1,6 +1,6 @@
-"""Consumers of programs with threads: what has arrived is read without a switch of threads.
+"""Consumers of programs with threads: messages that have arrived are read without a switch of threads.
 
-Only who has to wait for more, or to be told that there is no more, goes to the reactor's thread.
+Only a call that has to wait for a message, or to find out that there is none, goes to the reactor's thread.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mqclient.core.api import ClientConsumer, SessionDispatcher
+from mqclient.core.api import ClientConsumer
 from mqclient.core.message import ClientMessage
 from mqclient.errors import IllegalStateError, ObjectClosedError
 from mqclient.protocol.retry import RateLimiter
-from mqclient.shells.threads import ReactorThread, SharedBuffer
+from mqclient.shells.threads import Dispatcher, ReactorThread, SharedBuffer
 
 
 class Consumer:
-    """Implements :class:`mqclient.core.api.BlockingConsumer`."""
+    """A consumer whose buffer application threads read directly."""
 
     def __init__(
         self, runner: ReactorThread, consumer: ClientConsumer, buffer: SharedBuffer, max_rate: int, block_on_acknowledge: bool
@@ -31,6 +31,7 @@ class Consumer:
 
     @property
     def consumer(self) -> ClientConsumer:
+        """The core consumer; use it only through the runner."""
         return self._consumer
 
     @property
@@ -38,6 +39,7 @@ class Consumer:
         return self._buffer.closed
 
     def receive(self, timeout: int | None = None) -> ClientMessage | None:
+        """As :meth:`ClientConsumer.receive`; wakes with None when another thread closes the consumer, session or connection."""
         self._runner.check_process()
         if self._handled:
             raise IllegalStateError("a consumer with a message handler cannot be asked to receive")
@@ -66,12 +68,14 @@ class Consumer:
         return self.receive(0)
 
     def acknowledge(self, message: ClientMessage) -> None:
+        """Cumulative; waits only with ``block_on_acknowledge``.  The order with later sends, commits and closes is kept."""
         self._acknowledge(self._consumer.acknowledge, message)
 
     def individual_acknowledge(self, message: ClientMessage) -> None:
         self._acknowledge(self._consumer.individual_acknowledge, message)
 
-    def set_message_handler(self, handler: Callable[[ClientMessage], None] | None, dispatcher: SessionDispatcher) -> None:
+    def set_message_handler(self, handler: Callable[[ClientMessage], None] | None, dispatcher: Dispatcher) -> None:
+        """Have ``dispatcher``'s thread call ``handler`` for each message; exceptions are logged."""
         if handler is None:
             self._buffer.arrived = None
             self._handled = False

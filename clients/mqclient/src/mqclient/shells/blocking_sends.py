@@ -1,7 +1,7 @@
-"""Sends of programs with threads: those that wait for the broker, and those that are only handed over to the reactor.
+"""Sends of programs with threads: some wait for the broker, the others are only handed over to the reactor (posted).
 
-A send that asks for no answer is posted as long as the credits of its address last, so that it costs no switch of threads.  What becomes
-of it is reported by the next call of the session, or to its own handler.
+A send that asks for no answer is posted as long as the credits of its address last, so that it costs no switch of threads.  Its failure
+is reported by the next call of the session, or to its own handler.
 """
 
 from __future__ import annotations
@@ -33,35 +33,43 @@ _HEADERS = 200
 
 
 class Sender:
-    """The sending side of one session; implements :class:`mqclient.core.api.SessionSender`."""
+    """The producers of one session, whose sends may be on their way when ``send`` returns, and the calls that have to wait for them."""
 
     def __init__(self, runner: ReactorThread, session: Session) -> None:
         self.runner = runner
         self.session = session
         self.error: Exception | None = None
-        """Why a posted send failed, until somebody has been told."""
+        """Why a posted send failed, until :meth:`raise_error` has told; None otherwise."""
         self._pending: set[Deferred[None]] = set()
 
     def create_producer(self, address: str | None = None, *, max_rate: int | None = None) -> Producer:
         return Producer(self, self.runner.call(self.session.create_producer, address, max_rate=max_rate))
 
     def commit(self, block: bool = True) -> None:
+        """Commit after all sends; raises, without committing, the error of a send that has failed."""
         self.runner.call(self._after_sends, self.session.commit, block)
 
     def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
+        """Roll back; sends that could not be written yet are dropped."""
         self.runner.call(self._without_sends, self.session.rollback, consider_last_message_as_delivered)
 
     def end_branch(self, resource: XAResource, xid: Xid, flags: int) -> None:
+        """End the work of the session on a branch after all sends; with ``XAError`` (``XA_RBOTHER``) when one of them has failed."""
         self.runner.call(self._end_branch, resource, xid, flags)
 
     def rollback_branch(self, resource: XAResource, xid: Xid) -> None:
+        """Roll back a branch; sends that could not be written yet are dropped."""
         self.runner.call(self._without_sends, resource.rollback, xid)
 
     def settle(self) -> None:
+        """Wait until all sends are written, at most ``call_timeout`` and not while the connection is away: to be called before closing.
+
+        Sends that are left then fail.
+        """
         self.runner.call(self.settled)
 
     def raise_error(self) -> None:
-        """Raise what a posted send has failed with."""
+        """Raise the error with which a posted send has failed since the last call that raised one."""
         error, self.error = self.error, None
         if error is not None:
             raise error
@@ -69,7 +77,7 @@ class Sender:
     # --- in the reactor's thread
 
     def posted(self, send: Deferred[None], message: ClientMessage, handler: SendAcknowledgementHandler | None) -> None:
-        """A send has been made that nobody waits for."""
+        """A posted send has begun."""
         if send.called and not isinstance(send.result, Failure):
             return
 
@@ -82,7 +90,7 @@ class Sender:
         send.addBoth(ended)
 
     async def settled(self) -> None:
-        """Posted sends have been written, as far as the connection lets them within ``call_timeout``."""
+        """Return when posted sends are written, as far as the connection lets them within ``call_timeout``."""
         runtime = self.session.runtime
         if self._pending and not self.session.channel.locked:
             try:
@@ -144,7 +152,7 @@ class Sender:
 
 
 class _Gate:
-    """How much may be posted to one address.  Written by both threads, each its own fields: at worst too little or too much is posted."""
+    """The bytes that may be posted to one address.  Each thread writes its own fields: at worst too little or too much is posted."""
 
     __slots__ = ("allowed", "posted", "sent")
 
@@ -152,14 +160,12 @@ class _Gate:
         self.posted = 0
         """Bytes that the application's thread has handed over."""
         self.sent = 0
-        """Those of them that the reactor's thread has dealt with."""
+        """Bytes of these that the reactor's thread has dealt with."""
         self.allowed = 0
-        """Up to which :attr:`posted` may grow."""
+        """The limit of :attr:`posted`."""
 
 
 class Producer:
-    """Implements :class:`mqclient.core.api.BlockingProducer`."""
-
     def __init__(self, sender: Sender, producer: CoreProducer) -> None:
         self._sender = sender
         self._runner = sender.runner
@@ -177,6 +183,11 @@ class Producer:
     def send(
         self, message: ClientMessage, address: str | None = None, *, acknowledgement_handler: SendAcknowledgementHandler | None = None
     ) -> None:
+        """As :meth:`mqclient.core.api.ClientProducer.send`, and waits for its result.
+
+        A send that needs no answer of the broker may return before it is written, as long as the credits of the address last; its failure
+        is raised by the next send or commit of the session, or told to ``acknowledgement_handler``.
+        """
         if self._sender.error is not None:
             self._sender.raise_error()
         check_message(message)

@@ -1,4 +1,4 @@
-"""What the blocking shell shares between threads: consumers' buffers and the threads that run listeners.
+"""Objects of the blocking shell that several threads use: consumers' buffers and the threads that run listeners.
 
 Source: the Artemis manual, chapter "Using JMS" (one thread per session runs its listeners).
 """
@@ -106,7 +106,7 @@ class SharedBuffer:
 
 
 class Dispatcher:
-    """Implements :class:`mqclient.core.api.SessionDispatcher`."""
+    """One thread that runs all listeners of a session, one message at a time."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
@@ -116,6 +116,7 @@ class Dispatcher:
         self._closed = False
 
     def submit(self, function: Callable[..., Any], *args: Any) -> None:
+        """Run ``function(*args)`` in the dispatcher's thread, in order (completion listeners, exception listeners)."""
         with self._lock:
             if self._closed:
                 return
@@ -125,9 +126,11 @@ class Dispatcher:
                 self._thread.start()
 
     def in_thread(self) -> bool:
+        """Is the calling thread the dispatcher's?"""
         return self._thread is threading.current_thread()
 
     def wait_idle(self, timeout: int) -> bool:
+        """Wait at most ``timeout`` ms until no listener runs; False when one still does.  In the dispatcher's own thread: True at once."""
         if self.in_thread():
             return True
         if not self._running.acquire(timeout=timeout / 1000):
@@ -136,6 +139,7 @@ class Dispatcher:
         return True
 
     def close(self, timeout: int) -> bool:
+        """Stop; waits at most ``timeout`` ms for a running listener.  False when it still runs."""
         with self._lock:
             self._closed = True
             thread = self._thread
