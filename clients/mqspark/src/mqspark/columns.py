@@ -21,7 +21,7 @@ VARIANTS: Final = "map<string,variant>"
 class Column(NamedTuple):
     name: str
     type: str
-    """As Spark shows it."""
+    """The type as Spark shows it."""
     meaning: str
 
     def ddl(self, kind: str | None = None) -> str:
@@ -125,7 +125,7 @@ def chosen(names: Sequence[str], columns: Sequence[Column], subject: str) -> lis
 
 
 def no_column(name: str, known: Sequence[str], subject: str) -> str:
-    """What is wrong with the name of a column, and which ones there are."""
+    """A sentence about an unknown column that names the nearest column, or all columns."""
     nearest = nearest_name(name, known)
     return f"{subject} no column {name}; " + (f"did you mean {nearest}?" if nearest else f"there are: {', '.join(known)}")
 

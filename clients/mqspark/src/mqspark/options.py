@@ -21,7 +21,7 @@ from mqspark.errors import BadOptionError
 
 
 class Use(enum.Flag):
-    """What options are given to."""
+    """The data source or job that options are given to."""
 
     READ = enum.auto()
     READ_STREAM = enum.auto()
@@ -44,7 +44,7 @@ USE_NAMES: Final = {
     Use.JOURNAL: "mqbroker-journal",
     Use.JOB: "jobs",
 }
-"""How messages and manual call them."""
+"""Names of the uses in messages and in the manual."""
 
 SPARKS_OWN: Final = {Use.WRITE_STREAM: frozenset({"checkpointlocation", "queryname"})}
 """Options that Spark deals with and hands to the sink nevertheless."""
@@ -58,7 +58,7 @@ _SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a value is read (ValueError or KeyError: it is none), and what it looks like; ``expected`` completes "expected …"."""
+    """A kind of value: ``read`` parses it, or raises ValueError or KeyError; ``expected`` completes "expected …"."""
 
     read: Callable[[str], Any]
     expected: str
@@ -85,12 +85,12 @@ def _text(value: str) -> str:
 
 
 def _selector(value: str) -> str:
-    """As the broker has it: the headers of JMS have other names there."""
+    """The selector with the broker's names of the JMS headers."""
     if not value.strip():
         raise ValueError
     if "JMS" not in value:
         return value
-    # Not before it is needed: the package of JMS imports Twisted.
+    # Imported only here: the package of JMS imports Twisted.
     from mqclient.jms.selectors import to_filter
 
     return to_filter(value) or value
@@ -173,7 +173,7 @@ def _option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was set, with the defaults.  It can be pickled, and then holds the password; ``repr`` never shows it."""
+    """The options that were set, with the defaults.  A pickled object holds the password; ``repr`` never shows it."""
 
     url: str = _option(
         "url",

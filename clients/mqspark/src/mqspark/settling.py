@@ -1,7 +1,7 @@
-"""Settling what Spark has committed, when the query itself does not come to it any more.
+"""Settling messages that Spark has committed, when the query itself has no occasion to do it.
 
 A query settles a batch when it plans the next one, or finds that there is none yet.  Spark never tells a source that its last batch is
-committed: what a query has read last stays on the broker, "committed, not settled", when it is stopped right then.  It is settled
+committed: the messages of the last batch stay on the broker, "committed, not settled", when the query is stopped then.  They are settled
 
 * when the query is started again, from its checkpoint;
 * by :func:`settle_checkpoint` (``python -m mqspark settle --checkpoint DIR``), which reads Spark's offset and commit logs;
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger(__name__)
 
 LEAVE_SECONDS: Final = 10.0
-"""How long :meth:`SettlingListener.close` waits for what is under way."""
+"""Time that :meth:`SettlingListener.close` waits for calls that are under way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """One queue of one node."""
+    """The outcome for one queue of one node."""
 
     reader: str
     node_id: str
     queue: str
     position: int
-    """Everything up to this id is settled, or was to be."""
+    """Messages up to this id are settled, or would have been without ``problem``."""
     messages: int
     """Messages that were committed and not settled."""
     problem: str | None = None
@@ -56,7 +56,7 @@ class Settled:
 
 
 def settle_checkpoint(path: str, options: Options, *, dry_run: bool = False, spark: SparkSession | None = None) -> list[Settled]:
-    """Settle everything up to the last batch that the query of a checkpoint has committed; with ``dry_run`` only say what that would be.
+    """Settle everything up to the last batch that the query of a checkpoint has committed; with ``dry_run`` only count the messages.
 
     ``path`` is a folder, or a URL of a file system of Arrow, or with ``spark`` of Hadoop.  A node that is away is named in the answer with
     the reason.  A user who may not manage the broker has to open the reader for this: a query that runs is fenced then, and fails before it
@@ -87,7 +87,7 @@ def _settle(cluster: Cluster, offset: Offset, dry_run: bool) -> list[Settled]:
 
 
 def _settle_queue(broker: Reading, queue: str, reader: str, position: int, dry_run: bool) -> int:
-    """How many messages were settled, or would be."""
+    """The number of messages that were settled, or with ``dry_run`` would be."""
     if position == OLDEST:
         return 0
     if dry_run:

@@ -1,1 +1,1 @@
-"""What jobs ask brokers: connections, management, nodes, records."""
+"""Brokers as the driver and tasks see them: connections, management, nodes, records."""

@@ -71,7 +71,7 @@ def connect(options: Options, node: Node | None = None, *, patient: bool | None 
 
 
 class Limits(TypedDict, total=False):
-    """Where a range ends at the latest: at the id ``until``, with so many messages or bytes; -1, as by default: no limit.
+    """Upper limits of a range: it ends at the id ``until``, with so many messages or bytes; -1, as by default: no limit.
 
     ``parts``: how many parts of similar size its ``ends`` tell at most, 1 by default.
     """
@@ -89,7 +89,7 @@ class Broker(Connection):
         super().__init__(options, node, settings)
         self._has_readers: bool | None = None
         self._management: tuple[Session, Management] | None = None
-        """With the session whose connection it runs on."""
+        """The session whose connection management runs on, and management; None before the first operation."""
 
     @property
     def has_readers(self) -> bool:
@@ -124,7 +124,7 @@ class Broker(Connection):
             _log.info("%s; opening the reader instead", error)
         state = self.open_reader(queue, reader, position)
         if state.epoch == 1:
-            # Nobody has opened it before: a reader that was removed is not to come back and hold messages for ever.
+            # Opening has made the reader anew: a reader that was removed must not come back and hold messages for ever.
             self.remove_reader(queue, reader)
             raise missing
         return state.epoch, state.settled, state.reserved
@@ -138,7 +138,7 @@ class Broker(Connection):
         return self.call(doing, lambda session: session.readers.reserve(queue, reader, epoch, after, **limits))
 
     def survey(self, queue: str, after: int, **limits: Unpack[Limits]) -> ReaderRange:
-        """As :meth:`reserve`, but nothing is kept for anybody."""
+        """As :meth:`reserve`, but no message is kept for a reader."""
         return self.call(f"looking through queue {queue}", lambda session: session.readers.survey(queue, after, **limits))
 
     def read(self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, selector: str | None = None) -> MessageBlock:
@@ -240,7 +240,7 @@ class Broker(Connection):
         return name
 
     def id_cache(self, address: str) -> IdCache:
-        """What the broker keeps of the duplicate ids of ``address``; an Artemis that this user may not manage does not say."""
+        """The cache of duplicate ids of ``address``.  Of an Artemis that this user may not manage the default is assumed."""
         if self.has_readers:
             state = self.call(f"asking for the duplicate id cache of {address}", lambda session: session.readers.id_cache(address))
             return IdCache(state.size, state.persisted)

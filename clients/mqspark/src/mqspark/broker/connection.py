@@ -25,16 +25,16 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
-"""Before the second attempt to connect; it doubles with each."""
+"""Pause before the second attempt to connect; it doubles with each attempt."""
 PAUSE_SECONDS_MAX = 0.5
 CLOSE_SECONDS = 5.0
-"""How long the goodbye may take."""
+"""Limit of an orderly close."""
 FIRST_ELEMENT = "FirstElement"
 """The policy that takes the connectors in their order."""
 
 
 class Connection:
-    """What :class:`mqspark.broker.broker.Broker` stands on.  ``settings`` are fields of the locator's settings that win over the URL."""
+    """The connection of a :class:`mqspark.broker.broker.Broker`.  ``settings``: fields of the locator's settings; they win over the URL."""
 
     def __init__(self, options: Options, node: Node | None, settings: dict[str, Any]) -> None:
         self._options = options
@@ -46,13 +46,13 @@ class Connection:
         self._session: Session | None = None
         self._places = ""
         self._seen: tuple[TransportConfiguration, ...] = ()
-        """Of the members that were there last."""
+        """Connectors of the members that were there last."""
 
     # --- who is there
 
     @property
     def runtime(self) -> SocketRuntime:
-        """Where the connections run: ``broker.runtime.run(session.commit())``."""
+        """The runtime of the connections: ``broker.runtime.run(session.commit())``."""
         return self._runtime
 
     @property

@@ -1,4 +1,4 @@
-"""What a failure of the client or an answer of the broker means to somebody who runs a query."""
+"""Errors of the client and answers of the broker, as errors for the user of a query."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OF_THE_CONNECTION = (
     OperationTimeoutError,
     SessionCreationRejectedError,
 )
-"""Nothing was wrong with the request: the connection is gone or does not come into being; another one may help."""
+"""Errors of the connection, not of the request: the same request may succeed over another connection."""
 
 OF_CODES: Final[dict[str, type[MqsparkError]]] = {
     "AMQ229901": ReaderMissingError,
@@ -53,7 +53,7 @@ OF_CODES: Final[dict[str, type[MqsparkError]]] = {
     "AMQ229905": ReaderRefusedError,
     "AMQ229909": DuplicateCacheError,
 }
-"""What the broker says of readers and duplicate ids, by the code that its sentence begins with (``docs/operations.md``)."""
+"""Errors about readers and duplicate ids, by the code that the broker's sentence begins with (``docs/operations.md``)."""
 
 
 def failure(error: MQError, doing: str) -> MqsparkError:

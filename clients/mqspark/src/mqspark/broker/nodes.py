@@ -18,13 +18,13 @@ OF_THIS_SIDE: Final = TRANSPORT_PARAMETERS - {"name", "sslEnabled", "tcpNoDelay"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Node:
-    """One member of a cluster, or the only broker there is: its node id, and where it or its backup is reached, in that order."""
+    """One member of a cluster, or a broker that is alone: its node id, and the connectors of the member and its backup, in that order."""
 
     node_id: str
-    """Empty: whoever answers there."""
+    """Empty: any node that answers at ``connectors``."""
     connectors: tuple[TransportConfiguration, ...]
     alone: bool = False
-    """It says of itself that it belongs to no cluster."""
+    """Does the broker say that it belongs to no cluster?"""
 
     def __repr__(self) -> str:
         # Parameters of TLS have passwords.

@@ -1,6 +1,6 @@
 """Records of the sink on a node: durable messages in a queue of its own, by which tasks and drivers agree on what is to be done.
 
-They are looked at by browsing, and nobody takes them away but who has written them.
+Records are read by browsing; only the task or driver that has written a record removes it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mqspark.broker.failures import OF_THE_CONNECTION
 from mqspark.errors import BrokerUnreachableError
 
 ATTEMPTS_MAX: Final = 20
-"""How often a call is made over connections that get lost before they bring its answer."""
+"""Attempts of one call over connections that are lost before they bring its answer."""
 PAUSE_SECONDS: Final = 0.2
-"""Before a call that the broker wants to be made again."""
+"""Pause before a call that the broker wants to be made again."""
 _log = logging.getLogger(__name__)
 
 
@@ -34,9 +34,10 @@ class Calls:
         self._sessions: dict[bool, Any] = {}
 
     def make(self, doing: str, function: Callable[[Any], Any], *, xa: bool = False, own: bool = False) -> Any:
-        """What ``function(session)`` gives.
+        """The result of ``function(session)``.
 
-        ``xa``: with a session for branches; ``own``: with one that nobody had before.  Raises ``XAError`` for an answer of the broker.
+        ``xa``: with a session for branches; ``own``: with a new session, closed afterwards.
+        Raises ``XAError`` for an answer of the broker.
         """
         for _ in range(ATTEMPTS_MAX):
             kept = None if own else self._sessions.get(xa)

@@ -1,8 +1,8 @@
 """Write queues or addresses to Parquet or Delta, exactly once.
 
 A stream of Spark reads the queues and writes files; its checkpoint and the log of its sink make that exactly once.  Messages are settled
-on the broker when a batch is committed, the last batch at the end of the job.  A run that was killed goes on from the checkpoint; what it
-had committed and not settled is settled by the next run, or by the job ``settle``.
+on the broker when a batch is committed, the last batch at the end of the job.  A run that was killed goes on from the checkpoint; messages
+that it had committed and not settled are settled by the next run, or by the job ``settle``.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from mqspark.settling import Settled
 
 CHECKPOINT: Final = "_checkpoint"
-"""Where the checkpoint is unless said otherwise: in the archive, under a name that its readers pass over."""
+"""Default name of the checkpoint, in the folder of the archive: Spark passes over names that begin with ``_``."""
 QUEUE_OF_A_DIVERT: Final = "archive."
-"""What stands before an address in the name of the queue to which its divert copies."""
+"""Prefix of an address in the name of the queue to which its divert copies."""
 DIVERT_SUFFIX: Final = ".divert"
-"""What makes the name of the divert from that of the queue: Artemis ignores a divert that is called like a queue."""
+"""Suffix of the queue's name in the name of its divert: Artemis ignores a divert that has the name of a queue."""
 BATCH_BYTES: Final = "256m"
-"""A batch is not to hold the whole of a deep queue: what is lost with a failed task is read again."""
+"""Limit of a batch: a failed task reads all of its messages again, and a deep queue may hold very many."""
 POLL_SECONDS: Final = 0.25
 
 _LIMITS = ("maxmessagespertrigger", "maxbytespertrigger")
@@ -51,7 +51,7 @@ _LIMITS = ("maxmessagespertrigger", "maxbytespertrigger")
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """What is archived, and where to."""
+    """The queues to archive, and the place of the archive."""
 
     options: Mapping[str, str]
     """Options of the data source."""
@@ -66,7 +66,7 @@ class ArchivePlan:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """What a run has done."""
+    """The outcome of one run."""
 
     batches: int
     messages: int
@@ -262,7 +262,7 @@ def check_queues(plan: ArchivePlan, waiting: Sequence[Waiting]) -> None:
 
 
 def dry_run(plan: ArchivePlan, waiting: Sequence[Waiting]) -> Report:
-    """What a run would take."""
+    """The messages that a run would take."""
     answer = Report()
     table = answer.table("Would archive", "node", "queue", "messages")
     for one in waiting:

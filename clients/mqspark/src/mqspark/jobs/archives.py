@@ -1,4 +1,4 @@
-"""Archives: what :mod:`mqspark.jobs.archive` writes and the other jobs read.
+"""Archives, which :mod:`mqspark.jobs.archive` writes and the other jobs read.
 
 An archive is a folder of Parquet files, or a Delta table, partitioned by ``address`` and ``day``.  Its rows are those of the data source
 ``mqbroker`` and three more columns:
@@ -186,7 +186,7 @@ def moment_of(ms: int) -> datetime:
 
 @contextmanager
 def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """With a setting of the session at ``value``."""
+    """Give a setting of the session another value inside a ``with`` statement."""
     before = spark.conf.get(name)
     spark.conf.set(name, value)
     try:

@@ -41,12 +41,12 @@ BROKER: Final = "broker"
 _COLUMNS: Final = ("message_id", "address", "queue", "node_id", "user_id", "properties")
 _USER_ID: Final = "user_id"
 _FEWER_PARTITIONS: Final = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
-"""Without it everything that is kept has as many partitions as a shuffle may have, 200, and each look at it as many tasks."""
+"""Setting of Spark.  Without it a persisted frame has 200 partitions, as many as a shuffle, and each query of it as many tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """Where messages are looked for, and what tells them apart (see :func:`plan_audit`)."""
+    """The places to search for messages, and the properties that tell messages apart (see :func:`plan_audit`)."""
 
     archives: tuple[str, ...] = ()
     journals: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class AuditPlan:
 
     @property
     def wanted(self) -> str:
-        """What tells messages apart, for messages."""
+        """The property that tells messages apart, as error texts name it."""
         if self.sequence is not None:
             return f"the property {self.sequence} with a whole number"
         return "a JMSMessageID" if self.identity == _USER_ID else f"the property {self.identity}"
@@ -76,9 +76,9 @@ class AuditPlan:
 
 @dataclass(slots=True)
 class Audit:
-    """What an audit has found.  ``findings`` has a row for each, as ``docs/spark-jobs.md`` describes.
+    """The result of an audit.  ``findings`` has a row for each, as ``docs/spark-jobs.md`` describes.
 
-    ``messages`` are those that were looked at, each once; ``skipped`` those of them that have no number or no id.
+    ``messages`` is the number of different messages; ``skipped`` of these have no number or no id.
     """
 
     findings: DataFrame
@@ -164,7 +164,7 @@ def _audit(spark: SparkSession, plan: AuditPlan, progress: Progress) -> Audit:
 
 
 def _queues(spark: SparkSession, plan: AuditPlan) -> DataFrame:
-    # What is consumed while it is read has gone on its way: that is no failure of the audit.
+    # Messages that are consumed while the queue is read are no failure of the audit.
     options = {"failOnDataLoss": "false", **plan.options, "columns": ",".join(_COLUMNS)}
     return spark.read.format("mqbroker").options(**options).load()
 
@@ -199,7 +199,7 @@ def _rows(frame: DataFrame, plan: AuditPlan, place: str) -> DataFrame:
 
 
 def _message() -> list[Column]:
-    """What makes a row that message and no other."""
+    """The columns that identify a message."""
     from pyspark.sql import functions as f
 
     return [f.col("node_id"), f.col("message_id")]

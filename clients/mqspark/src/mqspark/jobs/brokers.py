@@ -1,4 +1,4 @@
-"""What the jobs ask of brokers themselves, on the driver and without Spark."""
+"""Questions of the jobs to brokers, asked on the driver without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How many messages a queue of a node holds; None when the node has no such queue."""
+    """A queue of a node and its number of messages; None when the node has no such queue."""
 
     node_id: str
     queue: str
@@ -28,11 +28,11 @@ class Brokers:
     """
 
     def __init__(self, options: Mapping[str, str], uses: Use = Use.JOB) -> None:
-        """``uses``: what the options are for.  Raises :class:`mqspark.errors.BadOptionError`."""
+        """``uses``: the uses that the options must belong to.  Raises :class:`mqspark.errors.BadOptionError`."""
         self.options = Options.parse(options, uses)
 
     def check(self) -> None:
-        """Is there a broker that lets us in?  Asked before Spark starts, so that a wrong address is noticed at once."""
+        """Log in to a broker, before Spark starts, so that a wrong address or password is noticed at once."""
         from mqspark.broker.broker import connect
 
         connect(self.options).close()
@@ -46,7 +46,7 @@ class Brokers:
                 yield broker
 
     def waiting(self, queues: Sequence[str]) -> list[Waiting]:
-        """How many messages wait in these queues, on every member."""
+        """The number of messages in these queues, on every member."""
         found = []
         for broker in self.each():
             for queue in queues:
@@ -69,7 +69,7 @@ class Brokers:
         return self.options.nodes or tuple(node.node_id for node in nodes(self.options))
 
     def smallest_id_cache(self, addresses: Sequence[str]) -> int:
-        """How many duplicate ids the members keep for these addresses: the smallest number there is."""
+        """The smallest number of duplicate ids that any member keeps for any of these addresses."""
         from mqspark.broker.broker import ID_CACHE_DEFAULT
 
         return min((broker.id_cache(address).size for broker in self.each() for address in addresses), default=ID_CACHE_DEFAULT)

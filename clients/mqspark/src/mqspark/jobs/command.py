@@ -1,4 +1,4 @@
-"""What the commands share: options, one sentence for each error, exit statuses, progress, and the report at the end.
+"""Common parts of the commands: options, one sentence for each error, exit statuses, progress, and the report at the end.
 
 ::
 
@@ -36,7 +36,7 @@ _REPORT_WIDTH = 160  # characters, where there is no terminal to ask: a table in
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a command gets besides its own options."""
+    """The arguments of a command besides its own options."""
 
     name: str
     broker: Mapping[str, str]
@@ -78,7 +78,7 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Only print what would b
 def job_command(name: str, *, broker: bool = True, epilog: str = "") -> Callable[[Callable[..., Report]], click.Command]:
     """The decorator that makes a command of a function ``(run, **own options) -> Report``.
 
-    ``broker=False``: it talks to no broker, and has no ``--url`` and so on.
+    ``broker=False``: the command talks to no broker, and has no ``--url`` and so on.
     """
 
     def decorate(function: Callable[..., Report]) -> click.Command:
@@ -135,7 +135,7 @@ def _broker(values: dict[str, Any]) -> dict[str, str]:
 
 
 def _expected(error: Exception) -> bool:
-    """Is this an error that a sentence explains?  What is none is a defect of ours, and shows its trace."""
+    """Is a sentence enough to explain this error?  Any other error is a defect of mqspark, and shows its trace."""
     if isinstance(error, MqsparkError):
         return True
     kinds = sys.modules.get("pyspark.errors")

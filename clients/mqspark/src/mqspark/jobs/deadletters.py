@@ -36,7 +36,7 @@ NOT_DELIVERED: Final = "not delivered"
 SENT: Final = "sent there"
 """The reasons that a broker tells apart; a property of the message can say more."""
 REASON_CHARACTERS: Final = 120
-"""Of the text of a property: traces are cut, so that they fall into few groups."""
+"""Characters of a property that become part of the reason: traces are cut, so that they fall into few groups."""
 GROUPS_MAX: Final = 10_000
 GROUPS_SHOWN: Final = 50
 FAILURES_SHOWN: Final = 10
@@ -52,9 +52,9 @@ class Group:
     queue: str
     reason: str
     address: str | None
-    """Where they were sent to; None: nothing says so."""
+    """The address that they were sent to; None when no property says it."""
     origin: str | None
-    """The queue they come from."""
+    """The queue that they come from; None when no property says it."""
     messages: int
     oldest: datetime | None
     newest: datetime | None
@@ -62,7 +62,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What to do with a group: ``retry`` or not, and why."""
+    """Whether to retry a group, and why."""
 
     retry: bool
     text: str
@@ -70,19 +70,19 @@ class Proposal:
 
 @dataclass(slots=True)
 class Retried:
-    """What became of the messages that were to be retried."""
+    """The outcome for the messages that were to be retried."""
 
     done: int = 0
     gone: int = 0
-    """Not in the queue any more: taken by somebody else, or retried by a call whose answer was lost."""
+    """Messages that were no longer in the queue: consumed meanwhile, or retried by a call whose answer was lost."""
     failed: list[str] = field(default_factory=list)
-    """A sentence of the broker for each that it refused."""
+    """A sentence of the broker for each message that it refused."""
 
 
 def source_options(broker: Mapping[str, str], queues: Sequence[str]) -> dict[str, str]:
     """Options of the data source: ``broker`` says how to reach it.
 
-    Others may take dead letters away while they are counted, and a retry does: that is no loss.
+    Dead letters that consumers, or a retry, take away while they are counted are no loss of data.
     """
     return {"failOnDataLoss": "false", **broker, "queue": ",".join(queues)}
 
@@ -107,7 +107,7 @@ def dead_letters(
 
     reader = spark.read.format("mqbroker").options(**options)
     if not where:
-        # Without a condition no body is read.
+        # A condition may need any column; without one no body is read.
         reader = reader.schema(", ".join(column.ddl() for column in COLUMNS if column.name in _COLUMNS))
     frame = selected(reader.load(), where, since, until)
     return frame.select(
@@ -161,7 +161,7 @@ def _group(row: Row) -> Group:
 
 
 def propose(groups: Iterable[Group], brokers: Brokers, wanted: Sequence[str] = ()) -> dict[Group, Proposal]:
-    """What to do with each group, asking its node what has become of the origin.
+    """A proposal for each group; its node is asked whether the origin still exists.
 
     ``wanted``: reasons that were asked for by name; without that, messages that had expired are left alone.
     """
@@ -188,7 +188,7 @@ def _proposal(group: Group, broker: Broker, wanted: Sequence[str]) -> Proposal:
 
 
 def matches(reason: str, wanted: Sequence[str]) -> bool:
-    """Does the reason begin with one of those that are asked for?"""
+    """Does ``reason`` begin with one of the wanted texts?"""
     return any(reason.startswith(one) for one in wanted)
 
 
@@ -315,7 +315,7 @@ def command(
 
 
 def report(groups: Sequence[Group], proposals: Mapping[Group, Proposal], done: Retried | None, limit: int | None) -> Report:
-    """What the command prints; ``done`` None: nothing was retried."""
+    """The report of the command; ``done`` None: nothing was retried."""
     answer = Report()
     title = f"Dead letters, the greatest {GROUPS_SHOWN} of {len(groups)} groups" if len(groups) > GROUPS_SHOWN else "Dead letters"
     table = answer.table(title, "node", "queue", "reason", "address", "from queue", "messages", "oldest (UTC)", "newest (UTC)", "proposal")

@@ -1,4 +1,4 @@
-"""How a job tells how far it is.
+"""The progress of a job.
 
 The functions of the jobs take a :class:`Progress` and know nothing of terminals; :class:`RichProgress` is what the commands hand in.
 """

@@ -2,8 +2,8 @@
 
 A replay has an id.  Its first run counts the messages, cuts them into *rounds*, and writes that plan into ``_replays/ID`` of the archive; a
 file there says how many rounds are done.  Every message gets the duplicate id ``ID/node/queue/message id``.  A second run with this id
-goes on behind the last round that was noted; of the round in doubt the broker drops what it already has.  So a round must not have more
-messages than an address keeps duplicate ids, and half of that is what it has.
+goes on behind the last round that was noted; of the round in doubt the broker drops the messages that it already has.  So a round must
+not have more messages than an address keeps duplicate ids; it has at most half as many.
 
 The order of each queue of the archive is kept: its messages are sent by one task, ascending by message id.  Rounds take from all queues
 in proportion, so that queues which were filled side by side are filled side by side again.
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 FOLDER: Final = "_replays"
 """In the archive; Spark passes over names that begin with ``_`` when it reads one."""
 BATCHES_A_SECOND: Final = 5
-"""How evenly a rate is kept: messages go out in so many portions a second."""
+"""Portions in which the messages of one second are sent when a rate is set: more portions keep the rate more evenly."""
 
 _PLAN, _DONE = "plan.json", "done-"
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a run has done."""
+    """The outcome of one run."""
 
     id: str
     plan: Plan
@@ -99,7 +99,7 @@ def _kept_plan(folder: Folder, request: Replay) -> Plan | None:
 
 
 def _done(folder: Folder) -> int:
-    """How many rounds are done: of the notes that a crash may have left the greatest."""
+    """The number of rounds that are done.  A crash may leave several notes: the greatest counts."""
     return max((int(name.removeprefix(_DONE)) for name in folder.names() if name.startswith(_DONE)), default=0)
 
 
@@ -137,7 +137,7 @@ def outgoing(frame: DataFrame, plan: Plan, request: Replay) -> DataFrame:
 
 
 def _targets(plan: Plan) -> Column:
-    """Where each address goes, as the plan says."""
+    """The target of each address, as the plan says."""
     from pyspark.sql import functions as f
 
     moved = [f.lit(text) for part in plan.parts if part.target != part.address for text in (part.address, part.target)]
@@ -238,7 +238,7 @@ def command(
 
 
 def dry_run(spark: SparkSession, request: Replay, targets: Brokers) -> Report:
-    """What a run would send; nothing is written, neither to the broker nor beside the archive."""
+    """The messages that a run would send; nothing is written, neither to the broker nor beside the archive."""
     folder = Folder(spark, f"{request.archive}/{FOLDER}/{request.name()}")
     kept = _kept_plan(folder, request)
     plan = kept or make_plan(chosen(spark, request), request, targets)
@@ -255,7 +255,7 @@ def dry_run(spark: SparkSession, request: Replay, targets: Brokers) -> Report:
 
 
 def report(done: Replayed, request: Replay) -> Report:
-    """What the command prints."""
+    """The text that the command prints."""
     answer = Report()
     _parts_table(answer, "Replay", done.plan, request)
     rate = ""

@@ -1,4 +1,4 @@
-"""The plan of a replay: what goes where, and in which rounds."""
+"""The plan of a replay: the target of each address, and the rounds in which messages are sent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ONE_TASK_RATE: Final = 10_000
-"""Up to so many messages a second one task sends alone, which makes the rate exact."""
+"""Messages a second up to which one task sends alone, which makes the rate exact."""
 QUEUES_MAX: Final = 1_000
 """Queues on nodes in one replay: more would make conditions that Spark takes long to plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What is to be sent again."""
+    """The messages that are to be sent again, and how."""
 
     archive: str
     where: str | None = None
@@ -42,7 +42,7 @@ class Replay:
     """The name of the replay; empty: made from all the rest, so that the same replay has the same."""
 
     def arguments(self) -> dict[str, object]:
-        """What makes it this replay and no other one."""
+        """The arguments that tell this replay from another one."""
         return {
             "where": self.where,
             "since": self.since and self.since.isoformat(),
@@ -69,7 +69,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """How many messages of an address go where."""
+    """The messages of one address: how many there are, and their target."""
 
     address: str
     target: str
@@ -87,8 +87,8 @@ class Plan:
     rounds: tuple[tuple[Lane, ...], ...]
     nodes: tuple[str, ...] = ()
     tasks: int = 1
-    """Members of the cluster and tasks that send.  A broker knows the duplicate ids of what it was sent itself: who continues the replay
-    has to send a message to the same node again, which is the one of its task."""
+    """Members of the cluster and tasks that send.  A broker knows the duplicate ids of the messages that it was sent itself: a run that
+    continues the replay has to send each message to the same node again, which is the node of its task."""
 
     @property
     def messages(self) -> int:
@@ -113,7 +113,7 @@ def make_plan(frame: DataFrame, request: Replay, targets: Brokers) -> Plan:
 
 
 def count_parts(frame: DataFrame, request: Replay) -> tuple[Part, ...]:
-    """What goes where, the greatest part first."""
+    """The messages of each address and their target, the address with most messages first."""
     from pyspark.sql import functions as f
 
     expired = f.coalesce(millis(frame, "expiration") < f.unix_millis(f.current_timestamp()), f.lit(False)) & (
@@ -170,7 +170,7 @@ def within(lanes: Iterable[Lane], limit: int) -> Iterator[tuple[Lane, ...]]:
 
 
 def target_of(address: str, mapping: Mapping[str, str]) -> str:
-    """Where messages of an address go: as its own entry says, else as the longest pattern that matches, else to where they were."""
+    """The target of an address: its own entry of the mapping, else the longest pattern that matches, else the address itself."""
     if address in mapping:
         return mapping[address]
     for pattern in sorted((key for key in mapping if "*" in key), key=lambda key: (-len(key), key)):

@@ -1,4 +1,4 @@
-"""What a job answers: tables, notes and an exit status."""
+"""The report of a job: tables, notes and an exit status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Table:
     rows: list[Sequence[object]] = field(default_factory=list)
 
     def add(self, *cells: object) -> None:
-        """One more row.  Raises :class:`ValueError` when the number of cells is not that of the columns."""
+        """Add a row.  Raises :class:`ValueError` when the number of cells is not that of the columns."""
         if len(cells) != len(self.columns):
             raise ValueError(f"table '{self.title}' has {len(self.columns)} columns, the row has {len(cells)}")
         self.rows.append(cells)
@@ -32,7 +32,7 @@ class Table:
 
 @dataclass(slots=True)
 class Report:
-    """What the command prints at its end: ``tables``, then ``notes`` (sentences), and the exit status of the process."""
+    """The text that a command prints at its end: ``tables``, then ``notes`` (sentences), and the exit status of the process."""
 
     tables: list[Table] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -29,7 +29,7 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Where Spark runs and how: ``master`` (None = what Spark finds itself), ``conf`` (Spark's own names), ``verbose`` (Spark's log)."""
+    """Settings of Spark: ``master`` (None: as configured for Spark), ``conf`` (Spark's own names), ``verbose`` (Spark's log)."""
 
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)

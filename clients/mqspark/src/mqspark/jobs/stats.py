@@ -1,7 +1,7 @@
 """Statistics of an archive: throughput, latency and sizes per address, producer and hour, as tables and as an HTML page.
 
-What a row of the archive tells about latency: *to broker* is the time from the client's timestamp until the broker had the message
-(where the address settings have ``enable-ingress-timestamp``), *to archive* that until the batch of the archive that brought it.
+A row of the archive tells two latencies: *to broker* is the time from the client's timestamp until the broker had the message (where the
+address settings have ``enable-ingress-timestamp``), *to archive* the time until Spark planned the batch that brought it to the archive.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What the messages of one address, producer, hour or of all are together."""
+    """Sums over the messages of one address, producer or hour, or over all messages."""
 
     messages: int
     size: int
@@ -87,7 +87,7 @@ class Stats:
     hours: dict[datetime, Group] = field(default_factory=dict)
     address_hours: dict[tuple[str, datetime], Group] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
-    """How many messages have a body of at least 2 ** (key - 1) bytes and less than 2 ** key; key 0: empty ones."""
+    """Number of messages with a body of at least 2 ** (key - 1) bytes and less than 2 ** key; key 0: with an empty body."""
 
 
 def stats(
@@ -270,7 +270,7 @@ def command(run: Run, archive: str, html: Path | None, **asked: Any) -> Report:
 
 
 def _plan(frame: DataFrame, html: Path | None) -> Report:
-    """What would be read: files and days, without their messages."""
+    """The files that would be read; no message is read for it."""
     report = Report()
     report.table("Would read", "files", "page").add(len(frame.inputFiles()), str(html) if html else None)
     return report

@@ -1,6 +1,6 @@
 """Exit statuses of ``python -m mqspark``, and the error that a job raises when one sentence says why it cannot go on.
 
-Scripts may rely on these numbers; ``docs/spark-jobs.md`` lists them.  They are those of the ``mqbroker`` command, and one more.
+Scripts may rely on these numbers; ``docs/spark-jobs.md`` lists them.  They are the statuses of the ``mqbroker`` command, and FINDINGS.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def status_of(error: BaseException) -> int:
 
 
 def sentence_of(error: BaseException) -> str:
-    """What to print about an error of a job: our own sentence, also where Spark has wrapped it into traces of workers and the JVM."""
+    """The sentence to print about an error: that of mqspark, also where Spark has wrapped it into traces of workers and the JVM."""
     text = str(error)
     if isinstance(error, MqsparkError):
         return text

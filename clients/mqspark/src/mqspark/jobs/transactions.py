@@ -1,4 +1,4 @@
-"""End what drivers that are gone have left on the brokers: prepared transactions of ``exactlyOnce=transactions``."""
+"""End the prepared transactions of ``exactlyOnce=transactions`` that drivers which are gone have left on the brokers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def command(run: Run, given_up: tuple[str, ...]) -> Report:
 
 
 def end_transactions(options: Options, given_up: Sequence[str] = (), dry_run: bool = False) -> list[Doubt]:
-    """What is prepared on all nodes of the cluster, and what became of it.  Raises MqsparkError, also when a node cannot be reached."""
+    """The prepared transactions on all nodes of the cluster, with outcomes.  Raises MqsparkError, also when a node cannot be reached."""
     with ExitStack() as stack:
         found = {node.node_id: NodeBranches(stack.enter_context(connect(options, node))) for node in nodes(options)}
         return heal(found, time.time_ns() // 1_000_000, given_up=given_up, dry_run=dry_run)

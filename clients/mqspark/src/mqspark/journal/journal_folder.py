@@ -29,7 +29,7 @@ ATTEMPTS_MAX: Final = 20
 SAME_MAX: Final = 4
 """Attempts after which a place that fails in the same way each time is damage."""
 WAIT_SECONDS: Final = 0.02
-"""Before the second attempt; each further one waits twice as long, up to half a second."""
+"""Pause before the second attempt; each further one is twice as long, up to half a second."""
 
 
 class LocalFiles:
@@ -110,7 +110,7 @@ class Patience:
 
 
 def steady(read: Callable[[], R], patience: Patience | None = None) -> R:
-    """What ``read`` returns, tried again while a broker changes what it reads.  Raises JournalError."""
+    """The result of ``read``, which is called again while a broker changes the files.  Raises JournalError."""
     patience = patience or Patience()
     while True:
         try:
@@ -125,7 +125,7 @@ def steady(read: Callable[[], R], patience: Patience | None = None) -> R:
 
 
 def read_index(files: LocalFiles, folders: StoreFolders, skips: bool) -> Index:
-    """What survives now; with ``skips`` beyond damage.  Raises JournalError."""
+    """The index of surviving messages; with ``skips`` also of those beyond damage.  Raises JournalError."""
     if not skips:
         return steady(lambda: index_of(files, folders))
     try:

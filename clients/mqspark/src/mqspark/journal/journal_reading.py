@@ -1,4 +1,4 @@
-"""What a task reads of a data folder: one file, or where a running broker has changed it meanwhile, what has become of that."""
+"""The reading of a task in a data folder: one file, or the files that a running broker has meanwhile made of it."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def _unpacked(record: Record) -> Iterator[Record]:
 
 
 def _again(left: list[SegmentShare | PageShare], index: Index, done: set[int]) -> list[SegmentShare | PageShare]:
-    """Where the messages of ``left`` that are not ``done`` are now."""
+    """The places where the messages of ``left`` that are not ``done`` are now."""
     pages = {share.number for share in left if isinstance(share, PageShare)}
     wanted: set[int] = set()
     for share in left:

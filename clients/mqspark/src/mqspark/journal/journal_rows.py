@@ -81,7 +81,7 @@ class Rows:
         return self._count >= BATCH_ROWS or self._bytes >= BATCH_BYTES or len(self._bodies) >= BODIES_OPEN_MAX
 
     def add(self, values: dict[str, Any], record: MessageRecord | None = None, count: int = 0, body: int | None = None) -> None:
-        """One more row; ``body`` is an open file with the body of a large message, which is closed with the batch."""
+        """Add a row; ``body`` is an open file with the body of a large message, which is closed with the batch."""
         for name in self._names:
             own = self._own.get(name)
             if own is None:
@@ -99,7 +99,7 @@ class Rows:
         self._count += 1
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """What has gathered."""
+        """The rows that have gathered, as batches."""
         try:
             if self._count:
                 yield from self._batches()
@@ -175,7 +175,7 @@ def record_name(record: Record) -> str:
 
 @dataclass(slots=True)
 class RecordFacts:
-    """What the columns of a record say beside the message."""
+    """The columns of a record besides those of its message."""
 
     queue_ids: list[int] | None = None
     branch_id: int | None = None
@@ -205,7 +205,7 @@ def facts_of(record: Record) -> RecordFacts:
 
 
 def without_passwords(binding: Mapping[str, Any]) -> dict[str, Any]:
-    """What a binding says, but passwords: a setting holds its value as JSON, among them users and bridges."""
+    """The content of a binding without passwords: a setting holds its value as JSON, among them users and bridges."""
     found = dict(binding)
     if isinstance(found.get("value"), str):
         try:

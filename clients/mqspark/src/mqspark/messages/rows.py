@@ -73,7 +73,7 @@ SLICE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RowSettings:
-    """What holds for all rows of a task.
+    """Settings for all rows of a task.
 
     ``address``: where messages go; None: as the column says.  ``routing_type``: 0 for topics, 1 for queues, None as the address has it.
     ``time_to_live`` in ms, 0 = messages never expire; a column ``expiration`` wins.  ``id_prefix``: what the number of the row is put

@@ -113,7 +113,7 @@ class BatchReader(DataSourceReader):
             if not each.ends:
                 partitions.append(RangePartition(node, queue, each.after, each.until, selector, plain=True))
                 continue
-            # What is below the oldest message is not missing: others have taken it before the query began.
+            # Messages below the oldest one are not missing: they were consumed before the query began.
             after = max(each.after, each.oldest - 1)
             for end in split(each.ends, parts_of(each.messages, each.bytes, least)):
                 partitions.append(RangePartition(node, queue, after, end, selector))

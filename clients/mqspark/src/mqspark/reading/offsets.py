@@ -31,7 +31,7 @@ POSITION_MAX: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Where a query stands on every node and queue."""
+    """The position of a query in every queue of every node."""
 
     reader: str = ""
     nodes: dict[str, dict[str, int]] = field(default_factory=dict)

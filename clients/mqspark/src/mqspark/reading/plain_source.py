@@ -38,7 +38,7 @@ BLOCK_BYTES: Final = 1 << 20
 
 
 class PlainBroker:
-    """What the sources ask of a broker's readers, done by browsing and consuming."""
+    """A broker without readers that does the work of readers by browsing and consuming."""
 
     def __init__(self, broker: Broker, options: Options) -> None:
         """Raises BadOptionError when reading is to begin at message ids, which mean nothing here."""
@@ -104,7 +104,7 @@ class PlainBroker:
         return state.epoch, state.settled, state.reserved
 
     def survey(self, queue: str, after: int, **limits: Unpack[Limits]) -> ReaderRange:
-        """What would be handed out behind ``after``."""
+        """The range that :meth:`reserve` would hand out behind ``after``."""
         return self._range(queue, after, limits)[0]
 
     def reserve(self, queue: str, reader: str, epoch: int, after: int, **limits: Unpack[Limits]) -> ReaderRange:
@@ -115,7 +115,7 @@ class PlainBroker:
             again = sum(after < position <= until for position in known.values())
             if again:
                 return ReaderRange(after, until, again, 0, 0, (until,))
-        # What was handed out beyond was never promised: the query asks for a new range where its last one ended.
+        # The query has not committed ranges beyond ``after``: it asks for a new range where its last one ended.
         known = self._known[queue] = {each: position for each, position in known.items() if position <= after}
         found, ids = self._range(queue, after, limits)
         known.update(zip(ids, itertools.count(max(after, 0) + 1), strict=False))

@@ -27,11 +27,11 @@ class Lane:
     node_id: str
     queue: str
     epoch: int = 0
-    """Of the reader; 0 while it is not open."""
+    """The epoch of the reader; 0 while it is not open."""
     settled: int = OLDEST
     reserved: int = OLDEST
     handed_out: int = 0
-    """Messages between the two."""
+    """Number of messages between ``settled`` and ``reserved``."""
 
 
 class Readers:
@@ -66,7 +66,7 @@ class Readers:
         return lane
 
     def begin(self, lane: Lane, position: int | None) -> int:
-        """Where the range behind ``position`` begins in a queue whose reader is open.
+        """The position behind which the next range begins in a queue whose reader is open.
 
         Raises DataLossError when the reader has settled more than the query has come to.
         """
@@ -82,7 +82,7 @@ class Readers:
         return position
 
     def look(self, broker: Reading, node_id: str, queue: str) -> int:
-        """Where a query begins that has no reader yet.  Raises ReaderRefusedError when it could have none."""
+        """The position behind which a query without a reader begins.  Raises ReaderRefusedError when the queue can have no reader."""
         found = broker.queue_query(queue)
         if found.consumer_count and broker.has_readers:
             raise ReaderRefusedError(

@@ -22,7 +22,7 @@ T = TypeVar("T")
 Start = Callable[[Callable[[], None]], None]
 
 ANSWER_SECONDS: Final = 1.0
-"""How long the others may take when one node has answered."""
+"""Time that the other nodes have for their answers once one node has answered."""
 
 
 def in_thread(function: Callable[[], None]) -> None:
@@ -31,7 +31,7 @@ def in_thread(function: Callable[[], None]) -> None:
 
 
 class Questions:
-    """What nodes were asked, and who has not answered yet.  ``start`` runs a function beside the caller."""
+    """Questions to nodes, and the nodes that have not answered yet.  ``start`` runs a function beside the caller."""
 
     def __init__(self, start: Start) -> None:
         self._start = start
@@ -41,7 +41,7 @@ class Questions:
         self._slow: set[str] = set()
         """Nodes that are waited for in this round, because an answer in the last one came late."""
         self._late: set[str] = set()
-        """Nodes with such an answer in this one."""
+        """Nodes whose answer came late in this round."""
 
     def begin_round(self) -> None:
         """The next questions belong together."""

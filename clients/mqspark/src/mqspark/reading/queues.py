@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Reading(Protocol):
-    """What sources ask of a node: a :class:`Broker` answers it by named readers, a :class:`PlainBroker` by browsing."""
+    """The calls of the sources to a node: a :class:`Broker` answers it by named readers, a :class:`PlainBroker` by browsing."""
 
     @property
     def node_id(self) -> str: ...
@@ -86,7 +86,7 @@ class Cluster:
         try:
             self._entry = connect(self._options)
         except BrokerUnreachableError:
-            # What the URL names is away; others may still be there.
+            # The brokers that the URL names are away; other members may still be there.
             for node_id in sorted(self.nodes):
                 if self._questions.busy(node_id):
                     continue
@@ -135,7 +135,7 @@ class Cluster:
             raise
 
     def each(self, do: Callable[[str, Reading], T], *, everyone: bool = True) -> dict[str, T]:
-        """What ``do(node id, broker)`` gives for every node that is there; one that gives no answer is noted in ``away``.
+        """The result of ``do(node id, broker)`` for every node that is there; a node without an answer is noted in ``away``.
 
         Without ``everyone`` a node that is late is away for now, as :mod:`mqspark.reading.questions` describes.  When no node can be
         reached, a query that runs tries all of them again for ``reconnectTimeout``.  Raises BrokerUnreachableError.
@@ -154,7 +154,7 @@ class Cluster:
         return answers
 
     def _rounds(self) -> int:
-        """How often all nodes are tried again; a single one is waited for in one go."""
+        """How often all nodes are tried again; 0 for a single node, whose connection waits by itself."""
         if not self._seen or len(self.nodes) < 2:
             return 0
         return self._options.reconnect_timeout // self._options.connect_timeout

@@ -1,4 +1,4 @@
-"""What a task reads: a range of one queue of one node, from the executor itself, straight into batches."""
+"""The reading of a task: a range of one queue of one node, from the executor itself, straight into batches."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ class Offer(NamedTuple):
 
     lane: Lane
     after: int
-    """Where the next range begins."""
+    """The position behind which the next range begins."""
     target: int
-    """How far it may go."""
+    """The last id that the next range may hold; NO_LIMIT, or NOTHING for no range."""
 
     @property
     def place(self) -> Place:
@@ -63,7 +63,7 @@ class Offer(NamedTuple):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One source of a query: the driver's side, and what tasks call."""
+    """One source of a query: the driver's side, and :meth:`read`, which tasks call."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         """Raises SchemaError when the schema is not one of messages."""
@@ -77,9 +77,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._first = False
         """Is no offset of the query written down?"""
         self._begins: dict[Place, int] = {}
-        """Where queues begin that no offset names yet."""
+        """Position behind which reading begins, for queues that no offset names yet."""
         self._targets: dict[Place, int | None] | None = None
-        """How far a run goes that is to end; None: to what is there when its first range is handed out."""
+        """Last id that a run with ``availableNow`` reads, by queue; None: the last id when its first range is handed out."""
         self._reported: dict[str, Any] | None = None
         self._told: set[str] = set()
         """Nodes that the log calls away."""
@@ -90,7 +90,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- the driver's side
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a query without a checkpoint begins.
+        """The offset at which a query without a checkpoint begins.
 
         Raises BrokerUnreachableError, LoginError, MissingQueueError, PermissionDeniedError, ReaderRefusedError, BadOptionError.
         """
@@ -115,7 +115,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What comes from now on is for the next run."""
+        """End the run with the messages that are there now; messages that arrive later are for the next run."""
 
         def note(node_id: str, broker: Reading) -> dict[Place, int | None]:
             queues = self._cluster.queues(node_id, broker)
@@ -235,7 +235,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise
 
     def _tell(self, away: dict[str, str]) -> None:
-        """Log who has gone and who is back."""
+        """Log nodes that have gone away, and nodes that are back."""
         for node_id in sorted(away.keys() - self._told):
             log.warning("node %s keeps its position and its messages: %s", node_id, away[node_id])
         for node_id in sorted(self._told - away.keys()):
@@ -243,7 +243,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._told = set(away)
 
     def _beginning(self, readers: Readers, broker: Reading, node_id: str, queue: str) -> int:
-        """Where a query without a checkpoint begins in one queue."""
+        """The position at which a query without a checkpoint begins in one queue."""
         if self._written_down:
             return readers.open(broker, node_id, queue, None).settled
         return readers.look(broker, node_id, queue)
@@ -293,7 +293,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends
 
     def _ask(self, offers: Sequence[Offer], question: Callable[[Reading, Offer], T]) -> dict[Place, T]:
-        """What nodes answer of each of their queues; a node that has gone away is left out: nothing of it can be promised now."""
+        """The answers of nodes for each of their queues, without nodes that have gone away: these can promise nothing now."""
 
         def ask(wanted: list[Offer], broker: Reading) -> dict[Place, T]:
             return {offer.place: question(broker, offer) for offer in wanted}
@@ -305,7 +305,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {place: found for each in answers.values() for place, found in each.items()}
 
     def _target(self, broker: Reading, place: Place, after: int) -> int:
-        """How far a range may go."""
+        """The last id that a range of this queue may hold, as in :attr:`Offer.target`."""
         if self._targets is None:
             return NO_LIMIT
         target = self._targets.get(place, NOTHING)
@@ -328,7 +328,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return max(PARTS_MAX, self._options.min_partitions or 1)
 
     def _ends(self, found: ReaderRange) -> list[int]:
-        """Where the tasks of a range end."""
+        """The last id of each task of a range."""
         ends = split(found.ends, parts_of(found.messages, found.bytes, self._options.min_partitions or 1))
         return [*ends[:-1], found.until]
 

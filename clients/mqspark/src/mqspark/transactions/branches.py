@@ -110,7 +110,7 @@ class NodeBranches:
     # --- decisions
 
     def decision(self, batch: Batch) -> list[Branch] | None:
-        """What was decided; None when nothing was."""
+        """The branches to commit as the decision names them; None when there is no decision."""
         for _, text in self._records.find(f"{QUERY} = '{batch.query}' AND {BATCH} = {batch.number}"):
             return decode_decision(text)
         return None
@@ -217,7 +217,7 @@ def _of(xid: Xid, batch: Batch) -> bool:
 
 
 def _decision(batch: Batch, nodes: Mapping[str, NodeBranches], waiting: Mapping[str, Sequence[Xid]]) -> list[Branch] | None:
-    """What an earlier run has decided.  Raises BrokerUnreachableError when that cannot be known."""
+    """The decision of an earlier run; None when there is none.  Raises BrokerUnreachableError when that cannot be known."""
     for node in nodes.values():
         decided = node.decision(batch)
         if decided is not None:

@@ -1,4 +1,4 @@
-"""What is decided about transactions of the sink: batches, the ids of their branches, and the text of a decision.
+"""Batches of the sink, the ids of their branches, and the text of the decision about a batch.
 
 Branch ids: format :data:`FORMAT_ID`; global id: 16 bytes of the query (or job), 8 bytes of the number of the batch, 16 bytes of the home;
 qualifier: 4 bytes of the partition, 4 bytes of the attempt, 8 random bytes.  Numbers are big endian.
@@ -27,7 +27,7 @@ _QUALIFIER = struct.Struct(">iiq")
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is decided at once: a batch of a streaming query, or (``number`` 0) the write job with this id."""
+    """The unit of a decision: a batch of a streaming query, or (``number`` 0) the write job with this id."""
 
     query: str
     """A UUID."""
@@ -62,7 +62,7 @@ def new_xid(batch: Batch, home: str, partition: int, attempt: int, entropy: byte
 
 @dataclass(frozen=True, slots=True)
 class XidParts:
-    """What a branch id says."""
+    """The fields of a branch id."""
 
     query: bytes
     batch: int

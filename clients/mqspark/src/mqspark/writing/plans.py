@@ -1,4 +1,4 @@
-"""Which nodes a stream sends to with duplicate ids, in which order: the same for all of its batches, whoever is there.
+"""The nodes that a stream sends to with duplicate ids, and their order: the same for all of its batches, whichever nodes are there.
 
 A broker drops a message whose id it knows, and no other one knows that id: a row that is sent again has to come to the node that it came
 to before.  So a query that sends to a cluster keeps a *plan*, the ids of its nodes in their order, as records in the queue
@@ -38,13 +38,13 @@ QUERY: Final = "mqspark_query"
 CONFIRMED: Final = "mqspark_confirmed"
 """Properties of a record."""
 ROUNDS_MAX: Final = 3
-"""How often a proposal may come later than one of another driver."""
+"""Attempts to agree; a proposal may come later than that of another driver."""
 _HINT: Final = "start the query again when it is there, or, if it does not come back, name the nodes that are left with the option nodes"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a node has of a query."""
+    """The plan of a query on one node, and whether it is confirmed."""
 
     nodes: tuple[str, ...]
     confirmed: bool

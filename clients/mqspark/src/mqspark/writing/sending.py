@@ -21,9 +21,9 @@ UNCONFIRMED_BYTES_MAX: Final = 8 * 1024 * 1024
 CHUNK_BYTES_MAX: Final = 256 * 1024
 """Bytes of messages that are handed to the client at once, but for one that is greater; a part of its credits."""
 SILENCE_SECONDS_MAX: Final = 60
-"""Without a single confirmation for so long, while the connection stands, a task fails: an address that is full may block it."""
+"""Time without any confirmation over a live connection after which a task fails: a full address may block it."""
 RESTORED_MAX: Final = 10
-"""How often in a row a connection may be lost before it has brought a single confirmation."""
+"""Connections in a row that may be lost before any of them has brought a confirmation."""
 _MESSAGE_COST: Final = 64
 """Bytes that a message takes in memory besides its own."""
 
@@ -190,7 +190,7 @@ class Sender:
             self._wait()
 
     def _wait(self) -> None:
-        """Until something of interest has happened."""
+        """Wait until :meth:`_wake` is called, the session has ended, or nothing was confirmed for :data:`SILENCE_SECONDS_MAX`."""
         before = self.confirmed
         for _ in range(SILENCE_SECONDS_MAX):
             waiter = self._waiter = self._runtime.create_future()
@@ -215,7 +215,7 @@ class Sender:
             self._runtime.resolve(waiter, None)
 
     def _look(self) -> None:
-        """Deal with what went wrong."""
+        """Connect again after a lost connection; raise a failure that cannot be repaired."""
         if self._in_transaction and self._session.closed:
             self._lost = self._lost or NotConnectedError("the session has ended")
         while self._failed is None and self._lost is not None:

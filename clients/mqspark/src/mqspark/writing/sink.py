@@ -1,7 +1,7 @@
 """The sink: ``df.write.format("mqbroker")`` and ``df.writeStream.format("mqbroker")``.
 
 Spark makes a writer on the driver for every batch, sends a copy of it to each task, and lets another copy (for streams: another writer)
-commit or abort.  What the tasks have to agree on is found out once, when the first is made: the :class:`Plan`.
+commit or abort.  Nodes and target, on which the tasks have to agree, are found out once, when the first writer is made: the :class:`Plan`.
 
 A task sends to one node, that at the place ``(batch + partition) modulo nodes`` of the plan's list: so a repeated task of the same batch
 sends to the same one, which is the one that knows its duplicate ids, and a stream whose batches have one partition uses all nodes in turn.
@@ -43,7 +43,7 @@ DUPLICATE_IDS: Final = "duplicateIds"
 TRANSACTIONS: Final = "transactions"
 QUERY_PROPERTY: Final = "sql.streaming.queryId"
 BATCH_PROPERTY: Final = "streaming.sql.batchId"
-"""Where a task of a stream finds what it is part of."""
+"""Local properties in which a task of a stream finds its query and batch."""
 CREDITS: Final = 2 * 1024 * 1024
 """Bytes that a task may send to an address before the broker has to allow more."""
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What all tasks of a batch go by."""
+    """Job id, nodes and target: the same for all tasks of a batch."""
 
     job: str
     """A UUID: part of the duplicate ids and branches of a batch write."""
@@ -66,21 +66,21 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
-    """What a task tells the driver."""
+    """The report of a task to the driver."""
 
     batch: Batch
     nodes: tuple[Node, ...]
     node_id: str | None
-    """Where it has sent to; None: it had no rows."""
+    """The node that the task has sent to; None: it had no rows."""
     rows: Mapping[str, int]
-    """By address."""
+    """Number of rows by address."""
     id_cache_sizes: Mapping[str, int]
-    """By address; where duplicate ids are in use."""
+    """Duplicate ids that the broker keeps, by address; empty unless duplicate ids are in use."""
     branch: Branch | None
 
 
 class _Writer:
-    """What batch and stream have in common."""
+    """The common part of batch and stream."""
 
     def __init__(self, options: Options, schema: StructType, planned: bool) -> None:
         self._options = options
@@ -178,7 +178,7 @@ class _Writer:
             return Written(batch, members, node.node_id, task.budget.sent, task.budget.sizes, branch)
 
     def _node_of(self, stack: ExitStack, batch: Batch, partition: int) -> tuple[Node, Broker, tuple[Node, ...]]:
-        """To whom the task sends, and all to whom the tasks of the batch send, the home first."""
+        """The node that the task sends to, a connection to it, and all nodes that tasks of the batch send to, the home first."""
         options, plan = self._options, self._plan
         assert plan is not None
         known = {node.node_id: node for node in plan.nodes}
@@ -329,7 +329,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
 
 
 def _planned(written: Sequence[Written]) -> tuple[Node, ...]:
-    """What the tasks with rows went by."""
+    """The nodes by which the tasks with rows have chosen theirs."""
     return next((each.nodes for each in written if each.node_id is not None), written[0].nodes)
 
 

@@ -1,4 +1,4 @@
-"""Where messages go: which address an option or a column names, whether it is there, and what it remembers of duplicate ids."""
+"""Targets of messages: the address that an option or a column names, whether it exists, and its cache of duplicate ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ID_CACHE_MIN: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where all messages go.  ``address`` may be ``address::queue``; ``routing_type`` None: as the address has it."""
+    """The target of all messages.  ``address`` may be ``address::queue``; ``routing_type`` None: as the address has it."""
 
     address: str
     routing_type: int | None
@@ -81,7 +81,7 @@ def _topic(name: str, broker: Broker) -> Target:
 
 
 def id_cache_size(address: str, broker: Broker) -> int:
-    """How many duplicate ids the broker keeps of an address.  Raises DuplicateCacheError when they protect nothing."""
+    """The number of duplicate ids that the broker keeps for an address.  Raises DuplicateCacheError when they protect nothing."""
     hint = "; choose a greater one, or exactlyOnce=transactions"
     found = broker.id_cache(address.partition("::")[0])
     if not found.persisted:
@@ -99,7 +99,7 @@ def id_cache_size(address: str, broker: Broker) -> int:
 
 @dataclass(slots=True)
 class Budget:
-    """What one task may send to each address, and whether the address is there.
+    """Counts the rows of one task by address, checks that the addresses exist, and limits the rows to the duplicate ids kept.
 
     The ids of a batch must all be remembered until the batch is committed, or a repetition doubles the rows whose ids were forgotten.
     ``limited``: duplicate ids are in use.
