@@ -40,9 +40,9 @@ T = TypeVar("T")
 _START_TIMEOUT_SECONDS = 10.0
 _GRACE_SECONDS = 1.0
 _GRACE_TURN_SECONDS = 0.05
-"""When the reactor stops: how long calls that run may go on, and how often that is looked at."""
+"""Time that running calls may go on when the reactor stops, and the interval of looking whether they have ended."""
 _FLUSH_SECONDS = 2.0
-"""How long a program that ends waits for its last posted messages to be written."""
+"""Time that a program which ends waits for its last posted messages to be written."""
 
 
 class _Process:
@@ -316,7 +316,7 @@ class Runner:
         for buffer in list(self._buffers):
             buffer.close()
         ended: Deferred[None] = Deferred()
-        # Who has just been let go may have something to finish.
+        # A thread that has just been let go may have something to finish.
         self.reactor.callLater(_GRACE_TURN_SECONDS, self._end_when_idle, self.runtime.now() + _GRACE_SECONDS, ended)
         return ended
 

@@ -21,7 +21,7 @@ Call = Callable[..., object]
 
 
 class ServerEnd(Protocol):
-    """What a broker makes of a connection; called in the broker's thread."""
+    """The broker's end of a connection; called in the broker's thread."""
 
     def received(self, data: bytes) -> None: ...
 
@@ -33,7 +33,7 @@ class ServerEnd(Protocol):
 
 
 class InVMAcceptor:
-    """Where a broker waits.  ``call`` enters its thread; ``accept`` is called there with the transport of each new connection."""
+    """The acceptor of a broker.  ``call`` enters its thread; ``accept`` is called there with the transport of each new connection."""
 
     def __init__(self, call: Call, accept: Callable[[InVMTransport], ServerEnd]) -> None:
         self.call = call
@@ -91,7 +91,7 @@ class _Pipe:
         self._to_server = 0
         self._client_paused = False
         self._held: list[tuple[Call, Any]] | None = None
-        """What waits while the broker does not want to read: functions and their arguments."""
+        """Calls that wait while the broker does not want to read, with their arguments; None while it reads."""
 
     # --- in the broker's thread
 

@@ -39,7 +39,7 @@ _DEFAULT_NAMES: Final = {
     "QUEUE_XA_CF": "XAQueueConnectionFactory",
     "TOPIC_XA_CF": "XATopicConnectionFactory",
 }
-"""What the provider URL is bound to: all of these, or the one of its parameter ``type``."""
+"""The names that the provider URL is bound to: all of these, or the one of its parameter ``type``."""
 
 _XA_KINDS: Final = frozenset(kind for kind in _DEFAULT_NAMES if "XA" in kind)
 
@@ -51,7 +51,7 @@ class NamingException(LookupError):
 
 
 class InitialContext(Mapping[str, Bound]):
-    """What a ``jndi.properties`` file names: connection factories, queues and topics; read-only, also usable as a mapping.
+    """The objects that a ``jndi.properties`` file names: connection factories, queues and topics; read-only, also usable as a mapping.
 
     Every lookup of a name gives the same object.  ``dynamicQueues/NAME`` and ``dynamicTopics/NAME`` need no entry.
     """
@@ -88,7 +88,7 @@ class InitialContext(Mapping[str, Bound]):
                 self._bound[name] = made[xa] = made.get(xa) or _factory(PROVIDER_URL, url, kind, password_codec)
 
     def lookup(self, name: str) -> Bound:
-        """What is bound to ``name``.  Raises :class:`NamingException`."""
+        """The object that is bound to ``name``.  Raises :class:`NamingException`."""
         found = self._bound.get(name)
         if found is not None:
             return found

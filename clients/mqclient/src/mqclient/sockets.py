@@ -44,13 +44,13 @@ from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
 _AWAY_SECONDS = 1.0
-"""Who comes back after a longer absence first gets what has arrived, before it counts as late."""
+"""After a longer absence of the caller the bytes that have arrived are read first, before the peer counts as late."""
 _CATCH_UP_SECONDS_MAX = 5.0
-"""How long that may take."""
+"""Limit on the time of this reading."""
 _TURNS_MAX = 100
 """Turns that work which never waits may take beyond the time it was given."""
 CLOSE_SECONDS = 5.0
-"""How long closing waits for peers to take what was written to them."""
+"""Time that closing waits for peers to take the bytes that were written to them."""
 
 
 def server_locator(

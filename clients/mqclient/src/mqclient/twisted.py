@@ -305,7 +305,7 @@ class _TlsLinkProtocol(_LinkProtocol):
 
 
 def tls_connection_creator(settings: TlsSettings) -> IOpenSSLClientConnectionCreator:
-    """What makes TLS connections as ``settings`` say."""
+    """The creator of TLS connections with these settings."""
     own: Any = None
     extra: dict[str, Any] = {}
     load: Any = Certificate.loadPEM

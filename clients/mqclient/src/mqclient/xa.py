@@ -57,7 +57,7 @@ XA_RBTRANSIENT: Final = 107
 XA_RBBASE: Final = XA_RBROLLBACK
 XA_RBEND: Final = XA_RBTRANSIENT
 
-# Others that are no plain failure.
+# Codes of outcomes that are no plain failure.
 
 XA_RETRY: Final = 4
 """Nothing is decided: the same call has to be made again."""
@@ -125,7 +125,7 @@ _NAMES: Final = {
 
 
 class XAError(Exception):
-    """What an XA call failed with: ``error_code`` is one of the constants of this module (Java's ``XAException.errorCode``)."""
+    """The failure of an XA call: ``error_code`` is one of the constants of this module (Java's ``XAException.errorCode``)."""
 
     def __init__(self, error_code: int, reason: str = "") -> None:
         name = _NAMES.get(error_code, f"XA error {error_code}")

@@ -1,4 +1,4 @@
-"""What the core client offers: protocols of its objects, settings, listeners.
+"""The interface of the core client: protocols of its objects, settings, listeners.
 
 The classes that implement the protocols are made by a shell: :mod:`mqclient.twisted` (awaitables are Deferreds),
 :mod:`mqclient.asyncio` (awaitables are tasks and futures) and :mod:`mqclient.blocking` (calls that wait in the caller's thread).
@@ -171,7 +171,7 @@ WITHOUT_EFFECT: dict[str, str] = {
 
 
 class SessionFailureListener(Protocol):
-    """Told of every connection failure, also when the reconnect succeeds."""
+    """Hears of every connection failure, also when the reconnect succeeds."""
 
     def before_reconnect(self, error: MQError) -> None:
         """The connection failed with ``error``; attempts to reconnect follow."""
@@ -191,7 +191,7 @@ FailoverEventListener = Callable[[FailoverEvent], None]
 
 
 class SendAcknowledgementHandler(Protocol):
-    """Told what became of asynchronous sends.  Needs a confirmation window; without one it is called right after the write."""
+    """Hears the outcome of asynchronous sends.  Needs a confirmation window; without one it is called right after the write."""
 
     def send_acknowledged(self, message: ClientMessage) -> None:
         """The broker has the message (a durable one is stored)."""
@@ -244,7 +244,7 @@ class ServerLocator(Closing, Protocol):
 
     @property
     def topology(self) -> Topology:
-        """What brokers have announced so far."""
+        """The members that brokers have announced so far."""
 
     def add_topology_listener(self, listener: TopologyListener) -> None:
         """Call ``listener(member, True)`` for every member now and whenever one appears or changes, with False when one leaves.
@@ -580,7 +580,7 @@ class ClientConsumer(Closing, Protocol):
 
     @property
     def queue_info(self) -> QueueQueryResult:
-        """What the broker said of the queue when the consumer was created."""
+        """The broker's description of the queue when the consumer was created."""
 
     def receive(self, timeout: int | None = None) -> Awaitable[ClientMessage | None]:
         """The next message.  ``timeout`` in ms: None waits for ever, 0 is :meth:`receive_immediate`.
@@ -637,7 +637,7 @@ class ClientConsumer(Closing, Protocol):
 
 
 class MessageBuffer(Protocol):
-    """Where a consumer keeps what has arrived, ordered by priority (9 first) and arrival."""
+    """The messages that have arrived for a consumer, ordered by priority (9 first) and arrival."""
 
     def put(self, message: ClientMessage) -> None: ...
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from mqclient.errors import MQError
 
 BatchDone = Callable[["Batch"], object]
-"""Told once, when every message of a batch was answered or the connection is over."""
+"""Called once, when every message of a batch was answered or the connection is over."""
 
 
 class Batch:
@@ -40,7 +40,7 @@ class Batch:
         return self._next <= correlation < self._end and correlation not in self._early
 
     def settle(self, correlation: int, error: MQError | None) -> bool:
-        """One of its messages was answered; true when that was the last.  Answers come in the order of the messages, almost always."""
+        """A message of the batch was answered; true for the last answer.  Answers come in the order of the messages, almost always."""
         if error is not None:
             self.refused[correlation - self._first] = error
         if correlation != self._next:
@@ -57,7 +57,7 @@ class Batch:
 
 
 class Batches:
-    """Those that are on their way, the oldest first."""
+    """The batches that are on their way, the oldest first."""
 
     __slots__ = ("_batches", "_tell")
 

@@ -1,4 +1,4 @@
-"""Messages of the core client: what the application fills in, and what it gets.
+"""Messages of the core client, sent and received.
 
 Source: ``protocol-spec/``, chapters "Message encoding" and "Large messages".
 """
@@ -18,7 +18,7 @@ from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, TYPE_TEX
 from mqclient.wire.properties import BOOLEAN, BYTE, BYTES, CHAR, DOUBLE, FLOAT, INT, LONG, NULL, SHORT, STRING, TypedValue, Value
 
 BodySource = BinaryIO | Iterable[bytes] | AsyncIterable[bytes]
-"""Where the body of a large message comes from: a file (``read(n)``), or an iterator or async iterator of chunks of any size."""
+"""The source of the body of a large message: a file (``read(n)``), or an iterator or async iterator of chunks of any size."""
 
 _INT_RANGE = range(-(2**31), 2**31)
 _LONG_RANGE = range(-(2**63), 2**63)

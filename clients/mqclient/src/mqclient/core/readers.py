@@ -56,7 +56,7 @@ MESSAGE_SIZE_MIN = 8
 _KINDS = bytes((KIND_MESSAGE, KIND_LARGE))
 _ENTRY_SIZE = 8 + 4 + 4 + 1
 _REPEATS_MAX = 3
-"""How often a block is asked for again that was lost with its connection, before any other came."""
+"""Requests for the same block after it was lost with its connection."""
 
 
 class MessageBlock:
@@ -111,7 +111,7 @@ def _malformed(field: str, reason: str) -> MalformedPacketError:
 
 
 class ReadingSession(Protocol):
-    """The session, as those who read in it see it."""
+    """The session, as its readers see it."""
 
     runtime: Runtime
     channel: Channel
@@ -164,7 +164,7 @@ class Readers:
     def survey(
         self, queue: str, after: int, *, until: int = -1, max_messages: int = -1, max_bytes: int = -1, parts: int = 1
     ) -> Awaitable[ReaderRange]:
-        """As :meth:`reserve`, but nothing is kept for anybody."""
+        """As :meth:`reserve`, but no message is kept for a reader."""
         return self._call(ReaderReserve(queue, None, 0, after, until, max_messages, max_bytes, parts), ReaderRange)
 
     @starts
@@ -194,7 +194,7 @@ class Readers:
         await self._answer(ReaderRemove(queue, reader), NullResponse)
 
     def id_cache(self, address: str) -> Awaitable[IdCacheState]:
-        """How many duplicate ids the broker keeps for an address, and whether a restart keeps them."""
+        """The number of duplicate ids that the broker keeps for an address, and whether a restart keeps them."""
         return self._call(IdCacheQuery(address), IdCacheState)
 
     # --- inside

@@ -1,4 +1,4 @@
-"""What varies from shell to shell: clocks, futures, the network, entropy.
+"""The part of the client that varies from shell to shell: clocks, futures, the network, entropy.
 
 The core is written with ``async def``; it awaits futures that the runtime makes with the framework's own kind (Deferred or
 :class:`asyncio.Future`), so one code base serves both, and several may live in one process.
@@ -58,10 +58,10 @@ class LinkHandler(Protocol):
 
 @runtime_checkable
 class LargeFrames(Protocol):
-    """What a :class:`LinkHandler` may offer besides: large frames are read to where they stay.  A shell need not make use of it."""
+    """Optional methods of a :class:`LinkHandler`: large frames are read straight into their final memory.  A shell need not use them."""
 
     def room(self) -> memoryview | None:
-        """Where the next bytes that come may be put, as many as there is room for; None: ``data_received`` gets them."""
+        """Memory for the next bytes that come, as many as fit; None: they go to ``data_received``."""
 
     def room_filled(self, size: int) -> None:
         """So many bytes were put into the room that was asked for last."""
@@ -212,7 +212,7 @@ class Mutex:
         self._release()
 
     def _release(self) -> None:
-        # Who gets the turn may be done with it before resolve() returns: a loop, for a thousand waiters would be too deep a recursion.
+        # A waiter may be done with its turn before resolve() returns.  A loop, since a thousand waiters would be too deep a recursion.
         self._free = True
         if self._handing_on:
             return

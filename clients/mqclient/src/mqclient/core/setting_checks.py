@@ -1,4 +1,4 @@
-"""What a setting may be: its type, and its least value."""
+"""Checks of settings: their types and least values."""
 
 from __future__ import annotations
 

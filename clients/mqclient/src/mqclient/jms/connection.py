@@ -30,7 +30,7 @@ ExceptionListener = Callable[[JMSException], object]
 
 
 class ConnectionMetaData(NamedTuple):
-    """What this client is."""
+    """Versions and names of this client, as JMS asks for them."""
 
     jms_version: str = "2.0"
     jms_provider_name: str = "mqclient"

@@ -69,9 +69,9 @@ class MessageConsumer(Closing):
         self._temporary_queue = temporary_queue
         self._listener: MessageListener | None = None
         self._in_hand: ClientMessage | None = None
-        """What the listener has, until it is acknowledged."""
+        """The message that the listener has, until it is acknowledged; None otherwise."""
         self.owed: ClientMessage | None = None
-        """What was received and is not acknowledged yet."""
+        """The message that was received and is not acknowledged yet; None otherwise."""
         self._failed_at: tuple[object, ...] = ()
         """Kind and place of the listener's last error."""
         self._closed = False

@@ -126,7 +126,7 @@ PREFIX_1X: Final[dict[type[Destination], str]] = {
     TemporaryQueue: "jms.tempqueue.",
     TemporaryTopic: "jms.temptopic.",
 }
-"""What Artemis 1.x put in front of every address."""
+"""The prefixes that Artemis 1.x put in front of every address."""
 
 _KINDS: Final[tuple[type[Destination], ...]] = (TemporaryQueue, TemporaryTopic, Queue, Topic)
 

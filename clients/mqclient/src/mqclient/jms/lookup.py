@@ -1,4 +1,4 @@
-"""What the client checks and creates on the broker before it uses a destination.
+"""Checks and creations on the broker before the client uses a destination.
 
 The rules are those of the Java client (``protocol-spec/``, "Destination lookup and auto-creation"): ask first, create what is missing where
 the address settings of the broker allow it, refuse a destination of the other kind.  One :class:`Lookup` belongs to one session.
@@ -60,7 +60,7 @@ _OPTIONS: Final[dict[str, Callable[[str], object]]] = {
 
 
 SUBSCRIPTION: Final = frozenset(("routing-type", "filter-string", "durable"))
-"""What options of a topic's name cannot change in its subscriptions."""
+"""Options in the name of a topic that have no effect on its subscriptions."""
 
 
 def apply_options(configuration: QueueConfiguration, destination: Destination, fixed: frozenset[str] = frozenset()) -> QueueConfiguration:

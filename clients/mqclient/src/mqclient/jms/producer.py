@@ -29,7 +29,7 @@ DEFAULT_PRIORITY = 4
 
 
 class CompletionListener(Protocol):
-    """Told what became of an asynchronous send; called in the thread of the session's listeners."""
+    """Hears the outcome of an asynchronous send; called in the thread of the session's listeners."""
 
     def on_completion(self, message: Message) -> None:
         """The broker has the message."""
@@ -89,7 +89,7 @@ class MessageProducer(Closing):
 
     @property
     def destination(self) -> Destination | None:
-        """Where everything goes; None when each call names its destination."""
+        """The destination of every message; None when each call names its own."""
         return self._destination
 
     def send(

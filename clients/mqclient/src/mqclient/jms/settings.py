@@ -1,7 +1,7 @@
 """The settings of a connection factory, and how a connection URL sets them.
 
 Names, defaults and grammar are those of the Artemis client ("Configuring Transports", "Connection URL").  Names are case-sensitive.  As in
-Java a name that nobody knows is no error; here it gives a warning that names the nearest known one.
+Java an unknown name is no error; here it gives a warning with the nearest known name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _url(name: str, default: Any) -> Any:
 
 @dataclass(slots=True, kw_only=True)
 class FactorySettings(LocatorSettings):
-    """What can be set on a connection factory: all of :class:`mqclient.core.api.LocatorSettings`, and what is JMS's own.
+    """The settings of a connection factory: all of :class:`mqclient.core.api.LocatorSettings`, and those of JMS.
 
     Setting raises IllegalArgumentException for a value of the wrong type or out of its range, and IllegalStateException once the first
     connection has frozen it.

@@ -1,4 +1,4 @@
-"""What the objects of a connection share, and what those of a session share; neither knows who works with it."""
+"""Shared state of the objects of a connection, and of the objects of a session; neither imports these objects."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ConnectionWork:
 
     @property
     def connection_id(self) -> str:
-        """What marks the messages of this connection, for ``no_local``."""
+        """The mark on messages of this connection, for ``no_local``: the client id, or a UUID."""
         return self.client_id or self._uid
 
     def call(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
@@ -167,7 +167,7 @@ class SessionWork:
 
 
 def close_quietly(close: Callable[[], None]) -> None:
-    """Closing never fails because of the network: what is gone is closed."""
+    """Call ``close`` and pass over its errors: closing never fails because of the network."""
     try:
         close()
     except (JMSException, MQError):

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class XAResource:
-    """What a transaction manager calls; made by :attr:`XASession.xa_resource`.
+    """A session as a transaction manager calls it; made by :attr:`XASession.xa_resource`.
 
     The calls and their failures are those of :class:`mqclient.core.api.XAResource`; each waits for the broker.
     """

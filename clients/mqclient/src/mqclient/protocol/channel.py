@@ -119,11 +119,11 @@ class SessionChannel:
 
     @property
     def last_confirmed(self) -> int:
-        """For REATTACH_SESSION: the last command received and processed."""
+        """The last command received and processed, for REATTACH_SESSION; -1 without a window."""
         return self.window.last_confirmed_command_id if self.window is not None else -1
 
     def replay(self) -> list[bytes]:
-        """After a reattachment: the frames that the broker has not seen, in order."""
+        """The frames that the broker has not seen, in order, to be sent again after a reattachment."""
         return self.window.unconfirmed() if self.window is not None else []
 
     def restart(self, version: int) -> None:

@@ -170,7 +170,7 @@ class CoreConnection:
         self.version = min(server_version, VERSION_MAX)
 
     def receive_data(self, data: bytes, now: float) -> list[Event]:
-        """What ``data`` brings.  After :class:`ConnectionBroken` nothing more is read."""
+        """The events in ``data``.  After :class:`ConnectionBroken` nothing more is read."""
         events: list[Event] = []
         if self.broken:
             return events
@@ -192,7 +192,7 @@ class CoreConnection:
         return events
 
     def room(self) -> memoryview | None:
-        """Where the next bytes may be put instead of giving them to :meth:`receive_data`; None: nowhere.
+        """Memory for the next bytes, instead of giving them to :meth:`receive_data`; None: use :meth:`receive_data`.
 
         Only for the rest of a large frame of a kind that is handed on as a view.  Follow it by :meth:`room_filled`.
         """
@@ -219,7 +219,7 @@ class CoreConnection:
         return [FrameReceived(packet_type, channel, cast(bytes, received))]
 
     def next_timer(self) -> float | None:
-        """When :meth:`timer_due` wants to be called; None: not at all."""
+        """The time at which :meth:`timer_due` must be called; None: never."""
         deadline = self._silence_deadline()
         if deadline is None:
             return self._next_ping

@@ -1,4 +1,4 @@
-"""Where brokers announce themselves, and what they say there.
+"""Discovery groups, and the announcements of brokers in them.
 
 Source: ``protocol-spec/``, chapter "Discovery"; the Artemis manual, chapter "Clusters", section "Server discovery".
 """
@@ -59,7 +59,7 @@ Endpoint = UdpEndpoint | JGroupsEndpoint
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryGroupConfiguration:
-    """How a client finds its brokers: what a URL with ``udp://`` or ``jgroups://`` says, as an object.
+    """The way a client finds its brokers: the content of a URL with ``udp://`` or ``jgroups://``.
 
     A broker that was not heard of for ``refresh_timeout`` ms is forgotten; the first connection waits at most ``initial_wait_timeout`` ms
     for the first announcement.
@@ -72,7 +72,7 @@ class DiscoveryGroupConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What a broker says of itself.
+    """The announcement of one broker.
 
     ``unique_id`` is another one each time a broker starts.  Peers keep only the last of ``connectors``; so the one that all must
     understand stands last.

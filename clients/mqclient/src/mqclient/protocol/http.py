@@ -49,10 +49,10 @@ class HttpSplitter:
         """Bytes of the body, or of its chunk, that have not come."""
         self._chunked = False
         self._searched = 0
-        """How far the buffer holds no end of the head."""
+        """Bytes of the buffer that were searched for the end of the head, without finding it."""
 
     def feed(self, data: bytes) -> list[Head | bytes | End]:
-        """What the bytes complete: heads, pieces of bodies that are not empty, ends of messages.  Raises ProtocolError."""
+        """The items that the bytes complete: heads, pieces of bodies that are not empty, ends of messages.  Raises ProtocolError."""
         self._buffer += data
         found: list[Head | bytes | End] = []
         while self._state(found):

@@ -1,4 +1,4 @@
-"""When to try again: intervals, numbers of attempts, rates, and which broker is next."""
+"""Attempts and rates: intervals, numbers of attempts, messages per second, and the choice of the next broker."""
 
 from __future__ import annotations
 

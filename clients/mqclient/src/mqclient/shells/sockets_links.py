@@ -20,7 +20,7 @@ from mqclient.wire.primitives import TransportConfiguration
 UNSENT_HIGH = 1024 * 1024
 """Bytes that were written and the system has not taken yet, from which on the core is asked to write no more."""
 UNSENT_LOW = 256 * 1024
-"""What must be left of them before it is told to go on."""
+"""Bytes of these at which the core is told to go on."""
 READ_PER_TURN = 16 * 1024 * 1024
 """Bytes that one connection may bring in a turn of the loop, so that others get theirs."""
 _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -50,7 +50,7 @@ class SocketLink:
         self._closing = False
         loop.watch(connected, READ, self._happened)
         if self._tls:
-            # What came along with the end of the handshake is not in the system's buffer any more, and would not be noticed.
+            # Data that came along with the end of the handshake is not in the system's buffer any more, and would not be noticed.
             loop.call_soon(self._read)
 
     @property

@@ -46,7 +46,7 @@ class Loop:
         self.tasks: set[Task[Any]] = set()
         self.closed = False
         self.buffer = memoryview(bytearray(READ_BUFFER))
-        """Where sockets are read into; belongs to whoever reads just now."""
+        """Memory that sockets are read into; belongs to the link that reads just now."""
         self._selector = selectors.DefaultSelector()
         self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._last: list[Callable[[], object]] = []

@@ -17,10 +17,10 @@ class Cancelled(BaseException):
 
 
 class Turns(Protocol):
-    """What a loop does for futures and tasks."""
+    """The loop, as futures and tasks see it."""
 
     tasks: set[Task[Any]]
-    """Those that are not finished; nobody else need keep them."""
+    """The tasks that are not finished: the only references that keep them alive."""
 
     def call_soon(self, function: Callable[..., object], *args: Any) -> None: ...
 

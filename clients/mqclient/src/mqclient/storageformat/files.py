@@ -21,7 +21,7 @@ BODY_SUFFIX = ".msg"
 
 
 class Files(Protocol):
-    """What reading asks of a file system.  Paths are strings; every method raises OSError when it fails."""
+    """The file system, as reading sees it.  Paths are strings; every method raises OSError when it fails."""
 
     def read(self, path: str, offset: int = 0, size: int = -1) -> bytes:
         """At most ``size`` bytes from ``offset``; -1 = all."""

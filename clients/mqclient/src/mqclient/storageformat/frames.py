@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 FORMAT_VERSION = 3
-"""What this version writes; it reads all from 1 on.  2 came with the branches of XA transactions, 3 with pages."""
+"""The version that is written; versions from 1 on are read.  2 came with the branches of XA transactions, 3 with pages."""
 
 KIND_MESSAGES = 1
 KIND_BINDINGS = 2
@@ -139,7 +139,7 @@ def frame_at(data: memoryview, offset: int, seed: int, base: int = 0) -> Frame |
 
 
 def frame_end(data: bytes | memoryview) -> int:
-    """Where the frame that ``data`` begins with ends, as its header says; not checked."""
+    """The end of the frame at the beginning of ``data``, as its header says; not checked."""
     return FRAME_HEADER_SIZE + int(_FRAME.unpack_from(data)[2]) if len(data) >= FRAME_HEADER_SIZE else FRAME_HEADER_SIZE
 
 
@@ -167,7 +167,7 @@ def find_frames(data: bytes, seed: int, start: int) -> Iterator[Frame]:
 
 
 def claimed_content(data: memoryview, offset: int) -> memoryview:
-    """What the damaged frame at ``offset`` may contain: by its length if that is possible, else all that follows."""
+    """The bytes that the damaged frame at ``offset`` may contain: by its length if that is possible, else all that follow."""
     if offset + FRAME_HEADER_SIZE > len(data):
         return data[len(data) :]
     _, _, length, _ = _FRAME.unpack_from(data, offset)
@@ -202,6 +202,6 @@ class Reader:
         return self.take(self.numbers(_U32)[0])
 
     def row(self, width: int = 1) -> tuple[int, ...]:
-        """As many groups of ``width`` numbers as the count before them says."""
+        """Groups of ``width`` numbers, as many as the count before them says."""
         count = self.numbers(_U32)[0] * width
         return struct.unpack(f">{count}q", self.take(8 * count))

@@ -76,7 +76,7 @@ def _may_be_durable(record: MessageRecord) -> bool:
 
 
 def decompress(data: bytes, size: int) -> bytes:
-    """What was compressed to ``data``, ``size`` bytes.  Raises :class:`StorageFormatError`."""
+    """The ``size`` bytes that were compressed to ``data``.  Raises :class:`StorageFormatError`."""
     import lz4.block
 
     if size > CONTENT_MAX:
@@ -163,7 +163,7 @@ def _records(files: Files, path: str, number: int, page: StoredPage) -> Iterator
     while at < page.end:
         frame = frame_at(memoryview(data), at, header.seed)
         if frame is None:
-            # What stands beyond the end that the journal noted was never committed.
+            # Bytes beyond the end that the journal noted were never committed.
             frame = next((each for each in find_frames(data, header.seed, at + 1) if each.offset < page.end), None)
             end = page.end if frame is None else frame.offset
             yield Loss(path, at, end - at, tuple(claimed_ids(data, at, end)), "no valid frame in a page")

@@ -1,4 +1,4 @@
-"""What the records of the journal add up to about pages, while it is read back."""
+"""The state of pages that the records of the journal add up to, while it is read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the records of a journal add up to: the rules by which messages, branches, duplicate ids and bindings survive.
+"""The state that the records of a journal add up to: the rules by which messages, branches, duplicate ids and bindings survive.
 
 They are the same for the broker, which starts from what it finds, and for programs that only read a folder.
 """
@@ -66,7 +66,7 @@ class StoredBranch:
 
 @dataclass(slots=True)
 class State:
-    """What the records of both journals add up to.
+    """The state that the records of both journals add up to.
 
     A message whose record has a ``branch_id`` does not count yet: its branch is among ``branches``, and prepared.
     """

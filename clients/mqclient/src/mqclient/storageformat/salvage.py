@@ -41,7 +41,7 @@ class JournalRecord:
 
 @dataclass(slots=True)
 class SalvagedJournals:
-    """What the readable records of both journals add up to, before anything is dropped that has lost its queue or its branch.
+    """The state that the readable records of both journals add up to, before anything is dropped that has lost its queue or its branch.
 
     ``losses`` are the places that cannot be read, ``gone`` the pages that are recorded as gone.
     """
@@ -106,7 +106,7 @@ def journal_records(files: Files, directory: str, kind: int) -> Iterator[Journal
 
 
 def _drop_replaced(state: State) -> None:
-    """Of several queues or addresses of one name keep the youngest: the others were deleted, and that is what is lost."""
+    """Keep the youngest of several queues or addresses of one name: the others were deleted, and the record of that is lost."""
     youngest: dict[tuple[object, object], object] = {}
     for what, number in sorted((key for key in state.bindings if key[0] in (ADDRESS_BINDING, QUEUE_BINDING)), reverse=True):
         name = state.bindings[what, number].value.get("name")

@@ -1,4 +1,4 @@
-"""What survives in a store's folders, for programs that only read them: an index first, then file by file the messages themselves.
+"""The surviving messages of a store's folders, for programs that only read them: first an index, then the messages file by file.
 
 The index holds no content.  Of a plain message it keeps the id and, shared with all others of its queue and segment, the place: a few dozen
 bytes, where the broker needs an object and the message.  The rules are the broker's own: ``replay``, ``replay_plain`` and
@@ -46,7 +46,7 @@ class StoreFolders:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What the index knows of a message that is not plain."""
+    """The entry of the index for a message that is not plain."""
 
     references: References
     branch_id: int
@@ -73,7 +73,7 @@ class PageShare:
 
 @dataclass(slots=True)
 class Index:
-    """What survives.  ``losses`` are places of the journals that cannot be read, for :func:`salvaged_index` only.
+    """The surviving messages by file.  ``losses`` are places of the journals that cannot be read, for :func:`salvaged_index` only.
 
     ``segments`` and ``pages`` together have each message once; ``node_id`` is raw, None for empty folders.
     """
@@ -99,7 +99,7 @@ class Survivor:
 
 
 class PlainPlaces:
-    """Where plain messages are (see :class:`mqclient.storageformat.replay_plain.Plain`): (sequence, queue id) by message id."""
+    """The places of plain messages (see :class:`mqclient.storageformat.replay_plain.Plain`): (sequence, queue id) by message id."""
 
     __slots__ = ("highest", "messages")
 
@@ -158,7 +158,7 @@ class PlainPlaces:
 
 
 def index_of(files: Files, folders: StoreFolders) -> Index:
-    """What a start of the broker would recover.
+    """The messages that a start of the broker would recover.
 
     Raises :class:`mqclient.storageformat.errors.JournalDamagedError` and OSError, of folders in use also where a broker has just
     changed something.
@@ -251,7 +251,7 @@ class _Held:
 
 
 def _shares(segments: list[SegmentFile], plain: PlainPlaces, state: State) -> list[SegmentShare]:
-    """Those segments in which something survives."""
+    """The segments in which a message survives."""
     shares = {each.sequence: SegmentShare(each) for each in segments}
     for message_id, (sequence, queue_id) in plain.messages.items():
         found = shares[sequence].plain

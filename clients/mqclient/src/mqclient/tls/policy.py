@@ -1,4 +1,4 @@
-"""Which TLS versions and cipher suites a connector allows, by their names in Java and in OpenSSL.
+"""The TLS versions and cipher suites that a connector allows, by their names in Java and in OpenSSL.
 
 Source: the Artemis manual, chapter "Configuring the Transport" (enabledProtocols, enabledCipherSuites).
 """
@@ -19,7 +19,7 @@ _JAVA_SUITE = re.compile(r"(?:TLS|SSL)_(\w+?)_WITH_(\w+)")
 
 @dataclass(frozen=True, slots=True)
 class TlsPolicy:
-    """What may be negotiated; None and empty: the library's choice."""
+    """The versions and suites that may be negotiated; None and empty: the library's choice."""
 
     oldest: str | None = None
     """One of :data:`VERSIONS`."""

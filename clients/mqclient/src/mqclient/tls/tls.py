@@ -20,7 +20,7 @@ _CRL_START = b"-----BEGIN X509 CRL"
 
 @dataclass(slots=True)
 class TlsSettings:
-    """What a connector says about TLS.  Certificates and key are PEM."""
+    """The TLS settings of a connector.  Certificates and key are PEM."""
 
     host: str
     """Name sent to the broker (SNI)."""
@@ -38,7 +38,7 @@ class TlsSettings:
 
 
 def handshake_hint(error: BaseException) -> str:
-    """What to add to the message of a TLS connection that could not be made: a question, where the peer may not speak TLS at all."""
+    """The end of the message of a failed TLS handshake: a question where the peer may not speak TLS at all, else empty."""
     text = str(error).lower()
     if any(word in text for word in ("alert", "certificate", "verif", "no match")):
         return ""  # it does

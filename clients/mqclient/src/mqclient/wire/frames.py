@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 from mqclient.errors import FrameTooLargeError, MalformedPacketError
 
 PREAMBLE = b"ARTEMIS"
-"""What a client writes once, before its first frame."""
+"""The bytes that a client writes once, before its first frame."""
 
 HEADER = struct.Struct(">ibq")
 HEADER_SIZE = 13

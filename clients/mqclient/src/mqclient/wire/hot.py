@@ -36,7 +36,7 @@ _RECEIVE_CONTINUATION = struct.Struct(">Bq")
 _CONTINUATION_BEGIN = struct.Struct(">ibqi")
 _CONTINUATION_TYPE = 77
 _CONTINUATION_EXTRA = _CONTINUATION_BEGIN.size - 4 + _RECEIVE_CONTINUATION.size
-"""What the length field of the frame counts beside the chunk."""
+"""Bytes that the length field of the frame counts beside the chunk."""
 
 
 def _cut_off(packet: str, size: int, *fields: tuple[str, int]) -> MalformedPacketError:

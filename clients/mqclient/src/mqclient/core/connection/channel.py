@@ -1,6 +1,6 @@
-"""A session's channel in use: one call at a time, what waits for its turn, and what happens while the connection is away.
+"""A session's channel in use: one call at a time, the queue behind it, and the time while the connection is away.
 
-Packets leave in the order in which they were handed in: what comes while a call waits for its turn queues up behind it.
+Packets leave in the order in which they were handed in: packets that come while a call waits for its turn queue up behind it.
 While the connection is away the channel is locked; calls and sends wait for its return, at most ``call_failover_timeout``.
 """
 
@@ -28,7 +28,7 @@ _QUEUE_MAX = 1000
 
 
 class Call:
-    """A request and whoever waits for its answer.
+    """A request and the future of its answer.
 
     ``bound``: it has a meaning only for the session that the broker has now, not for one that it creates anew after a failure.
     """
@@ -102,7 +102,7 @@ class Channel:
         return self.submit(packet, *expects, bound=bound).future
 
     def submit(self, packet: Packet, *expects: type[Packet], bound: bool = False) -> Call:
-        """As :meth:`call`, for who wants to know more of the call than its answer."""
+        """As :meth:`call`, for callers that need more of the call than its answer."""
         call = Call(packet, expects, self.runtime.create_future(), bound)
         if self.error is not None:
             self.runtime.reject(call.future, self.error)
@@ -354,7 +354,7 @@ class Channel:
 
 
 def unblocked(what: str, cause: MQError | None) -> UnblockedError:
-    """For a call that was sent and whose answer will not come."""
+    """The error of a call that was sent and gets no answer."""
     error = UnblockedError(f"{what} was interrupted by a connection failure, its outcome is unknown" + (f": {cause}" if cause else ""))
     error.__cause__ = cause
     return error

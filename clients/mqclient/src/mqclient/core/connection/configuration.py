@@ -95,7 +95,7 @@ _TRUE = {"true": True, "false": False}
 
 @dataclass(slots=True)
 class Configuration:
-    """What a URL says: either ``connectors``, or none and a ``discovery`` group.  ``warnings`` are sentences for the log."""
+    """The content of a URL: either ``connectors``, or none and a ``discovery`` group.  ``warnings`` are sentences for the log."""
 
     connectors: tuple[TransportConfiguration, ...]
     settings: LocatorSettings
@@ -104,7 +104,7 @@ class Configuration:
 
     @property
     def brokers(self) -> tuple[TransportConfiguration, ...] | DiscoveryGroupConfiguration:
-        """What a locator is made with."""
+        """The connectors or the discovery group, as a locator takes them."""
         return self.connectors if self.discovery is None else self.discovery
 
 

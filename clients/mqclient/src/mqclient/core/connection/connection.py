@@ -48,7 +48,7 @@ from mqclient.wire.packets import (
 from mqclient.wire.primitives import TransportConfiguration
 
 _LINGER_SECONDS = 5.0
-"""How long closing waits for the peer to read what was written."""
+"""Time that closing waits for the peer to read the bytes that were written."""
 _VERSION_CLIENT_ID = 131
 """From here on CREATESESSION_V2 is understood."""
 
@@ -70,7 +70,7 @@ class ConnectionOwner(Protocol):
     def topology_received(self, connection: Connection, packet: TopologyPacket) -> None: ...
 
     def connection_lost(self, connection: Connection, error: MQError, disconnect: DisconnectReceived | None) -> None:
-        """Told once, after the last frame."""
+        """Called once, after the last frame."""
 
 
 class Connection:
@@ -172,7 +172,7 @@ class Connection:
 
     @property
     def cluster_channel(self) -> ClusterChannel:
-        """What brokers say to each other; from the moment on when the connection is greeted."""
+        """The channel of packets between brokers; used from the moment when the connection is greeted."""
         if self._cluster_channel is None:
             self._cluster_channel = self._handlers[CLUSTER_CHANNEL] = ClusterChannel(
                 self.runtime, self.settings, self.fail, self.write_frame

@@ -39,7 +39,7 @@ class HttpLink:
         self._scan_seconds = _number(parameters, "httpClientIdleScanPeriod") / 1000
         self._cookie = ""
         self._unsent: list[bytes] | None = [] if parameters.get("httpRequiresSessionId", "").lower() == "true" else None
-        """What waits for the first response; None when nothing has to wait any more."""
+        """Data that waits for the first response, which brings the session id; None when no data has to wait any more."""
         self._link: Link | None = None
         self._timer: Timer | None = None
         self._asked = False

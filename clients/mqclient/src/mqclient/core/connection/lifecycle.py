@@ -46,7 +46,7 @@ class Lifecycle(Protocol):
 
 
 class LifecycleCore(Protocol):
-    """What the states' work is done with; no method may raise."""
+    """The session factory, as its states see it; no method may raise."""
 
     def begin_round(self) -> None:
         """Start a round of attempts; it ends with ``connected``, ``attempt_failed`` or ``attempts_exhausted``."""
@@ -83,7 +83,7 @@ class LifecycleCore(Protocol):
 
 
 class LifecycleData:
-    """What all states share."""
+    """The data that all states share."""
 
     def __init__(self, core: LifecycleCore) -> None:
         self.core = core

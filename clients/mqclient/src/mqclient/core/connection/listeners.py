@@ -1,4 +1,4 @@
-"""Who is told of connection failures: the listeners of a factory and of a session."""
+"""The listeners of a factory and of a session, which hear of connection failures."""
 
 from __future__ import annotations
 

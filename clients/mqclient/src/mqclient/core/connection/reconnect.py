@@ -1,4 +1,4 @@
-"""Which connectors to try next, and when to stop.
+"""The choice of the connectors to try next, and of the time to stop.
 
 Source: ``protocol-spec/``, chapters "Topology" (what a client keeps) and "Client failover".
 """

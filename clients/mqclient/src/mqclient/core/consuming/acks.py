@@ -26,7 +26,7 @@ class Batching(Protocol):
         """Send what waits; the futures of the answers, where answers are asked for."""
 
     def forget_answer(self, future: Any) -> None:
-        """Nobody waits for ``future``: what it fails with is logged."""
+        """Log the error of ``future``, for which nobody waits."""
 
 
 class TurnEnd:
@@ -55,7 +55,7 @@ class OpenTransaction(Protocol):
 
     @property
     def takes_acknowledgements(self) -> bool:
-        """Does what is acknowledged now wait for a commit, or for the outcome of a branch?"""
+        """Does an acknowledgement made now wait for a commit, or for the outcome of a branch?"""
 
     def acknowledged(self) -> None:
         """A message was acknowledged in the session."""
@@ -81,7 +81,7 @@ class AcknowledgingSession(Batching, Protocol):
 class AcknowledgingConsumer(Protocol):
     id: int
     incarnation: int
-    """How often delivery started anew: what was delivered before cannot be acknowledged."""
+    """How often delivery started anew: messages delivered before cannot be acknowledged."""
 
     @property
     def browse_only(self) -> bool: ...

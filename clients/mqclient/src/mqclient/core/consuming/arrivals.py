@@ -1,4 +1,4 @@
-"""What arrives for one consumer: regular messages, large ones in chunks, markers; and the credits that go back for them."""
+"""Arrivals for one consumer: regular messages, large ones in chunks, markers; and the credits that go back for them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class ReceivingConsumer(Recipient, AskingConsumer, Protocol):
     """The consumer that the messages are for."""
 
     incarnation: int
-    """How often delivery started anew: the broker took back what was delivered before."""
+    """How often delivery started anew: the broker took back the messages delivered before."""
 
     @property
     def buffered(self) -> int:
-        """How many messages were not taken yet."""
+        """Number of messages that were not taken yet."""
 
     def offer(self, message: ClientMessage) -> None:
         """A message has arrived."""
@@ -92,8 +92,8 @@ class Arrivals:
             self.return_credits(frame_size, False)
             return
         consumer.offer(message)
-        # Whoever asked whether there is a message has the answer.  The marker comes after the last chunk only, and without a window no
-        # chunk comes before the message was taken.
+        # A receive that waits for the marker has its answer: there is a message.  The marker comes after the last chunk only, and without a
+        # window no chunk comes before the message was taken.
         self.forced.message_came()
 
     def chunk_received(self, chunk: bytes, frame_size: int, continues: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a browser has shown, so that it goes on after a reconnect: the broker lets it begin at the head of the queue again."""
+"""The messages that a browser has shown.  After a reconnect the broker begins at the head of the queue again, and these are skipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Node(Protocol):
 
 
 class Browsed:
-    """Remembers nothing when the connection would not come back anyway."""
+    """The ids of the messages that one browser has shown; empty when the connection never comes back (no reconnect attempts)."""
 
     __slots__ = ("_again", "_ids", "_node", "_node_id", "_wanted")
 

@@ -1,4 +1,4 @@
-"""Where a consumer keeps messages that have arrived and were not taken yet."""
+"""The buffer of a consumer: messages that have arrived and were not taken yet."""
 
 from __future__ import annotations
 

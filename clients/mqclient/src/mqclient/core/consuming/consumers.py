@@ -61,14 +61,14 @@ class Consumer(Closing):
         self.id = request.consumer_id
         self.acknowledgements = Acknowledger(session, self, batch_size)
         self.incarnation = 0
-        """How often delivery started anew: the broker took back what was delivered before."""
+        """How often delivery started anew: the broker took back the messages delivered before."""
         self._buffer = buffer
         self._limiter = RateLimiter(max_rate) if max_rate > 0 else None
         self._info: QueueQueryResult | None = None
         self._arrival: list[Any] = []
         self._pump: HandlerPump | None = None
         self._dropped = 0
-        """How many messages had expired when they were taken."""
+        """Number of messages that had expired when they were taken."""
         self._paused = False
         self._closed = False
         self._closing = False
@@ -79,7 +79,7 @@ class Consumer(Closing):
         browsed = Browsed(session.settings, session.factory) if request.browse_only else None
         self.arrivals = Arrivals(self, session.channel, credits, forced, browsed)
         self.on_disconnected: Callable[[], object] = _nothing
-        """Called when the broker has ended the consumer, and not the application (for links between brokers)."""
+        """Function that is called when the broker, not the application, has ended the consumer (for links between brokers)."""
 
     # --- API ---
 
@@ -209,12 +209,12 @@ class Consumer(Closing):
         self._wake()
 
     async def wait_for_handler(self) -> None:
-        """Until the message handler does not run, within ``on_message_close_timeout``."""
+        """Wait until the message handler does not run, at most ``on_message_close_timeout``."""
         if self._pump is not None:
             await self._pump.finished(self.session.settings.on_message_close_timeout)
 
     def clear(self, return_credits: bool) -> None:
-        """What was delivered is taken back by the broker: forget it.  ``return_credits``: the broker still counts them."""
+        """Forget the messages delivered so far: the broker takes them back.  ``return_credits``: it still counts their credits."""
         if not return_credits:
             self.incarnation += 1
         error = LargeMessageInterruptedError(
@@ -237,7 +237,7 @@ class Consumer(Closing):
 
     @property
     def buffered(self) -> int:
-        """How many messages were not taken yet."""
+        """Number of messages that were not taken yet."""
         return len(self._buffer)
 
     @property
@@ -374,7 +374,7 @@ class Consumer(Closing):
 
     def _shut(self) -> None:
         self._closed = True
-        # What was not acknowledged goes back to the queue: too late to acknowledge it now.
+        # Messages without an acknowledgement go back to the queue: it is too late to acknowledge them.
         self.acknowledgements.forget()
         self._buffer.close()
         self.arrivals.interrupt(LargeMessageInterruptedError("the consumer was closed before the body had arrived"))

@@ -71,7 +71,7 @@ class ForcedDelivery:
         consumer = self._consumer
         while True:
             consumer.check_open()
-            # What follows a large message may come after a marker that was asked for before it was through, or just after: then ask again.
+            # A message behind a large one may come after a marker that was asked for before the large one was complete: then ask again.
             doubtful = self._large_under_way or self._just_after_large
             self._just_after_large = self._passed_over = False
             await self._ask_for_marker()
@@ -110,12 +110,12 @@ class ForcedDelivery:
     def marker(self, sequence: object) -> None:
         """The broker has answered."""
         if isinstance(sequence, int):
-            # After a failure only the last one was asked for again.
+            # After a failure only the marker of the last request was asked for again.
             for number in [number for number in self._asked if number <= sequence]:
                 self._runtime.resolve(self._asked[number], None)
 
     def message_came(self) -> None:
-        """Nobody needs a marker any more.  A large message that nobody takes may even keep it away, for want of credits."""
+        """A message has come: end all waits for a marker, which a large message may even keep away for want of credits."""
         for future in list(self._asked.values()):
             self._runtime.resolve(future, None)
 
@@ -138,7 +138,7 @@ class ForcedDelivery:
             self._runtime.resolve(future, None)
 
     def close(self) -> None:
-        """Nobody has to wait any more."""
+        """The consumer is closed: end all waits."""
         asked, self._asked = list(self._asked.values()), {}
         for future in asked:
             self._runtime.resolve(future, None)

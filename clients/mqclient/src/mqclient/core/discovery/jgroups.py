@@ -90,7 +90,7 @@ class Channel:
         raise NotImplementedError
 
     def serve(self) -> None:
-        """Somebody here wants to send.  Raises ``NotConnectedError``."""
+        """A handle of this channel wants to send.  Raises ``NotConnectedError``."""
 
     def stop(self) -> None:
         raise NotImplementedError

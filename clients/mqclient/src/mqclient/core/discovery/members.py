@@ -42,11 +42,11 @@ _TURN_SECONDS = 2.0
 """Between attempts to reach members, and between signs of life."""
 
 _SILENCE_SECONDS = 10.0
-"""Without a sign of life a connection is given up."""
+"""A connection without a sign of life for so long is given up."""
 
 _CONNECT_SECONDS = 2.0
 _FAILURES_MAX = 10
-"""After so many attempts in vain a place that another member has told of is forgotten."""
+"""Attempts in vain after which a place that another member has told of is forgotten."""
 
 _FILE_SUFFIX = ".mqbroker"
 _FILE_SIZE_MAX = 4096
@@ -62,7 +62,7 @@ class MemberLink:
         self.heard_at = now
         self.link: Link | None = None
         self.connecting: Any = None
-        """What brings the link, while it is awaited."""
+        """The future of the link, while it is awaited; None otherwise."""
         self.over = False
         self._channel = channel
         self._splitter = MessageSplitter(self._message)
@@ -133,9 +133,9 @@ class MemberChannel(Channel):
         self._learned: dict[Place, int] = {}
         """Places that were told of, with the number of attempts in vain."""
         self._latest: dict[ChannelHandle, bytes] = {}
-        """The last announcement of each who sends here."""
+        """The last announcement that each handle has sent."""
         self._who: dict[Place, bytes] = {}
-        """Which member answered at a place."""
+        """The member that answered at each place."""
         folder = stack.folder
         self._folder = None if folder is None else posixpath.join(folder, quote(name, safe=""))
         self._port_failing = False
@@ -276,7 +276,7 @@ class MemberChannel(Channel):
             self._learned[place] = 0
 
     def _answers(self, place: Place, member: bytes) -> None:
-        """It is known who is at a place."""
+        """Note the member at a place."""
         if place in self._learned:
             self._learned[place] = 0
         elif place not in self._given:
@@ -401,7 +401,7 @@ class MemberChannel(Channel):
         return self._stack.external_address or self._stack.bind_address or self.network.local_address()
 
     def _watch(self, work: Any) -> None:
-        """What nobody waits for must not fail in silence."""
+        """Log the error of a task for which nobody waits."""
 
         async def watched() -> None:
             try:

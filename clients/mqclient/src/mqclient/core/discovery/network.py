@@ -1,4 +1,4 @@
-"""What a shell lends to broadcasts beyond :class:`mqclient.core.runtime.Runtime`: multicast groups, ports to listen on, files."""
+"""The part of a shell that broadcasts need beyond :class:`mqclient.core.runtime.Runtime`: multicast groups, listening ports, files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session factory: one connection to a broker, the sessions on it, and who is told when it fails."""
+"""A session factory: one connection to a broker, the sessions on it, and the listeners that hear when it fails."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SessionFactory(ListenerMethods, Closing):
         self.settings: LocatorSettings = locator.settings
         self.connection: Connection | None = None
         self.disconnect: DisconnectReceived | None = None
-        """What the broker said when it ended the connection in an orderly way; None while none has."""
+        """The last goodbye of a broker, when it ended the connection in an orderly way; None before the first."""
         self._locator = locator
         self._attempts = attempts
         self._sessions: list[Session] = []
@@ -154,7 +154,7 @@ class SessionFactory(ListenerMethods, Closing):
         self._machine.close()
 
     def abandon(self) -> None:
-        """Nobody wants the connection any more (for the locator)."""
+        """Close, since the caller has cancelled the opening (for the locator)."""
         self._machine.close()
 
     def leave(self) -> None:

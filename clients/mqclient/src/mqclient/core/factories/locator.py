@@ -21,7 +21,7 @@ from mqclient.protocol.topology import Topology, TopologyListener, TopologyMembe
 from mqclient.wire.primitives import TransportConfiguration
 
 CONFIRMATION_SECONDS = 10.0
-"""How long after a new connection a member is kept of which the broker there does not tell.
+"""Time for which a member is kept after a new connection whose broker does not announce it.
 
 A broker that has just started needs a while to find the others.
 """
@@ -235,7 +235,7 @@ class Locator(Closing):
                 raise error
 
     def _pairs(self) -> list[tuple[TransportConfiguration, TransportConfiguration | None]]:
-        """What the topology offers for new connections."""
+        """The connectors that the topology offers for new connections."""
         return self._topology.pairs() if self._settings.use_topology_for_load_balancing and self._topology_complete else []
 
     def _first_round(self) -> list[TransportConfiguration]:

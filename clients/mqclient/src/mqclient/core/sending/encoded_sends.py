@@ -32,7 +32,7 @@ from mqclient.wire.hot import VERSION_CORRELATION, VERSION_SENDER, encode_send, 
 from mqclient.wire.packets import CreateProducer, ProducerRequestCredits, SessionSend, SessionSendContinuation, SessionSendLarge
 
 Done = Callable[[MQError | None], object]
-"""Told once what became of a message: None = the broker has it; ``UnblockedError`` = the connection went first; else why not."""
+"""Called once with the outcome of a message: None = the broker has it; ``UnblockedError`` = the connection was lost; else the refusal."""
 ReadBody = Callable[[int, int], bytes | None]
 """(offset, size) -> at most so many bytes of a body, None: they come later, and :meth:`EncodedSends.resumed` is called then.  Raises
 OSError when they cannot be read."""
@@ -152,7 +152,7 @@ class EncodedSends:
         return self._stopped
 
     def write_chunk(self, chunk: bytes, continues: bool, body_size: int, done: Done, address: str | None) -> None:
-        """For the large message that is being written."""
+        """Send a chunk of the large message that is being written."""
         protocol = self._protocol
         correlation = protocol.next_async_correlation()
         self._pending[correlation] = done

@@ -21,7 +21,7 @@ BLOCKED_SECONDS = 10.0
 """A line is logged when no send to an address has gone on for so long."""
 
 UNLIMITED_SPARE = 1024 * 1024
-"""What :meth:`ProducerFlow.spare` gives without flow control."""
+"""Bytes that :meth:`ProducerFlow.spare` gives without flow control."""
 
 
 class _Address:
@@ -39,7 +39,7 @@ class _Address:
         """Sends that have got their credits after waiting."""
         self.watch: Timer | None = None
         self.blocked = False
-        """Has it been told that sends wait here?"""
+        """Has the log line been written that sends wait here?"""
 
 
 class ProducerFlow:

@@ -1,7 +1,7 @@
-"""What a session has begun and not handed to the connection yet, and the calls that must not overtake it (decision 24).
+"""Sends that a session has begun and not handed to the connection yet, and the calls that must not overtake them (decision 24).
 
 A send may wait for credits, for a peer that reads, or for its body, while the application goes on.  A commit, the end of a branch or a
-close that is called then comes after it; and what is begun after a commit comes after that, although the commit itself still waits.
+close that is called then comes after the send; and sends that begin after a commit come after it, although the commit itself still waits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Underway:
         self._waiters: list[Any] = []
 
     def ended(self, failure: BaseException | None = None) -> None:
-        """One of them is written, or was given up because of ``failure``."""
+        """A send is written, or was given up because of ``failure``."""
         self.count -= 1
         if self._waiters:
             self._failure = self._failure or failure
@@ -62,7 +62,7 @@ class OpenTransaction(Protocol):
 
     @property
     def takes_sends(self) -> bool:
-        """Does what is sent now wait for a commit, or for the outcome of a branch?"""
+        """Does a send made now wait for a commit, or for the outcome of a branch?"""
 
     def sent(self) -> None:
         """A message was sent in the session."""
@@ -105,7 +105,7 @@ class Work(Underway):
             self.ended(failure)
 
     def drop(self, error: MQError) -> None:
-        """What was begun and is not written shall not be written any more: it fails with ``error``, at the latest when it goes on."""
+        """Give up the sends that are begun and not written: each fails with ``error``, at the latest when it goes on."""
         self.era += 1
         self._dropped = error
         self.count = 0
@@ -114,7 +114,7 @@ class Work(Underway):
         self._flow.drop(error)
 
     async def finish(self) -> None:
-        """Before closing: what was begun is written, as far as the connection lets it within ``call_timeout``."""
+        """Before closing: wait until the sends are written, at most ``call_timeout``; in a transaction drop them."""
         if self._transaction.takes_sends and not self._xa:
             self.drop(closed_error("session"))  # the transaction is rolled back
             return

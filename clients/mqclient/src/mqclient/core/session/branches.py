@@ -105,7 +105,7 @@ class Branches:
         session = self._session
         try:
             async with session.work.order:
-                # What was begun before takes effect by itself, and must not become part of the branch.
+                # Sends and acknowledgements begun before take effect by themselves, and must not become part of the branch.
                 for answer in session.flush_batches():
                     session.forget_answer(answer)
                 await session.work.settled()
@@ -262,7 +262,7 @@ class Branches:
     # --- from the session ---
 
     def session_recreated(self) -> list[Packet]:
-        """The session was created anew after a failure: what the broker has to be told."""
+        """The packets that tell the broker of the branch, after the session was created anew."""
         if self._current is None or not self._begun:
             return []
         self._session.transaction.rollback_only = True

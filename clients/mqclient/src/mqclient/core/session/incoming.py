@@ -1,4 +1,4 @@
-"""What arrives on a session's channel, and who it is for."""
+"""Dispatch of the packets that arrive on a session's channel to the parts of the session."""
 
 from __future__ import annotations
 

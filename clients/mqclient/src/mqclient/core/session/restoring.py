@@ -84,7 +84,7 @@ class Restoration:
         session = self._session
         request = replace(session.request, name=new_uuid(session.channel.runtime), session_channel_id=session.channel.protocol.id)
         version = await connection.create_session(request, session, recreate=True)
-        # Not before: if the answer is lost, the broker has a session of that name which knows nothing, and must not be reattached to.
+        # Only now: if the answer had been lost, the broker would have an empty session of that name, and reattaching to it would be wrong.
         session.request = request
         channel = session.channel
         session.transaction.session_recreated()

@@ -407,7 +407,7 @@ class Session(ListenerMethods, Closing):
         return [answer for consumer in self.consumers for answer in consumer.acknowledgements.flush()]
 
     def forget_answer(self, future: Any) -> None:
-        """Nobody waits for ``future``: what it fails with is logged."""
+        """Log the error of ``future``, for which nobody waits."""
         self.runtime.spawn(self._answer_forgotten(future))
 
     def pause_consumers(self) -> None:

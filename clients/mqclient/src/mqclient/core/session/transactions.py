@@ -66,13 +66,13 @@ class Transaction:
 
     @property
     def takes_sends(self) -> bool:
-        """Does what is sent now wait for a commit, or for the outcome of a branch?"""
+        """Does a send made now wait for a commit, or for the outcome of a branch?"""
         session = self._session
         return not session.request.auto_commit_sends and (not session.request.xa or session.branches.current is not None)
 
     @property
     def takes_acknowledgements(self) -> bool:
-        """Does what is acknowledged now wait for a commit, or for the outcome of a branch?"""
+        """Does an acknowledgement made now wait for a commit, or for the outcome of a branch?"""
         session = self._session
         return not session.request.auto_commit_acks and (not session.request.xa or session.branches.current is not None)
 
@@ -143,7 +143,7 @@ class Transaction:
         raise TransactionRolledBackError(reason) from cause
 
     def forget_work(self) -> None:
-        """What was sent and acknowledged so far does not count any more."""
+        """Forget the sends and acknowledgements so far: they do not belong to the transaction any more."""
         self._has_work = False
         self.rollback_only = False
 

@@ -114,12 +114,12 @@ class Message:
 
     @property
     def timestamp(self) -> int:
-        """When it was sent; 0 when the producer was told to leave it out."""
+        """The time of sending, in ms since the epoch; 0 when the producer was told to leave it out."""
         return self._core.timestamp
 
     @property
     def destination(self) -> Destination | None:
-        """Where it was sent to; None before sending."""
+        """The destination that the message was sent to; None before sending."""
         return self._destination
 
     @property
@@ -133,7 +133,7 @@ class Message:
 
     @property
     def expiration(self) -> int:
-        """When it expires; 0 for never."""
+        """The time of expiry, in ms since the epoch; 0: never."""
         return self._core.expiration
 
     @property
@@ -151,7 +151,7 @@ class Message:
 
     @property
     def delivery_count(self) -> int:
-        """How often it was delivered, this time included; 0 for a message that was not received, or is only browsed."""
+        """The number of deliveries, this one included; 0 for a message that was not received, or is only browsed."""
         return self._delivery_count
 
     @property
@@ -184,7 +184,7 @@ class Message:
 
     @property
     def reply_to(self) -> Destination | None:
-        """Where an answer is expected."""
+        """The destination for an answer; None: no answer is expected."""
         text = self._text_header(REPLY_TO)
         return parse_destination(text) if text else None
 

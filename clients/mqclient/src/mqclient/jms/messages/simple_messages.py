@@ -11,7 +11,7 @@ from mqclient.wire import bodies
 from mqclient.wire import message as wire
 
 JAVA_STREAM_MAGIC: Final = b"\xac\xed"
-"""How every Java serialisation stream begins."""
+"""The first bytes of every Java serialisation stream."""
 
 
 class TextMessage(Message):

@@ -1,4 +1,4 @@
-"""What all packets share: kinds of fields, optional groups, the base class and the table of all packet types.
+"""Common parts of all packets: kinds of fields, optional groups, the base class and the table of all packet types.
 
 Source: ``protocol-spec/``, chapter "Primitive encodings".
 """
@@ -23,7 +23,7 @@ ALL_GROUPS = 99
 
 
 class Kind:
-    """How one field is written and read."""
+    """The codec of one field."""
 
     __slots__ = ("read", "write")
 

@@ -126,7 +126,7 @@ class QueueQuery(Packet):
 
 @dataclass(slots=True, eq=False, repr=False)
 class QueueQueryResult(Packet):
-    """What the broker knows of a queue; for a missing one the defaults that it would get."""
+    """A queue as the broker describes it; for a missing one the defaults that it would get."""
 
     exists: BOOL
     durable: BOOL
@@ -183,7 +183,7 @@ class BindingQuery(Packet):
 
 @dataclass(slots=True, eq=False, repr=False)
 class AddressQueryResult(Packet):
-    """What the broker knows of an address and of the queues bound to it."""
+    """An address and the queues bound to it, as the broker describes them."""
 
     exists: BOOL
     queue_names: SSTR_ARRAY

@@ -40,7 +40,7 @@ class ReaderOpen(Packet):
 
 @packet(-102, "READER_STATE", response=True)
 class ReaderState(Packet):
-    """Where a reader stands: positions are message ids."""
+    """The state of a reader; its positions are message ids."""
 
     node_id: SSTR
     epoch: I64
