@@ -160,9 +160,9 @@ PLANTS = {
         (*LOST, "IllegalStateError"),
     ),
     "cumulative-acknowledges-one": Plant(
-        "mqbroker.server.session.acknowledgements:SessionAcknowledgements.acknowledge",
-        "references.append(reference)",
-        "references[:] = [reference]",
+        "mqbroker.server.session.acknowledgements:SessionAcknowledgements._settle",
+        "ticket = 0",
+        "references, ticket = references[-1:], 0",
         (*LOST, "is left", "messages, waiting"),
     ),
     "turn-ends-without-writing": Plant(
