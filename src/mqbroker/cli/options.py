@@ -19,7 +19,7 @@ DEFAULT_URL: Final = "tcp://localhost:61616"
 
 @dataclass(slots=True)
 class ConnectionOptions:
-    """How to reach the broker, and whether to talk about it."""
+    """The options of the connection to the broker, and of the output about it."""
 
     url: str | None
     acceptor: str

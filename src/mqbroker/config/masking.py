@@ -32,7 +32,7 @@ class MaskingError(ValueError):
 
 
 def unwrap(text: str) -> str | None:
-    """What stands between ``ENC(`` and ``)``; None when ``text`` is not masked."""
+    """The text between ``ENC(`` and ``)``; None when ``text`` is not masked."""
     stripped = text.strip()
     return stripped[4:-1] if stripped.startswith("ENC(") and stripped.endswith(")") else None
 

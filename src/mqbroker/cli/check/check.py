@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class CheckFailed(Exception):
-    """What was checked is not so."""
+    """A check has failed."""
 
 
 @dataclass(slots=True)
 class Check:
-    """One thing to look at: what it is, and a function that raises :class:`CheckFailed`."""
+    """One check: its description, and a function that raises :class:`CheckFailed`."""
 
     text: str
     run: Callable[[], None]

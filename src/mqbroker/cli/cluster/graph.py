@@ -118,7 +118,7 @@ def _arrow(link: Link, source: str, target: str, start: tuple[float, float], end
 
 
 def _to_edge(x: float, y: float, ux: float, uy: float) -> float:
-    """How far it is from a point within a box, given from its middle, to the edge in a direction of length 1."""
+    """The distance from a point within a box, given from its middle, to the edge, in a direction of length 1."""
     return min(
         (half - place * math.copysign(1, part)) / abs(part) if abs(part) > 1e-9 else math.inf
         for half, place, part in ((_BOX_WIDTH / 2, x, ux), (_BOX_HEIGHT / 2, y, uy))

@@ -1,4 +1,4 @@
-"""What the members of a cluster say by management: their links, what waits for whom, and the queues that they know of each other."""
+"""The answers of the members of a cluster to management: links, waiting messages, and the queues known of each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Open = Callable[[ConnectionOptions], AbstractContextManager[Management]]
 
 @dataclass(slots=True)
 class Link:
-    """What one member says of the link to another, and under which cluster connection."""
+    """The figures of the link of one member to another, and the name of its cluster connection."""
 
     connection: str
     values: dict[str, Any]
@@ -55,10 +55,10 @@ class Node:
     error: str | None = None
     links: list[Link] = field(default_factory=list)
     links_known: bool = True
-    """Does it tell of its links and of the queues that it knows of others?  An Artemis does not."""
+    """Does the member answer questions about links and remote queues?  An Artemis does not."""
     bindings: list[dict[str, Any]] = field(default_factory=list)
     twins: list[str] = field(default_factory=list)
-    """Where other brokers with the same node id are."""
+    """The places of other brokers with the same node id."""
     members: list[dict[str, Any]] = field(default_factory=list)
     """The topology as this member knows it."""
 
@@ -83,9 +83,9 @@ def topology(broker: Management) -> list[dict[str, Any]]:
 
 
 def ask_node(broker: Management, own_queue: str) -> Node:
-    """What ``broker`` says of itself.
+    """The answers of ``broker`` about itself.
 
-    ``own_queue`` is the one on which our own answers come: others know of it while we ask, and nobody wants to see it.
+    ``own_queue`` is the queue for the replies to this command, which is left out.
     """
     node_id = str(broker.attribute("broker", "NodeID"))
     members = topology(broker)
@@ -153,7 +153,7 @@ def ask_all(connection: ConnectionOptions, broker: Management, opened: Open) -> 
 
 
 def names_of(nodes: Sequence[Node]) -> dict[str, str]:
-    """What to call each node: its name, with the beginning of its id where two have one name or none is known."""
+    """A name for each node, by node id: the broker's name, with the beginning of its id where the name is not unique or not known."""
     known = {node.node_id: node.name for node in nodes}
     for node in nodes:
         for link in node.links:

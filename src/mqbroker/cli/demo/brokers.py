@@ -79,7 +79,7 @@ class Node:
 
     @property
     def url(self) -> str:
-        """Where clients of this very node connect."""
+        """The URL for clients of this very node."""
         return f"tcp://127.0.0.1:{self.port}?useTopologyForLoadBalancing=false&reconnectAttempts=0"
 
     @property

@@ -1,4 +1,4 @@
-"""What ``mqbroker demo cluster`` shows: who has what, and what goes where."""
+"""The screen of ``mqbroker demo cluster``: the clients and messages of each broker, and the messages between brokers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AT_ONCE: Final = 0.2
 
 @dataclass(slots=True)
 class Figures:
-    """What one broker said last; ``waiting``, ``consumers`` and ``redistributed`` are of its own queue."""
+    """The last answer of one broker; ``waiting``, ``consumers`` and ``redistributed`` are of its own queue."""
 
     node_id: str
     waiting: int = 0
@@ -73,7 +73,7 @@ class Watcher(threading.Thread):
 
 
 class Rates:
-    """How fast counters grow, over the last seconds."""
+    """The growth of counters over the last seconds."""
 
     SPAN: Final = 2.0
 

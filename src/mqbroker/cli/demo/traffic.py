@@ -61,7 +61,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Ledger:
-    """What was sent and read.  Used by several threads."""
+    """Counts of the messages sent and read.  Used by several threads."""
 
     sent: dict[str, int] = field(default_factory=dict)
     """By producer: messages 0 to that number (exclusive) are confirmed."""
@@ -115,7 +115,7 @@ class Worker(threading.Thread):
         self.count = 0
         self.status = "connecting"
         self.failure: BaseException | None = None
-        """What ended the thread, if it was not asked to end."""
+        """The error that ended the thread; None while it runs, and after an orderly end."""
         self._ending = threading.Event()
 
     def end(self) -> None:

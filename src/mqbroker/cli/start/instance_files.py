@@ -37,7 +37,7 @@ PROGRAM: Final = 0o755
 
 @dataclass(frozen=True, slots=True)
 class InstanceSettings:
-    """What ``mqbroker create`` was told.  ``queues`` and ``addresses`` are pairs of name and routing type (``anycast``, ``multicast``)."""
+    """The options of ``mqbroker create``.  ``queues`` and ``addresses`` are pairs of name and routing type (``anycast``, ``multicast``)."""
 
     folder: Path
     name: str

@@ -18,7 +18,7 @@ from mqbroker.cli.status import BadUsage, CommandError
 R = TypeVar("R", bound=Callable[..., Any])
 
 TAKEN_SECONDS = 5.0
-"""How long a running broker may take to see that it is to stop: ten times the period in which it looks."""
+"""How long a running broker may take to notice the marker: ten times the period in which it looks."""
 _CHECK_SECONDS = 0.1
 _BOOTSTRAP = "bootstrap.xml"
 _CONFIGURATION = click.argument("configuration", required=False)

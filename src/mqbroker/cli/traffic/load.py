@@ -1,4 +1,4 @@
-"""What ``producer``, ``consumer`` and ``browser`` share: options, destinations, threads, the progress bar and the summary at the end."""
+"""The common parts of ``producer``, ``consumer`` and ``browser``: options, destinations, threads, progress bar and final summary."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Pause:
 
 
 class Load:
-    """One run of such a command: what it was told, its threads, and the summary at its end.
+    """One run of such a command: its options, its threads, and the summary at its end.
 
     ``batch`` is the number of messages in a transaction, 0 for none; ``talk``: tell of every message.
     """
@@ -104,7 +104,7 @@ class Load:
             click.echo(text)
 
     def label(self, role: str, thread: int) -> str:
-        """How a thread calls itself in the output, as the ``artemis`` command does."""
+        """The name of a thread in the output, as with the ``artemis`` command."""
         from mqclient.jms import Topic
 
         kind = "ActiveMQTopic" if isinstance(self.target, Topic) else "ActiveMQQueue"

@@ -37,7 +37,7 @@ _PROPERTY_SETTERS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
 
 @dataclass(slots=True)
 class Template:
-    """What every message looks like."""
+    """The form of every message."""
 
     text: str | None
     text_size: int | None

@@ -51,7 +51,7 @@ class Latencies:
 
 @dataclass(slots=True)
 class Tally:
-    """What one thread did."""
+    """The work of one thread."""
 
     label: str
     count: int = 0

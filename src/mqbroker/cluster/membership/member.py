@@ -48,7 +48,7 @@ class Link(Protocol):
     def stop(self) -> object: ...
 
     def figures(self) -> dict[str, Any]:
-        """What management shows of it."""
+        """The figures of the link for management."""
 
 
 class MemberOwner(Protocol):
@@ -138,7 +138,7 @@ class Member:
             contradiction.cancel()
 
     def connectors(self) -> Sequence[TransportConfiguration]:
-        """Where the member may be: what it announced last, its primary first."""
+        """The connectors of the member's last announcement, the primary first."""
         self._announced = self._owner.topology.get(self.node_id) or self._announced
         return self._announced.connectors
 

@@ -1,4 +1,4 @@
-"""Which notifications of another broker a cluster connection asks for, and which addresses it covers.
+"""The notifications that a cluster connection asks other brokers for, and the addresses that it covers.
 
 Source: the Artemis manual, chapter "Clusters" (the ``address`` and ``max-hops`` of a cluster connection); ``protocol-spec/``.
 """

@@ -14,7 +14,7 @@ _REFS = ("connectors", "static_connectors")
 
 
 def folded(name: str) -> str:
-    """What the spellings of one name have in common: ``max-hops``, ``maxHops`` and ``MAX_HOPS`` are one."""
+    """The common form of all spellings of a name: ``max-hops``, ``maxHops`` and ``MAX_HOPS`` give the same."""
     return name.replace("-", "").replace("_", "").lower()
 
 

@@ -33,7 +33,7 @@ class DiscoveryGroupConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConnectionConfiguration:
-    """How this broker joins a cluster.
+    """The part of this broker in a cluster.
 
     ``address`` is a comma list of prefixes, those with ``!`` excluded; empty = every address.  ``static_connectors`` are names, None when
     there is no such element; neither they nor a ``discovery_group`` (name): no bridges are opened from here.

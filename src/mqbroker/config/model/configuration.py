@@ -87,7 +87,7 @@ class ResourceLimit:
 
 @dataclass(slots=True)
 class MetricsConfiguration:
-    """Which groups of metrics are collected, and by which plugin (its class name and properties) they are shown."""
+    """The groups of metrics that are collected, and the plugin (class name and properties) that shows them."""
 
     plugin_class_name: str | None = None
     plugin_properties: dict[str, str] = field(default_factory=dict)

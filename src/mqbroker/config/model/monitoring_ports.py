@@ -1,4 +1,4 @@
-"""Where metrics and health are served over HTTP."""
+"""The ports that serve metrics and health over HTTP."""
 
 from __future__ import annotations
 

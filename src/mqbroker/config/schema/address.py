@@ -1,4 +1,4 @@
-"""What an ``address-setting`` may contain."""
+"""The elements of an ``address-setting``."""
 
 from __future__ import annotations
 

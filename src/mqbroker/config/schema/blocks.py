@@ -318,4 +318,4 @@ HINTS = {
     "journal-max-attic-files": "Artemis does not accept it in this file either",
     "live-connector-ref": "this moved into ha-policy",
 }
-"""What to say about elements of ``core`` that older versions had."""
+"""Hints for elements of ``core`` that older versions had."""

@@ -26,6 +26,10 @@ class TopologyTests(SynchronousTestCase):
         self.assertEqual((member.unique_event_id, member.primary, member.backup), (6, B, B))
         self.assertFalse(self.topology.up(TopologyMember("n", 6, A)))
 
+    def test_the_connectors_of_a_member_begin_with_that_of_its_primary(self) -> None:
+        members = (TopologyMember("n", 1, A, B), TopologyMember("n", 1, None, B), TopologyMember("n", 1))
+        self.assertEqual([member.connectors for member in members], [[A, B], [B], []])
+
     def test_older_fills_in_silently(self) -> None:
         self.topology.up(TopologyMember("n", 5, A))
         self.assertFalse(self.topology.up(TopologyMember("n", 4, A, B)))
