@@ -151,7 +151,7 @@ class WaitingTests(Late):
     def test_other_work_in_steps_waits_behind_work_that_waits(self) -> None:
         steps, done = self.broker.core.steps, []
         control = test_paging_operations.QueueControl(mock.Mock(messaging=self.broker.messaging), self.queue)
-        steps.start(control._count(None, None, False), lambda count, failure: done.append(count))
+        steps.start(control.count_messages("1 = 1"), lambda count, failure: done.append(count))
         steps.start(iter([1]), lambda result, failure: done.append("second"))  # type: ignore[arg-type]
         self.broker.settle()
         self.assertEqual((done, self.broker.rig.clock.due), ([], False))
