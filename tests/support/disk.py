@@ -177,6 +177,11 @@ class SimulatedDisk:
         self._names[new] = inode
         self._changes.setdefault(_directory(new), []).append(_Change(old, new, inode))
 
+    def rename_new(self, old: str, new: str) -> None:
+        if new in self._names:
+            raise FileExistsError(errno.EEXIST, "file exists", new)
+        self.rename(old, new)
+
     def remove(self, path: str) -> None:
         try:
             self._may_fail("remove")
@@ -196,7 +201,7 @@ class SimulatedDisk:
             self._apply(change)
         self._new_directories -= {each for each in self._new_directories if _directory(each) == path}
 
-    def lock(self, path: str) -> SimulatedLock | None:
+    def lock(self, path: str, patience: float = 0.0) -> SimulatedLock | None:
         if path in self.locks:
             return None
         if path not in self._names:

@@ -8,12 +8,16 @@ import fcntl
 import os
 import stat
 import struct
+import time
 from pathlib import Path
 
 from mqbroker.process.disk_errors import located
 
 _FLOCK = struct.Struct("hhqqi4x")
 """``struct flock``: type, whence, start, length, pid."""
+
+_LOCK_PAUSE_SECONDS = 0.005
+"""Between two attempts to lock a file that others hold for a moment only."""
 
 
 class LocalFile:
@@ -76,6 +80,18 @@ def replace_file(path: Path, data: bytes) -> None:
     LocalFileSystem().sync_directory(str(target.parent))
 
 
+def _locked(descriptor: int) -> bool:
+    """Lock the whole file, unless somebody holds it.  After an error the file is closed."""
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        os.close(descriptor)
+        raise
+    return True
+
+
 class LocalLock:
     """An open-file-description lock.
 
@@ -134,6 +150,10 @@ class LocalFileSystem:
     def rename(self, old: str, new: str) -> None:
         os.replace(old, new)
 
+    def rename_new(self, old: str, new: str) -> None:
+        os.link(old, new)
+        os.unlink(old)
+
     def remove(self, path: str) -> None:
         os.unlink(path)
 
@@ -144,18 +164,17 @@ class LocalFileSystem:
         finally:
             os.close(descriptor)
 
-    def lock(self, path: str) -> LocalLock | None:
+    def lock(self, path: str, patience: float = 0.0) -> LocalLock | None:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise located(error, path) from error
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-        except OSError as error:
-            os.close(descriptor)
-            if error.errno in (errno.EAGAIN, errno.EACCES):
+        end = time.monotonic() + patience
+        while not _locked(descriptor):
+            if time.monotonic() >= end:
+                os.close(descriptor)
                 return None
-            raise
+            time.sleep(_LOCK_PAUSE_SECONDS)
         return LocalLock(descriptor)
 
     def free_space(self, path: str) -> int:

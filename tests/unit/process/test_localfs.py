@@ -1,4 +1,4 @@
-"""Files that the broker changes as a whole: those of users and roles."""
+"""The local file system: files that change as a whole, names that are new, locks that are waited for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.process.localfs import replace_file
+from mqbroker.process import localfs
+from mqbroker.process.localfs import LocalFileSystem, replace_file
 
 
 class ReplaceFileTests(SynchronousTestCase):
@@ -49,3 +50,39 @@ class ReplaceFileTests(SynchronousTestCase):
         with mock.patch("os.fsync", side_effect=OSError("disk")):
             self.assertRaises(OSError, replace_file, self.path, b"new")
         self.assertEqual(self.path.read_text(), "old")
+
+
+class NewNameTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.mktemp())
+        self.folder.mkdir()
+        self.old, self.new = str(self.folder / "old"), str(self.folder / "new")
+        Path(self.old).write_bytes(b"old")
+        self.files = LocalFileSystem()
+
+    def test_a_file_gets_a_name_that_nobody_has(self) -> None:
+        self.files.rename_new(self.old, self.new)
+        self.assertEqual((Path(self.new).read_bytes(), self.files.exists(self.old)), (b"old", False))
+
+    def test_a_file_that_is_there_is_not_replaced(self) -> None:
+        Path(self.new).write_bytes(b"new")
+        self.assertRaises(FileExistsError, self.files.rename_new, self.old, self.new)
+        self.assertEqual((Path(self.new).read_bytes(), Path(self.old).read_bytes()), (b"new", b"old"))
+
+
+class PatientLockTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.path = self.mktemp()
+        held = LocalFileSystem().lock(self.path)
+        assert held is not None
+        self.held = held
+
+    def test_a_lock_that_is_held_for_a_moment_is_waited_for(self) -> None:
+        with mock.patch.object(localfs.time, "sleep", lambda seconds: self.held.release()):
+            self.assertIsNotNone(LocalFileSystem().lock(self.path, 60.0))
+
+    def test_one_that_is_held_on_is_not(self) -> None:
+        times = iter((0.0, 1.0, 2.0, 3.0))
+        with mock.patch.object(localfs.time, "sleep"), mock.patch.object(localfs.time, "monotonic", lambda: next(times)):
+            self.assertIsNone(LocalFileSystem().lock(self.path, 2.0))
+        self.held.release()

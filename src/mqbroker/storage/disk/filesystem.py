@@ -46,12 +46,16 @@ class FileSystem(Files, Protocol):
     def rename(self, old: str, new: str) -> None:
         """Atomic; replaces ``new``."""
 
+    def rename_new(self, old: str, new: str) -> None:
+        """As :meth:`rename`, but raises FileExistsError when there is ``new``.  A crash may leave the file with both names."""
+
     def remove(self, path: str) -> None: ...
 
     def sync_directory(self, path: str) -> None: ...
 
-    def lock(self, path: str) -> FileLock | None:
-        """An exclusive lock on the whole file, which is created when it does not exist; None when somebody holds it.
+    def lock(self, path: str, patience: float = 0.0) -> FileLock | None:
+        """An exclusive lock on the whole file, which is created when it does not exist; None when somebody holds it ``patience`` seconds
+        from now.
 
         It excludes other processes and other holders in this one, and whoever locks byte ranges as Java's ``FileLock`` does.
         """

@@ -1,8 +1,8 @@
 """``server.lock``: who uses this folder, and the node id (Artemis manual, chapter on high availability, shared store).
 
 Layout: byte 0 the state, bytes 1 and 2 ``'0'``, bytes 3 to 18 the node id.  Each read and write of the state holds a lock on
-that file for a moment; the broker that is active holds the one on ``serverlock.1`` as long as it lives.  A state of ``L`` without a holder
-says that the active broker died.
+that file for a moment; the broker that is active holds the one on ``serverlock.1`` as long as it lives, and where brokers share the folder
+the backup that is next holds the one on ``serverlock.2``.  A state of ``L`` without a holder says that the active broker died.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ _T = TypeVar("_T")
 
 LOCK_FILE = "server.lock"
 PRIMARY_LOCK_FILE = "serverlock.1"
+BACKUP_LOCK_FILE = "serverlock.2"
 
 STATE_ACTIVE = b"L"
 STATE_FAILING_BACK = b"F"
 STATE_PAUSED = b"P"
 STATE_NOT_STARTED = b"N"
 STATE_FIRST_TIME = b"0"
+
+STATE_LOCK_SECONDS = 2.0
+"""How long to wait for brokers that read or write the state at this moment."""
 
 _NODE_ID_OFFSET = 3
 _NODE_ID_SIZE = 16
@@ -72,9 +76,17 @@ class NodeLock:
         raw = uuid.UUID(node_id).bytes
         self._locked(lambda data: self._write((data[:_NODE_ID_OFFSET] if len(data) >= _NODE_ID_OFFSET else b"000") + raw))
 
+    def make_node_id(self, missing: Callable[[], str]) -> str:
+        """The node id; a folder without any gets that of ``missing``."""
+        found = self.node_id()
+        if found is None:
+            found = missing()
+            self.write_node_id(found)
+        return found
+
     def _locked(self, function: Callable[[bytes], _T]) -> _T:
         """``function`` of the file's content, under the lock of the state."""
-        lock = self._file_system.lock(self._path)
+        lock = self._file_system.lock(self._path, STATE_LOCK_SECONDS)
         if lock is None:
             raise StoreLockedError(f"{self._path}: another process holds this file; try again")
         try:

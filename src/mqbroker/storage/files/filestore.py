@@ -16,9 +16,10 @@ from twisted.logger import Logger
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Clock, Recovered, StoreBatch, WritingTurn
+from mqbroker.storage.disk.claim import Claim, OwnFolder
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.disk.filesystem import FileSystem
-from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_FIRST_TIME, STATE_PAUSED, NodeLock, new_node_id
+from mqbroker.storage.disk.nodelock import new_node_id
 from mqbroker.storage.errors import JournalDamagedError, StorageError
 from mqbroker.storage.files.folders import check_folders, journal_node_id, make_folders
 from mqbroker.storage.files.journal.batch import FileBatch
@@ -44,6 +45,9 @@ ID_BLOCK = 1 << 20
 """Ids reserved at a time: a crash skips at most this many.  The next block is asked for when half of one is used."""
 
 ID_LIMIT_KEY = "id-limit"
+
+FORMER_IDS = 1 << 32
+"""Ids left out where a former holder of the folder may still write: more than it can use, so that no page or body of its has our name."""
 
 
 class Begun:
@@ -76,6 +80,7 @@ class FileStore(Tickets):
         clock: Clock,
         entropy: Callable[[int], bytes],
         on_failure: Callable[[str], object] | None = None,
+        claim: Claim | None = None,
     ) -> None:
         super().__init__(on_failure)
         self.node_id = ""
@@ -84,7 +89,7 @@ class FileStore(Tickets):
         self._writer = disk_writer
         self._clock = clock
         self._entropy = entropy
-        self._lock = NodeLock(file_system, settings.node_directory)
+        self._claim = claim or OwnFolder(file_system, settings.node_directory)
         self.encoded_addresses: dict[str, bytes] = {}
         self.pager: FilePager | None = None
         if settings.paging_directory is not None:
@@ -100,7 +105,6 @@ class FileStore(Tickets):
         self._journal: Journal
         self._index: LiveIndex
         self._loaded = False
-        self._state_found = STATE_FIRST_TIME
         self._begun: Begun | None = None
         self._next_id = 1
         self._ids_asked = 1
@@ -110,26 +114,20 @@ class FileStore(Tickets):
     # Start and stop.
 
     def open(self, node_id: str | None = None) -> None:
-        """Take the folder: refuse what is not ours, lock, learn the node id.
+        """Claim the folder: refuse what is not ours, and learn the node id, unless others have to leave the folder before.
 
         ``node_id`` is the one that a folder without any gets; None = a new one.
         Raises :class:`mqbroker.storage.errors.StorageError`, OSError.
         """
         check_folders(self._file_system, self._settings)
         make_folders(self._file_system, self._settings)
-        self._lock.acquire()
-        try:
-            found = self._lock.node_id()
-            if found is None:
-                raw = journal_node_id(self._file_system, self._settings)
-                found = str(uuid.UUID(bytes=raw)) if raw is not None else node_id or new_node_id(self._entropy)
-                self._lock.write_node_id(found)
-            self.node_id = found
-            self._state_found = self._lock.state()
-            self._lock.write_state(STATE_FAILING_BACK)
-        except BaseException:
-            self._lock.release()
-            raise
+
+        def missing() -> str:
+            raw = journal_node_id(self._file_system, self._settings)
+            return str(uuid.UUID(bytes=raw)) if raw is not None else node_id or new_node_id(self._entropy)
+
+        self._claim.open(missing)
+        self.node_id = self._claim.node_id
 
     def load(self, first_id: int = 1) -> Recovered:
         """Read the journals and become ready.
@@ -139,12 +137,13 @@ class FileStore(Tickets):
         """
         try:
             self.check_open()
+            self.node_id = self._claim.node_id
             recovered = self._load(first_id)
         except BaseException:
             error = run_steps(self._withdrawal())
             if error is not None:
                 self._log.warn("the files of the failed start could not be removed: {error}", error=error)
-            self._lock.release()
+            self._claim.release()
             raise
         self._loaded = True
         return recovered
@@ -259,9 +258,12 @@ class FileStore(Tickets):
         images, state = self._read(plain)
         node = uuid.UUID(self.node_id).bytes
         settings = self._settings
-        messages = SegmentLog(self._file_system, settings.journal_directory, KIND_MESSAGES, settings.journal_file_size, node, self._entropy)
+        claim = self._claim
+        messages = SegmentLog(
+            self._file_system, settings.journal_directory, KIND_MESSAGES, settings.journal_file_size, node, self._entropy, claim
+        )
         bindings = SegmentLog(
-            self._file_system, settings.bindings_directory, KIND_BINDINGS, settings.bindings_file_size, node, self._entropy
+            self._file_system, settings.bindings_directory, KIND_BINDINGS, settings.bindings_file_size, node, self._entropy, claim
         )
         self._index = LiveIndex(messages, bindings)
         named = {stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None} | state.pages.bodies()
@@ -281,13 +283,19 @@ class FileStore(Tickets):
             settings.journal_datasync,
             images.mark,
             self.pager,
+            claim,
         )
-        for path in images.messages.stale + images.bindings.stale:
-            self._file_system.remove(path)
-        self._bodies.remove_orphans(named)
+        self._next_id = self._ids_asked = max(state.id_limit, first_id) + (FORMER_IDS if claim.token else 0)
+        stale = images.messages.stale + images.bindings.stale
+        if not claim.token:
+            self._remove(stale)
+        self._bodies.remove_orphans(named, self._own_ids)
         if self.pager is not None:
             self.pager.start(self._journal, self._index, node)
-        self._begin_writing(max(state.id_limit, first_id), gone)
+        self._begin_writing(gone)
+        if claim.token:
+            # Not earlier: as this start has published its segments, none of these files is that of a later holder.
+            self._remove(stale)
         maintenance = Maintenance(self._journal, self._index, self, self._writer, self._clock)
         Sweeper(self._journal, self._index, self._clock)
         Compactor(self._journal, self._index, self, maintenance, self._clock, settings, self.encoded_addresses)
@@ -338,17 +346,25 @@ class FileStore(Tickets):
         index.place_plain(plain.messages.values(), segments)
         return recovered
 
-    def _begin_writing(self, first_id: int, gone: list[bytes]) -> None:
+    @property
+    def _own_ids(self) -> int | None:
+        """The first id that a later holder of the folder may use; None where there is none as long as this store is open."""
+        return self._next_id if self._claim.token else None
+
+    def _remove(self, paths: list[str]) -> None:
+        for path in paths:
+            self._file_system.remove(path)
+
+    def _begin_writing(self, gone: list[bytes]) -> None:
         """Begin the new segments, which settles where the old ones end, and reserve the first ids; all on the disk when this returns."""
-        self._next_id = self._ids_asked = first_id
         self._journal.commit([encode_trim(self._journal.messages.first), *gone], self._id_block())
         self._journal.write_now()
         if self._begun is not None:
             self._begun.synced = self.own.reached
         if self.pager is not None:
-            self.pager.remove_orphans()
+            self.pager.remove_orphans(self._own_ids)
         self._ids_alarm = self._ids_asked - ID_BLOCK // 2
-        self._lock.write_state(STATE_ACTIVE)
+        self._claim.activated()
 
     def _store_again(self, segment: LogSegment) -> None:
         """Write what was read once more, and sync it.
@@ -380,7 +396,7 @@ class FileStore(Tickets):
 
     def _all_written(self) -> None:
         journal = self._journal
-        steps: list[Step] = [journal.bindings.finish, journal.messages.finish, partial(self._lock.write_state, STATE_PAUSED)]
+        steps: list[Step] = [journal.bindings.finish, journal.messages.finish, self._claim.leave]
         self._leave(steps, self._stopped or _nothing)
 
     def _withdrawal(self) -> list[Step]:
@@ -388,7 +404,7 @@ class FileStore(Tickets):
 
         The journal of messages goes first: a frame of bindings without its other half does not count.
         """
-        steps: list[Step] = [partial(self._lock.write_state, self._state_found)]
+        steps: list[Step] = [self._claim.withdraw]
         begun = self._begun
         if begun is not None:
             steps = [partial(begun.messages.withdraw, begun.first_message), partial(begun.bindings.withdraw, begun.first_binding), *steps]
@@ -411,7 +427,7 @@ class FileStore(Tickets):
             for step in steps:
                 step()
         finally:
-            self._lock.release()
+            self._claim.release()
 
     def _left(self, done: Callable[[], object], error: Exception | None) -> None:
         if error is not None:

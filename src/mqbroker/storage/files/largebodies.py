@@ -140,12 +140,13 @@ class LargeBodies:
         """A body that ``messages`` recovered messages name, each of which holds it."""
         return FileLargeBody(self, body_id, self.path(body_id), size, messages, durable=True)
 
-    def remove_orphans(self, named: Collection[int]) -> list[str]:
-        """Remove the files of bodies that nothing names; returns their names.  Blocks: for the start."""
+    def remove_orphans(self, named: Collection[int], below: int | None = None) -> list[str]:
+        """Remove the files of bodies ``below`` an id (None = all) that nothing names; returns their names.  Blocks: for the start."""
         orphans = []
         for name in self._file_system.list(self._directory):
             number = name.removesuffix(BODY_SUFFIX)
-            if name.endswith(BODY_SUFFIX) and number.isdecimal() and int(number) not in named:
+            found = int(number) if name.endswith(BODY_SUFFIX) and number.isdecimal() else None
+            if found is not None and found not in named and (below is None or found < below):
                 self._file_system.remove(join(self._directory, name))
                 orphans.append(name)
         return orphans

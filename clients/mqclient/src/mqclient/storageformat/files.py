@@ -15,7 +15,7 @@ from mqclient.storageformat.frames import KIND_BINDINGS, KIND_MESSAGES
 PREFIXES = {KIND_MESSAGES: "mqbroker-data", KIND_BINDINGS: "mqbroker-bindings"}
 SEGMENT_SUFFIX = ".mqj"
 TEMPORARY = ".tmp"
-"""Behind the name of a segment that does not count yet, or not any more."""
+"""At the end of the name of a segment that does not count yet, or not any more."""
 PAGE_SUFFIX = ".page"
 BODY_SUFFIX = ".msg"
 
@@ -47,6 +47,12 @@ def segment_sequence(kind: int, name: str) -> int | None:
     """The sequence number in a file name, None when it is not a segment of this kind."""
     number = name.removeprefix(PREFIXES[kind] + "-").removesuffix(SEGMENT_SUFFIX)
     return int(number) if number.isdecimal() and segment_name(kind, int(number)) == name else None
+
+
+def is_temporary(kind: int, name: str) -> bool:
+    """Is this the name of a segment that does not count?  On a shared folder it tells the holder, too."""
+    base, found, rest = name.partition(SEGMENT_SUFFIX)
+    return bool(found) and rest.endswith(TEMPORARY) and segment_sequence(kind, base + SEGMENT_SUFFIX) is not None
 
 
 def page_name(number: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mqclient.storageformat.errors import JournalDamagedError
-from mqclient.storageformat.files import SEGMENT_SUFFIX, TEMPORARY, Files, join, segment_name, segment_sequence
+from mqclient.storageformat.files import Files, is_temporary, join, segment_name, segment_sequence
 from mqclient.storageformat.frames import (
     HEADER_SIZE,
     KIND_BINDINGS,
@@ -138,7 +138,7 @@ class LogImage:
             sequence = segment_sequence(self._kind, name)
             if sequence is not None:
                 self._numbers.append(sequence)
-            elif name.endswith(SEGMENT_SUFFIX + TEMPORARY) and segment_sequence(self._kind, name.removesuffix(TEMPORARY)) is not None:
+            elif is_temporary(self._kind, name):
                 self.stale.append(join(self._directory, name))
         if self._numbers:
             self.segments.append(self._read_last(max(self._numbers)))

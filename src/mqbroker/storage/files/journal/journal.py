@@ -25,6 +25,7 @@ from twisted.logger import Logger
 
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.ports import Cancellable, Clock, WritingTurn
+from mqbroker.storage.disk.claim import Claim
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.files.journal.segments import Segment, SegmentLog
 from mqbroker.storage.files.largebodies import FileLargeBody, LargeBodies
@@ -114,6 +115,7 @@ class Journal:
         datasync: bool,
         mark: int,
         pager: GroupPager | None,
+        claim: Claim,
     ) -> None:
         self.messages = messages
         self.bindings = bindings
@@ -124,6 +126,8 @@ class Journal:
         self.urgent = False
         """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
         self._pager = pager
+        self._checks: list[Step] = [claim.check] if claim.token else []
+        """What each write ends with: only then is it sure that whoever takes the folder later reads it."""
         self._bodies = bodies
         self._tickets = tickets
         self._writer = writer
@@ -303,7 +307,7 @@ class Journal:
             more = not group.parts or group.bindings or group.bodies or group.pages
             if segment.begun and not more and (self._pager is None or self._pager.nothing_to_write):
                 # What nearly every write is, while few messages are on their way.
-                return [partial(segment.write_frame, group.offset, group.parts, segment.synced, self._datasync)]
+                return [partial(segment.write_frame, group.offset, group.parts, segment.synced, self._datasync), *self._checks]
         bindings = [(group.binding_segment, group.binding_offset, group.bindings) for group in groups if group.binding_segment is not None]
         steps = self._write_steps(self.bindings, bindings, sync=True)
         bodies = {body.body_id: body for group in groups for body in group.bodies}
@@ -312,7 +316,7 @@ class Journal:
         if self._pager is not None:
             steps += self._pager.write_steps(groups, self._syncs(groups))
         messages = [(group.segment, group.offset, group.parts) for group in groups if group.parts]
-        return steps + self._write_steps(self.messages, messages, self._syncs(groups))
+        return [*steps, *self._write_steps(self.messages, messages, self._syncs(groups)), *self._checks]
 
     def _syncs(self, groups: list[Group]) -> bool:
         """Is the journal of messages synced with this write?  Always when it has the other half of bindings, which are."""

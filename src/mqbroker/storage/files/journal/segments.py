@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from mqbroker.storage.disk.claim import Claim
 from mqbroker.storage.disk.diskwriter import Step
 from mqbroker.storage.disk.filesystem import File, FileSystem, join
 from mqclient.storageformat.files import TEMPORARY, segment_name
@@ -50,6 +51,7 @@ class Segment:
         "live",
         "live_bytes",
         "path",
+        "published",
         "seed",
         "sequence",
         "synced",
@@ -68,8 +70,9 @@ class Segment:
         """The segment before this one, until this one is begun."""
         self.begun = False
         """Its creation was handed to the disk writer."""
+        self.published = False
+        """This process has given the file its final name, and belongs to the disk writer, as do the following three."""
         self.file: File | None = None
-        """Belongs to the disk writer, as do the following two."""
         self.filled = 0
         """How far the file was written to, zeros included, since it was new."""
         self.fill_end = 0
@@ -123,7 +126,9 @@ class SegmentLog:
         file_size: int,
         node_id: bytes,
         entropy: Callable[[int], bytes],
+        claim: Claim,
     ) -> None:
+        self._claim = claim
         self._file_system = file_system
         self._entropy = entropy
         self.directory = directory
@@ -205,7 +210,7 @@ class SegmentLog:
         if sync or begins:
             steps.append(segment.sync)
         if begins:
-            steps.append(partial(self._publish, segment))
+            steps += (self._claim.check, partial(self._publish, segment))
         return steps
 
     def remove_steps(self, segments: list[Segment]) -> list[Step]:
@@ -225,28 +230,41 @@ class SegmentLog:
             segment.close()
 
     def withdraw(self, first: int) -> None:
-        """Remove the files of the segments from the sequence ``first`` on, the newest first; a step of the disk writer."""
+        """Remove the files of the segments from the sequence ``first`` on, the newest first; a step of the disk writer.
+
+        Where a later holder may have read them already they stay: they say nothing that was not so.
+        """
         for segment in reversed([segment for segment in self.segments if segment.sequence >= first]):
             segment.close()
-            for path in (segment.path, segment.path + TEMPORARY):
+            paths = [self._temporary(segment)]
+            if segment.published and not self._claim.token:
+                paths.append(segment.path)
+            for path in paths:
                 if self._file_system.exists(path):
                     self._file_system.remove(path)
         self._file_system.sync_directory(self.directory)
+
+    def _temporary(self, segment: Segment) -> str:
+        """The name of the segment's file as long as it does not count; no other holder of the folder has the same."""
+        token = self._claim.token
+        return f"{segment.path}.{token}{TEMPORARY}" if token else segment.path + TEMPORARY
 
     def _make_durable(self) -> None:
         for segment in self.segments:
             segment.make_durable()
 
     def _let_go(self, segment: Segment) -> None:
-        if len(self._spares) >= SPARES_MAX or segment.end > 2 * self.file_size:
+        # A former holder may have a file open that it has published, and write to it.
+        foreign = self._claim.token and not segment.published
+        if foreign or len(self._spares) >= SPARES_MAX or segment.end > 2 * self.file_size:
             self._file_system.remove(segment.path)
             return
-        spare = segment.path + TEMPORARY
+        spare = self._temporary(segment)
         self._file_system.rename(segment.path, spare)
         self._spares.append(spare)
 
     def _create(self, segment: Segment) -> None:
-        path = segment.path + TEMPORARY
+        path = self._temporary(segment)
         if self._spares:
             self._file_system.rename(self._spares.pop(), path)
             # Before anything is overwritten no name of its old content may come back after a crash.
@@ -258,5 +276,10 @@ class SegmentLog:
         file.write(0, segment.header.encode())
 
     def _publish(self, segment: Segment) -> None:
-        self._file_system.rename(segment.path + TEMPORARY, segment.path)
+        path = self._temporary(segment)
+        if self._claim.token:
+            self._file_system.rename_new(path, segment.path)
+        else:
+            self._file_system.rename(path, segment.path)
+        segment.published = True
         self._file_system.sync_directory(self.directory)

@@ -82,13 +82,14 @@ class PageDisk:
         if steps:
             self._writer.submit(steps, self._removed)
 
-    def remove_orphans(self, needed: Collection[str]) -> None:
-        """Remove all pages but those with these paths.  Blocks: for the start."""
+    def remove_orphans(self, needed: Collection[str], below: int | None) -> None:
+        """Remove all pages ``below`` a number (None = all) but those with these paths.  Blocks: for the start."""
         for name in self._file_system.list(self._directory):
             directory = join(self._directory, name)
             for entry in self._file_system.list(directory):
                 path = join(directory, entry)
-                if page_number(entry) is not None and path not in needed:
+                number = page_number(entry)
+                if number is not None and path not in needed and (below is None or number < below):
                     self._file_system.remove(path)
 
     def close(self, pages: Iterable[Page]) -> None:

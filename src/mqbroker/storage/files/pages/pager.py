@@ -382,9 +382,9 @@ class FilePager:
         dropped, self._dropped = self._dropped, []
         return [encode_page_gone(number) for number in dropped]
 
-    def remove_orphans(self) -> None:
-        """Remove pages that the journal does not name, which a crash has left.  Blocks: for the start."""
-        self._disk.remove_orphans({page.path for page in self._pages()})
+    def remove_orphans(self, below: int | None) -> None:
+        """Remove pages ``below`` a number (None = all) that the journal does not name, which a crash has left.  Blocks: for the start."""
+        self._disk.remove_orphans({page.path for page in self._pages()}, below)
 
     def close_files(self) -> None:
         """Close what is open; a step of the disk writer."""

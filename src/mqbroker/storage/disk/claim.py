@@ -1,0 +1,80 @@
+"""What a store needs to know of the right of its broker to a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from mqbroker.storage.disk.epoch import EPOCH_FILE
+from mqbroker.storage.disk.filesystem import FileSystem, join
+from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_FIRST_TIME, STATE_PAUSED, NodeLock
+
+
+class Claim(Protocol):
+    """The right to one folder.  All methods block; those after ``open`` are called where the store is loaded, or by the disk writer."""
+
+    node_id: str
+    """Known when the store is loaded, at the latest."""
+
+    @property
+    def token(self) -> str:
+        """A text that no former holder has, for the names of files; empty where no former holder can still be there."""
+
+    def open(self, missing: Callable[[], str]) -> None:
+        """The folder is there; ``missing`` gives the node id of one that has none.  Raises StorageError, OSError."""
+
+    def check(self) -> None:
+        """Raises FencedError when the folder is another broker's."""
+
+    def activated(self) -> None:
+        """The store is loaded."""
+
+    def withdraw(self) -> None:
+        """The start is taken back."""
+
+    def leave(self) -> None:
+        """Everything is written, in order."""
+
+    def release(self) -> None:
+        """Others may have the folder."""
+
+
+class OwnFolder:
+    """The folder of a broker that shares it with nobody.  A broker that shared it before finds its epoch gone."""
+
+    token = ""
+
+    def __init__(self, file_system: FileSystem, directory: str) -> None:
+        self.node_id = ""
+        self._file_system = file_system
+        self._epoch = join(directory, EPOCH_FILE)
+        self._lock = NodeLock(file_system, directory)
+        self._found = STATE_FIRST_TIME
+
+    def open(self, missing: Callable[[], str]) -> None:
+        lock = self._lock
+        lock.acquire()
+        try:
+            if self._file_system.exists(self._epoch):
+                self._file_system.remove(self._epoch)
+            self.node_id = lock.make_node_id(missing)
+            self._found = lock.state()
+            lock.write_state(STATE_FAILING_BACK)
+        except BaseException:
+            lock.release()
+            raise
+
+    def check(self) -> None:
+        """The lock is enough."""
+
+    def activated(self) -> None:
+        self._lock.write_state(STATE_ACTIVE)
+
+    def withdraw(self) -> None:
+        self._lock.write_state(self._found)
+
+    def leave(self) -> None:
+        self._lock.write_state(STATE_PAUSED)
+
+    def release(self) -> None:
+        self._lock.release()
