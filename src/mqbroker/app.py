@@ -19,11 +19,12 @@ from mqbroker.listening import Listeners
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.administration.registrar import LocalRegistrar
 from mqbroker.monitoring import MonitoringPages
-from mqbroker.node.activation import ActiveAtOnce
+from mqbroker.node.activation import make_activation
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.life_machine import active
 from mqbroker.node.parts import Observed, Parts
 from mqbroker.node.parts import StartError as StartError
+from mqbroker.node.presence import ClusterPresence
 from mqbroker.node.stores import data_directory, make_store
 from mqbroker.process.clocks import ReactorClock
 from mqbroker.process.forms import running_form
@@ -61,7 +62,8 @@ class Broker:
     """One broker on the reactor of this process.  It can be stopped and started again.
 
     ``on_failure`` is told why the broker cannot go on: it serves nobody any more, and writes nothing.  ``on_stop_wanted`` is
-    called when management asks for an orderly stop, by default :meth:`stop`; who runs the process may end that, too.
+    called when management asks for an orderly stop, by default :meth:`stop`; who runs the process may end that, too.  ``on_active`` is
+    called whenever the broker has become active.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Broker:
         reactor: Any,
         on_failure: Callable[[str], object] | None = None,
         on_stop_wanted: Callable[[], object] | None = None,
+        on_active: Callable[[], object] = lambda: None,
     ) -> None:
         self.settings = settings
         self.configuration = settings.configuration
@@ -78,9 +81,12 @@ class Broker:
         self.pages: MonitoringPages
         self._reactor = reactor
         self._on_failure = on_failure
-        self._life = BrokerLife(settings, self._parts(), self._store_failed, on_stop_wanted or self.stop)
+        self._on_active = on_active
         self._watch: WatchThread | None = None
         self._memory_return: MemoryReturn | None = None
+        presence = ClusterPresence(self.configuration, settings.etc or settings.base, self._make_runtime, lambda: self.clustering)
+        self._activation = make_activation(self.configuration, self.clock, os.urandom, presence)
+        self._life = BrokerLife(settings, self._parts(), self._store_failed, on_stop_wanted or self.stop, self._activated)
 
     # --- what it is made of
 
@@ -101,7 +107,7 @@ class Broker:
             make_store=make_store,
             make_listeners=self._make_listeners,
             make_pages=self._make_pages,
-            activation=ActiveAtOnce(),
+            activation=self._activation,
             registrar=LocalRegistrar(),
             loop_lag_ms=lambda: None if self._watch is None else self._watch.watch.lag_ms(),
             memory_default=default_global_max_size,
@@ -182,11 +188,19 @@ class Broker:
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))
         self._life.start()
+
+    @property
+    def is_active(self) -> bool:
+        """Does the broker serve clients?"""
+        return self._life.state == active.name
+
+    def _activated(self) -> None:
+        self._stop_looking()
         self._memory_return = MemoryReturn(self.clock, lambda: self._life.memory_size, trim_heap)
         self._memory_return.start()
         # After the start, because the loop stands while the journal is read.
         self._watch_loop()
-        log.info("AMQ221007: Server is now active")
+        log.info("AMQ221007: Server is now active" if self._activation.role == "primary" else "AMQ221010: Backup Server is now active")
         log.info(
             "AMQ221001: Apache ActiveMQ Artemis compatible message broker mqbroker version {version} ({form}) [{name}, nodeID={node}]",
             version=product_version(),
@@ -194,6 +208,7 @@ class Broker:
             name=self.configuration.name,
             node=self.node_id,
         )
+        self._on_active()
 
     def _watch_loop(self) -> None:
         configuration = self.configuration
@@ -238,7 +253,7 @@ class Broker:
     @property
     def scales_down(self) -> bool:
         """Do the messages go to another broker when this one stops?"""
-        return self._life.active.others.scales_down
+        return self.is_active and self._life.active.others.scales_down
 
     def cut_short(self) -> None:
         """While the broker stops: move no more messages to another one, but leave them on the disk."""

@@ -89,7 +89,7 @@ class BrokerService(Service):
         announce: Callable[[Broker], None],
         twistd_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.broker = Broker(settings, reactor, self._failed, self._stop_wanted)
+        self.broker = Broker(settings, reactor, self._failed, self._stop_wanted, lambda: self._announce(self.broker))
         self._reactor = reactor
         self._etc = etc
         self._allow_kill = allow_kill
@@ -118,7 +118,6 @@ class BrokerService(Service):
             # The objects of the start stay: a full collection need not look at them again each time.
             gc.freeze()
         gc.set_threshold(*COLLECTION_THRESHOLDS)
-        self._announce(self.broker)
         if self._etc is not None:
             for name in ("STOP_ME", "KILL_ME"):
                 (self._etc / name).unlink(missing_ok=True)

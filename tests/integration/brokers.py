@@ -58,27 +58,28 @@ ACCEPTING = re.compile(r"AMQ221020\D[^\n]*?127\.0\.0\.1:(\d+)")
 
 
 class Broker:
-    """A broker process of ours; ``url`` is where it listens."""
+    """A broker process of ours that has written ``line``; ``url`` is where it listens, empty while it is passive."""
 
-    def __init__(self, command: list[str], folder: Path) -> None:
+    def __init__(self, command: list[str], folder: Path, line: str = "AMQ221007") -> None:
         self._log = folder / "output.log"
         with self._log.open("wb") as output:
             self._process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=environment())
         atexit.register(self.stop)
-        self.url = f"tcp://127.0.0.1:{self._await_port()}"
+        found = ACCEPTING.search(self.wait_for(line))
+        self.url = "" if found is None else f"tcp://127.0.0.1:{found[1]}"
 
-    def _await_port(self) -> int:
+    def wait_for(self, line: str, times: int = 1) -> str:
+        """Wait until ``line`` was written to the log so many times; returns the log."""
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline:
             text = self._log.read_text("utf-8", "replace")
-            found = ACCEPTING.search(text)
-            if found and "AMQ221007" in text:
-                return int(found[1])
+            if text.count(line) >= times:
+                return text
             if self._process.poll() is not None:
-                raise AssertionError(f"the broker cannot be started: {text[-1000:]}")
+                raise AssertionError(f"the broker has ended without {line!r}: {text[-1000:]}")
             time.sleep(0.05)
         self.stop()
-        raise AssertionError(f"the broker did not start within {START_TIMEOUT:g} s: {self._log.read_text('utf-8', 'replace')[-1000:]}")
+        raise AssertionError(f"no {line!r} within {START_TIMEOUT:g} s: {self._log.read_text('utf-8', 'replace')[-1000:]}")
 
     def kill(self) -> None:
         """End the process without warning."""

@@ -143,6 +143,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "connection",
         "manager",
         "core_bridge",
+        "backup",
     ),
     "mqbroker.node": (
         "activation",
@@ -154,6 +155,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "grouping",
         "groups",
         "clustering",
+        "presence",
         "others",
         "assembly",
         "life_machine",

@@ -13,6 +13,7 @@ from mqbroker.config.model.cluster import (
     DivertConfiguration,
     GroupingHandlerConfiguration,
     ScaleDownConfiguration,
+    SharedStoreConfiguration,
 )
 from mqbroker.config.model.configuration import Configuration, MetricsConfiguration, QueueConfiguration, ResourceLimit
 from mqbroker.config.model.matching import Wildcards
@@ -120,6 +121,10 @@ DEFAULTS: dict[str, object] = {
     "bridge": BridgeConfiguration("", ""),
     "grouping-handler": GroupingHandlerConfiguration("", local=True),
     "scale-down": ScaleDownConfiguration(),
+    "primary": SharedStoreConfiguration(backup=False),
+    "backup": SharedStoreConfiguration(backup=True),
+    "master": SharedStoreConfiguration(backup=False),
+    "slave": SharedStoreConfiguration(backup=True),
 }
 """By block: where its defaults are."""
 

@@ -29,7 +29,7 @@ class BrokerLife:
 
     The pages of health and metrics live as long as the broker is not stopped; store, messaging, server, listeners and links to other
     brokers belong to one activation.  ``tell_failed`` gets the reason why the broker cannot go on, also when an activation that was
-    granted later fails; ``stop_wanted`` is called when management asks for an orderly stop.
+    granted later fails; ``stop_wanted`` is called when management asks for an orderly stop; ``tell_active`` is called at each activation.
     """
 
     def __init__(
@@ -38,11 +38,13 @@ class BrokerLife:
         parts: Parts,
         tell_failed: Callable[[str], object],
         stop_wanted: Callable[[], object],
+        tell_active: Callable[[], object] = lambda: None,
     ) -> None:
         self.settings = settings
         self._parts = parts
         self._tell_failed = tell_failed
         self._stop_wanted = stop_wanted
+        self._tell_active = tell_active
         self._machine = make_life(LifeData(self))
         self._pages = parts.make_pages(self)
         self._store: Store
@@ -58,6 +60,8 @@ class BrokerLife:
         """Pages and listeners that a stop waits for, beside the store."""
         self._waiting: list[Deferred[None]] = []
         """Results of :meth:`stop` that complete with the end of the stop."""
+        self._returns = False
+        """Does the broker start again after the stop that is under way?"""
 
     # --- state and figures
 
@@ -86,14 +90,15 @@ class BrokerLife:
     def ready(self) -> str | None:
         """One line that says why clients cannot be served; None when they can."""
         if self.state != active.name:
-            return self.live() or f"the broker is {self.state}"
+            activation = self._parts.activation
+            return self.live() or " ".join(filter(None, ("the broker is", self.state, activation.state and f"({activation.state})")))
         return self.live() or self.active.server.problem()
 
     def figures(self) -> MetricsSource:
         from mqbroker.server.observation.figures import BrokerFigures, PassiveFigures
 
         if self._active is None or self.state != active.name:
-            return PassiveFigures(self.settings.configuration.name)
+            return PassiveFigures(self.settings.configuration.name, self._parts.activation.role, self.state)
         return BrokerFigures(self._active.server, self._active.disk_usage, self._parts.loop_lag_ms)
 
     # --- requests
@@ -114,6 +119,7 @@ class BrokerLife:
     def stop(self) -> Deferred[None]:
         """Stop in order: clients are told, accepted messages are written.  With a graceful shutdown clients may end by themselves first."""
         done: Deferred[None] = Deferred()
+        self._returns = False
         self._waiting.append(done)
         self._machine.stop()
         return done
@@ -133,16 +139,18 @@ class BrokerLife:
             self._machine.opened()
 
     def seek_activation(self) -> None:
-        at_once = False
-
-        def granted() -> None:
-            nonlocal at_once
-            at_once = True
-            self._machine.activate()
-
-        self._parts.activation.seek(granted)
-        if not at_once:
+        candidate = _Candidate(self._machine.activate, self._store.fence, self.give_way)
+        self._parts.activation.seek(candidate)
+        if not candidate.at_once:
             self._machine.wait()
+
+    def give_way(self, again: bool) -> None:
+        """Another broker is to be active."""
+        if not again:
+            self._stop_wanted()
+        elif self._machine.state() == active.name:
+            self._returns = True
+            self._machine.stop()
 
     def activate(self) -> None:
         store = self._store
@@ -162,6 +170,7 @@ class BrokerLife:
             self._refuse(error)
         else:
             self._machine.activated()
+            self._tell_active()
 
     def _refuse(self, error: Exception) -> None:
         """The start has failed: close what it has opened, and report ``error``."""
@@ -218,10 +227,19 @@ class BrokerLife:
         def tell() -> None:
             for each in waiting:
                 each.callback(None)
+            if self._returns:
+                self._return()
 
         closed: Deferred[Any] = gatherResults([*closing, self._pages.close()], consumeErrors=True)
         # Later, because the caller of stop may start the broker again, and the work of a state cannot.
         closed.addBoth(lambda _: self._parts.clock.call_later(0, tell))
+
+    def _return(self) -> None:
+        self._returns = False
+        try:
+            self.start()
+        except Exception as error:
+            self._tell_failed(str(error))
 
     def abandon(self) -> None:
         if self._active is not None:
@@ -232,6 +250,7 @@ class BrokerLife:
         self._end_writer()
 
     def _store_failed(self, era: object, reason: str) -> None:
+        self._returns = False
         self._tell_failed(reason)
         # The store is in the middle of its work now.
         self._parts.clock.call_later(0, lambda: self._machine.fail() if era is self._era else None)
@@ -253,3 +272,23 @@ class BrokerLife:
             function(*args)
         else:
             self._active.messaging.core.turn.run(function, *args)
+
+
+class _Candidate:
+    """A start that seeks its activation."""
+
+    def __init__(self, activate: Callable[[], object], fence: Callable[[str], object], give_way: Callable[[bool], object]) -> None:
+        self.at_once = False
+        self._activate = activate
+        self._fence = fence
+        self._give_way = give_way
+
+    def granted(self) -> None:
+        self.at_once = True
+        self._activate()
+
+    def lost(self, reason: str) -> None:
+        self._fence(reason)
+
+    def give_way(self, again: bool) -> None:
+        self._give_way(again)

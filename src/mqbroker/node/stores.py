@@ -18,7 +18,9 @@ def make_store(settings: BrokerSettings, parts: Parts, new_writer: Callable[[], 
     """See :class:`~mqbroker.node.parts.StoreFactory`."""
     configuration = settings.configuration
     if configuration.persistence_enabled:
-        return FileStore(store_settings(settings), parts.file_system, new_writer(), parts.clock, parts.entropy, failed)
+        folders, writer = store_settings(settings), new_writer()
+        claim = parts.activation.claim(parts.file_system, folders.node_directory, writer)
+        return FileStore(folders, parts.file_system, writer, parts.clock, parts.entropy, failed, claim)
     bodies = None
     if not settings.large_bodies_in_memory:
         bodies = parts.file_system, str(settings.base / configuration.large_messages_directory), new_writer()

@@ -20,6 +20,8 @@ from mqbroker.node.parts import StartError
 from mqbroker.node.stores import make_store
 from mqbroker.server.observation.metrics import render
 from mqbroker.server.transport.waiting import WaitingServer
+from mqbroker.storage.disk.diskwriter import DiskWriter
+from mqbroker.storage.disk.filesystem import FileSystem
 from mqclient.urls import parse_transport_uri
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
@@ -36,12 +38,20 @@ from tests.unit.server.support import Peer
 class GrantedLater:
     """An activation that a test grants."""
 
+    role = "backup"
+    state = "in line"
+
     def __init__(self) -> None:
         self.granted: Callable[[], object] | None = None
+        self.candidate: Any = None
         self.ceased = 0
 
-    def seek(self, granted: Callable[[], object]) -> None:
-        self.granted = granted
+    def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> None:
+        """The folder is the broker's own."""
+
+    def seek(self, candidate: Any) -> None:
+        self.candidate = candidate
+        self.granted = candidate.granted
 
     def cease(self) -> None:
         self.ceased += 1
@@ -329,7 +339,7 @@ class EndTests(LifeCase):
         self.stopped(life)
 
 
-class Candidate(GrantedLater):
+class Voter(GrantedLater):
     """An activation that answers votes while it seeks."""
 
     def __init__(self, clock: FakeClock, configuration: Configuration) -> None:
@@ -339,8 +349,8 @@ class Candidate(GrantedLater):
         self.server.cluster_channel.register_vote("Ballot", lambda connection, ballot: b"stored " + ballot)
         self.listeners = KnownListeners(self.server)
 
-    def seek(self, granted: Callable[[], object]) -> None:
-        super().seek(granted)
+    def seek(self, candidate: Any) -> None:
+        super().seek(candidate)
         self.listeners.open()
 
     def grant(self) -> None:
@@ -351,7 +361,7 @@ class Candidate(GrantedLater):
 
 class VotingTests(LifeCase):
     def test_a_passive_broker_can_answer_votes_until_it_is_active(self) -> None:
-        candidate = Candidate(self.clock, self.configuration)
+        candidate = Voter(self.clock, self.configuration)
         life = self.life(activation=candidate)
         life.start()
         self.assertEqual((life.state, candidate.listeners.is_open), ("passive", True))

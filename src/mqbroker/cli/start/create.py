@@ -19,10 +19,10 @@ from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.messaging.routing.remote import LoadBalancing
 
 _NOT_YET: Final = {
-    "shared_store": "high availability is",
-    "replicated": "high availability is",
-    "backup": "high availability is",
-    "failover_on_shutdown": "high availability is",
+    "shared_store": "creating one of a pair is",
+    "replicated": "creating one of a pair is",
+    "backup": "creating one of a pair is",
+    "failover_on_shutdown": "creating one of a pair is",
     "jdbc": "a database store is",
     "journal_retention": "journal retention is",
     "ping": "the network check is",

@@ -17,6 +17,7 @@ from mqbroker.config.model.cluster import (
     DivertConfiguration,
     GroupingHandlerConfiguration,
     ScaleDownConfiguration,
+    SharedStoreConfiguration,
     TransformerConfiguration,
 )
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
@@ -155,9 +156,23 @@ class _Assembly:
         if len(content.inside) > 1:
             self._error(content.place, f"<ha-policy> holds {', '.join(name for name, _ in content.inside)}: expected one of them")
             return
-        for _, policy in content.inside:
+        for name, policy in content.inside:
+            if name == "shared-store":
+                self._shared_store(policy)
             for scale_down in policy.all("scale-down"):
                 self._scale_down(scale_down)
+
+    def _shared_store(self, content: Content) -> None:
+        names = ", ".join(name for name, _ in content.inside)
+        if len(content.inside) != 1:
+            self._error(content.place, f"<shared-store> holds {names or 'nothing'}: expected primary or backup")
+            return
+        ((name, role),) = content.inside
+        if not self._configuration.persistence_enabled:
+            self._error(content.place, "<shared-store> needs persistence-enabled: without a journal there is nothing to share")
+        self._configuration.shared_store = SharedStoreConfiguration(
+            name in ("backup", "slave"), **_known(SharedStoreConfiguration, role.values)
+        )
 
     def _scale_down(self, content: Content) -> None:
         if content.text is not None:

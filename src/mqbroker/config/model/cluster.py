@@ -155,3 +155,18 @@ class ScaleDownConfiguration:
     cluster_name: str | None = None
     connectors: tuple[str, ...] = ()
     discovery_group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedStoreConfiguration:
+    """Brokers that share one folder, of which one is active.  ``backup``: this one gives way to its primary.
+
+    ``failover_on_shutdown``: a backup goes on also after an orderly stop.  ``wait_for_activation`` is for a primary inside a program,
+    ``allow_failback`` and ``restart_backup`` are for a backup: it gives way to a primary that is back, and is a backup again then.
+    """
+
+    backup: bool
+    failover_on_shutdown: bool = False
+    wait_for_activation: bool = True
+    allow_failback: bool = True
+    restart_backup: bool = True

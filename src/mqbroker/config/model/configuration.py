@@ -20,6 +20,7 @@ from mqbroker.config.model.cluster import (
     DivertConfiguration,
     GroupingHandlerConfiguration,
     ScaleDownConfiguration,
+    SharedStoreConfiguration,
 )
 from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository, Wildcards
 from mqclient.urls import TransportUri
@@ -264,6 +265,7 @@ class Configuration:
     bridges: list[BridgeConfiguration] = field(default_factory=list)
     grouping_handler: GroupingHandlerConfiguration | None = None
     scale_down: ScaleDownConfiguration | None = None
+    shared_store: SharedStoreConfiguration | None = None
 
     @property
     def joins_others(self) -> bool:

@@ -8,7 +8,7 @@ from mqbroker.config.schema import values as kinds
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet
 from mqbroker.config.schema.shared import NAME, PROPERTY, filter_block
 
-NO_HA = "high availability is not there yet: nothing would take over, and a backup would start as a second active broker"
+NO_HA = "this kind of high availability is not there yet: nothing would take over, and a backup would start as a second active broker"
 NO_EFFECT = "without effect in current Artemis too"
 
 BALANCING = kinds.choice("OFF", "STRICT", "ON_DEMAND", "OFF_WITH_REDISTRIBUTION")
@@ -262,14 +262,56 @@ SCALE_DOWN = Block(
 )
 
 
-def _refused(name: str, description: str, inside: str) -> Block:
+def _refused(name: str, description: str, inside: str, reason: str = NO_HA) -> Block:
     # A text of its own makes the reader refuse the element even while it is empty.
-    return Block(name, description, support=Support.REFUSED, reason=NO_HA, text=kinds.OPTIONAL_TEXT, inside=tuple(inside.split()))
+    return Block(name, description, support=Support.REFUSED, reason=reason, text=kinds.OPTIONAL_TEXT, inside=tuple(inside.split()))
 
 
+FAILOVER_ON_SHUTDOWN = flag("failover-on-shutdown", "A backup takes over also after an orderly stop.")
+SHARED_PRIMARY = Block(
+    "primary",
+    "Is active whenever it runs and, after a failure, has got the folder back.",
+    children=(
+        FAILOVER_ON_SHUTDOWN,
+        flag("wait-for-activation", "The start of an embedded broker returns only when it is active."),
+    ),
+)
+SHARED_BACKUP = Block(
+    "backup",
+    "Takes over when the active broker of the folder has gone.",
+    children=(
+        FAILOVER_ON_SHUTDOWN,
+        flag("allow-failback", "Give way to a primary that is back and has announced itself in the cluster."),
+        flag("restart-backup", "Be a backup again then; false: stop."),
+        quiet("failback-delay", kinds.LONG, "Old.", NO_EFFECT),
+        _refused(
+            "scale-down",
+            "A backup takes over only to give the messages to another broker.",
+            "enabled commit-interval group-name scale-down-group-name cluster-name scale-down-clustername discovery-group-ref "
+            "@discovery-group-name connectors connector-ref",
+            "scale-down of a backup is not there yet: the messages would stay here",
+        ),
+    ),
+)
+SHARED_STORE = Block(
+    "shared-store",
+    "Brokers with the same folders: the one that holds their lock is active.",
+    children=(
+        SHARED_PRIMARY,
+        SHARED_BACKUP,
+        replace(SHARED_PRIMARY, name="master", instead="primary"),
+        replace(SHARED_BACKUP, name="slave", instead="backup"),
+        _refused(
+            "colocated",
+            "A broker with a backup of another one in the same process.",
+            "request-backup backup-request-retries backup-request-retry-interval max-backups backup-port-offset excludes primary backup "
+            "master slave",
+        ),
+    ),
+)
 HA_POLICY = Block(
     "ha-policy",
-    "Who takes over when a broker fails. There is only primary-only: nobody.",
+    "Who takes over when a broker fails; nobody, unless set.",
     children=(
         Block("primary-only", "Nobody takes over.", children=(SCALE_DOWN,)),
         Block("live-only", "Nobody takes over.", children=(SCALE_DOWN,), instead="primary-only"),
@@ -282,12 +324,7 @@ HA_POLICY = Block(
             "allow-failback failback-delay request-backup backup-request-retries backup-request-retry-interval max-backups "
             "backup-port-offset excludes connector-ref",
         ),
-        _refused(
-            "shared-store",
-            "A backup waits for the lock of the same journal.",
-            "primary master backup slave colocated failover-on-shutdown wait-for-activation restart-backup allow-failback failback-delay "
-            "request-backup backup-request-retries backup-request-retry-interval max-backups backup-port-offset",
-        ),
+        SHARED_STORE,
     ),
 )
 

@@ -47,12 +47,10 @@ STORAGE: tuple[Item, ...] = (
     ),
     quiet("journal-device-block-size", kinds.LONG, "Alignment, bytes.", OWN_JOURNAL),
     quiet("journal-file-open-timeout", kinds.INT, "How long opening a file may take, s.", OWN_JOURNAL),
-    warned(
+    honoured(
         "journal-lock-acquisition-timeout",
         kinds.LONG,
-        "How long to wait for a folder that another broker uses, ms.",
-        "the start is refused at once when another broker uses the folder",
-        (-1, 0),
+        "How long a broker with a shared store waits for it, ms; -1 no limit. Without a shared store nobody waits: the start is refused.",
     ),
     warned("log-journal-write-rate", kinds.BOOLEAN, "Write the journal's speed to the log.", "read the metrics instead"),
     quiet("page-sync-timeout", kinds.NOT_NEGATIVE, "When pages are written, ns.", OWN_PAGING),

@@ -106,8 +106,9 @@ class BrokerFigures:
 class PassiveFigures:
     """A :class:`~mqbroker.server.observation.metrics.MetricsSource` of a broker that is not active."""
 
-    def __init__(self, broker_name: str) -> None:
+    def __init__(self, broker_name: str, role: str, state: str) -> None:
         self.broker_name = broker_name
+        self._labels = (("role", role), ("state", state))
 
     def broker(self) -> Figures:
         return {"active": 0}
@@ -122,7 +123,7 @@ class PassiveFigures:
         return ()
 
     def gauges(self) -> Iterable[Gauge]:
-        return ()
+        return [Gauge("passive", "1 with the role of a broker that does not serve clients, and its state", self._labels, lambda: 1)]
 
     def metrics_enabled(self, address: str) -> bool:
         return True

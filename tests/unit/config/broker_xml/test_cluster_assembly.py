@@ -18,6 +18,7 @@ from mqbroker.config.model.cluster import (
     DivertConfiguration,
     GroupingHandlerConfiguration,
     ScaleDownConfiguration,
+    SharedStoreConfiguration,
     TransformerConfiguration,
 )
 from mqbroker.config.model.configuration import Configuration
@@ -278,6 +279,23 @@ class MeaningTests(ConfigurationTestCase):
                 self.assertEqual(self.configured(joined + policy.format(text)).scale_down, expected)
         self.assertIsNone(self.configured(policy.format("")).scale_down)
 
+    def test_shared_store(self) -> None:
+        policy = "<ha-policy><shared-store>{}</shared-store></ha-policy>"
+        switches = "<failover-on-shutdown>true</failover-on-shutdown><{0}>false</{0}>"
+        for text, expected in (
+            ("<primary/>", SharedStoreConfiguration(False, False, True)),
+            ("<backup/>", SharedStoreConfiguration(True, False, True, allow_failback=True, restart_backup=True)),
+            (f"<primary>{switches.format('wait-for-activation')}</primary>", SharedStoreConfiguration(False, True, False)),
+            (f"<backup>{switches.format('allow-failback')}</backup>", SharedStoreConfiguration(True, True, allow_failback=False)),
+            (f"<slave>{switches.format('restart-backup')}</slave>", SharedStoreConfiguration(True, True, restart_backup=False)),
+            ("<master/>", SharedStoreConfiguration(False)),
+        ):
+            with self.subTest(text=text):
+                self.assertEqual(self.load(policy.format(text)).configuration.shared_store, expected)
+        loaded = self.load(policy.format("<slave><failback-delay>5</failback-delay></slave>"))
+        self.assertIn("<slave> is an old element: write <backup>", str(loaded.warnings[0]))
+        self.assertEqual(len(loaded.warnings), 1)
+
     def test_scale_down_by_the_names_of_the_chapter(self) -> None:
         text = (
             "<ha-policy><live-only><scale-down><scale-down-group-name>g</scale-down-group-name>"
@@ -401,7 +419,17 @@ class RefusedTests(ConfigurationTestCase):
                 "there is no cluster-connection x; expected: none",
             ),
             ("<ha-policy><primary-only/><replication/></ha-policy>", "high availability is not there yet"),
-            ("<ha-policy><shared-store/></ha-policy>", "<shared-store> cannot be used: high availability is not there yet"),
+            ("<ha-policy><shared-store/></ha-policy>", "<shared-store> holds nothing: expected primary or backup"),
+            ("<ha-policy><shared-store><primary/><slave/></shared-store></ha-policy>", "<shared-store> holds primary, slave: expected"),
+            ("<ha-policy><shared-store><colocated/></shared-store></ha-policy>", "<colocated> cannot be used: this kind of high avail"),
+            (
+                "<ha-policy><shared-store><backup><scale-down/></backup></shared-store></ha-policy>",
+                "<scale-down> cannot be used: scale-down of a backup is not there yet",
+            ),
+            (
+                "<persistence-enabled>false</persistence-enabled><ha-policy><shared-store><backup/></shared-store></ha-policy>",
+                "<shared-store> needs persistence-enabled",
+            ),
             ("<ha-policy><primary-only/><live-only/></ha-policy>", "expected one of them"),
         ):
             with self.subTest(core=core):

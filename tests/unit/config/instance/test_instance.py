@@ -7,6 +7,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.instance.instance import BasicSecurity, Instance, JaasSecurity, read_instance
+from mqbroker.config.model.cluster import SharedStoreConfiguration
 from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -40,13 +41,16 @@ class CreatedFoldersTests(SynchronousTestCase):
         for name, expected in (
             ("replicated", "high availability is not there yet"),
             ("replbackup", "high availability is not there yet"),
-            ("shared", "high availability is not there yet"),
-            ("sharedbackup", "high availability is not there yet"),
             ("jdbc", "database store is not there yet"),
             ("retention", "nothing keeps copies of the journal"),
         ):
             with self.subTest(name=name):
                 self.assertIn(expected, str(self.assertRaises(ConfigurationError, self.load, name)))
+
+    def test_a_shared_store(self) -> None:
+        for name, backup in (("shared", False), ("sharedbackup", True)):
+            found = self.load(name).configuration.shared_store
+            self.assertEqual(found, SharedStoreConfiguration(backup, failover_on_shutdown=not backup))
 
     def test_a_plain_folder(self) -> None:
         loaded = self.load("plain")

@@ -31,7 +31,13 @@ class ItemTests(TableCase):
         self.assertEqual({item.target for item in METRICS.items()} - {field.name for field in fields(MetricsConfiguration)}, set())
 
     def test_every_field_has_its_element(self) -> None:
-        blocks = {block.name.replace("-", "_") for block in CORE_BLOCKS} | {"resource_limits", "wildcards", "role_mapping", "scale_down"}
+        blocks = {block.name.replace("-", "_") for block in CORE_BLOCKS} | {
+            "resource_limits",
+            "wildcards",
+            "role_mapping",
+            "scale_down",
+            "shared_store",
+        }
         known = {item.target for item in CORE.items()} | blocks
         self.assertEqual({field.name for field in fields(Configuration)} - known, set())
 

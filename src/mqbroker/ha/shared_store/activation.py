@@ -1,0 +1,211 @@
+"""The activation of a broker that shares its store: it waits for the lock of the folder, and looks after it while it is active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from twisted.logger import Logger
+
+from mqbroker.config.model.cluster import SharedStoreConfiguration
+from mqbroker.ha.shared_store.folder import Found, SharedFolder
+from mqbroker.ha.shared_store.waiting_machine import WaitingData, make_waiting, wanting
+from mqbroker.messaging.ports import Cancellable, Clock
+
+if TYPE_CHECKING:
+    from mqbroker.storage.disk.diskwriter import DiskWriter
+    from mqbroker.storage.disk.filesystem import FileSystem
+
+LOOK_SECONDS = 0.5
+"""Between two attempts to get a lock."""
+
+NOT_WANTED_SECONDS = 2.0
+"""Between two looks at a folder that was left on purpose, and at one that cannot be read."""
+
+WATCH_SECONDS = 1.0
+"""Between two looks at the lock that this broker holds, and at whether a primary wants the folder."""
+
+log = Logger(namespace="mqbroker.ha")
+
+T = TypeVar("T")
+
+
+class Candidate(Protocol):
+    """The broker that wants to be active."""
+
+    def granted(self) -> None:
+        """It may load the store, and serve."""
+
+    def lost(self, reason: str) -> None:
+        """It may not, and writes nothing more."""
+
+    def give_way(self, again: bool) -> None:
+        """Another broker is to be active: stop in order, and then wait for the next turn if ``again``."""
+
+
+class Presence(Protocol):
+    """Shows a broker that waits to its cluster."""
+
+    def show(self, node_id: str) -> None:
+        """There is a backup of this node; more calls change nothing."""
+
+    def hide(self) -> None: ...
+
+    def other_backup(self) -> bool:
+        """While this broker is active: has another one announced itself as the backup of this node?"""
+
+
+class SharedStoreActivation:
+    """Implements :class:`mqbroker.node.activation.Activation`.
+
+    ``timeout_ms`` is ``journal-lock-acquisition-timeout``, below 0 = no limit.
+    """
+
+    def __init__(
+        self,
+        policy: SharedStoreConfiguration,
+        timeout_ms: int,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        presence: Presence,
+    ) -> None:
+        self._policy = policy
+        self._timeout_ms = timeout_ms
+        self._clock = clock
+        self._entropy = entropy
+        self._presence = presence
+        self._backup = policy.backup
+        self._machine = make_waiting(WaitingData(self))
+        self._folder: SharedFolder
+        self._writer: DiskWriter
+        self._candidate: Candidate
+        self._timer: Cancellable | None = None
+        self._deadline: Cancellable | None = None
+        self._pause = LOOK_SECONDS
+        self._era = object()
+        """Tells the answers for this wait from late ones for another."""
+        self._warned = False
+
+    # --- the activation
+
+    @property
+    def role(self) -> str:
+        return "backup" if self._backup else "primary"
+
+    @property
+    def state(self) -> str:
+        """What the broker does about the folder at present."""
+        return self._machine.state()
+
+    def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> SharedFolder:
+        self._writer = writer
+        self._folder = SharedFolder(file_system, directory, self._entropy, self._policy.failover_on_shutdown)
+        return self._folder
+
+    def seek(self, candidate: Candidate) -> None:
+        self._candidate = candidate
+        self._era = object()
+        self._warned = False
+        if self._timeout_ms >= 0:
+            self._deadline = self._clock.call_later(self._timeout_ms / 1000, self._too_late)
+        if self._backup:
+            log.info("AMQ221032: Waiting to become backup node")
+            self._machine.wait_as_backup()
+        else:
+            log.info("AMQ221034: Waiting to obtain primary lock")
+            self._machine.wait_as_primary()
+
+    def cease(self) -> None:
+        if self._machine.state() == wanting.name:
+            self._run(self._folder.want_no_more, lambda _: None)
+        self._machine.cease()
+
+    def _too_late(self) -> None:
+        self._deadline = None
+        self._candidate.lost(f"the folder was not free within journal-lock-acquisition-timeout, {self._timeout_ms} ms")
+
+    # --- the work of the states
+
+    def queue(self) -> None:
+        def asked(queued: bool) -> None:
+            if queued:
+                log.info("AMQ221033: ** got backup lock")
+                log.info("AMQ221109: mqbroker Backup Server [{node}] started; waiting for primary to fail", node=self._folder.node_id)
+                self._machine.queued()
+            else:
+                self._refused(LOOK_SECONDS)
+
+        self._run(self._folder.queue, asked)
+
+    def take(self) -> None:
+        folder = self._folder
+        self._run(folder.take_as_backup if self._backup else folder.take_as_primary, self._taken)
+
+    def _taken(self, found: Found) -> None:
+        if found is Found.TAKEN:
+            log.info("AMQ221035: Primary Server Obtained primary lock, epoch {epoch}", epoch=self._folder.epoch)
+            self._machine.taken()
+        else:
+            self._refused(NOT_WANTED_SECONDS if found is Found.NOT_WANTED else LOOK_SECONDS)
+
+    def _refused(self, pause: float) -> None:
+        problem = self._folder.problem
+        if problem is not None and not self._warned:
+            log.warn("a lock of the shared folder cannot be asked for: {problem}", problem=problem)
+        self._warned = problem is not None
+        self._pause = pause if problem is None else NOT_WANTED_SECONDS
+        self._machine.refused()
+
+    def show_backup(self) -> None:
+        if self._folder.node_id:
+            self._presence.show(self._folder.node_id)
+
+    def look_later(self) -> None:
+        self._timer = self._clock.call_later(self._pause, self._machine.look)
+
+    def hold(self) -> None:
+        self._stop_deadline()
+        self._presence.hide()
+        self._pause = WATCH_SECONDS
+        self.look_later()
+        self._candidate.granted()
+
+    def watch(self) -> None:
+        self._run(self._folder.watch, self._watched)
+
+    def _watched(self, wanted: bool) -> None:
+        if wanted and self._backup and self._policy.allow_failback and self._presence.other_backup():
+            log.info("the primary is back: this backup gives way to it")
+            self._folder.hands_over = True
+            self._candidate.give_way(self._policy.restart_backup)
+        else:
+            self._machine.watched()
+
+    def rest(self) -> None:
+        self._era = object()
+        self._stop_deadline()
+        self._presence.hide()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    # --- the disk
+
+    def _run(self, step: Callable[[], T], done: Callable[[T], object]) -> None:
+        """Let the disk writer run ``step``, and go on with ``done`` if nothing has ended meanwhile."""
+        results: list[T] = []
+        self._writer.submit([lambda: results.append(step())], partial(self._ran, self._era, results, done))
+
+    def _ran(self, era: object, results: list[T], done: Callable[[T], object], error: Exception | None) -> None:
+        if era is not self._era:
+            return
+        if error is None:
+            done(results[0])
+        else:
+            self._candidate.lost(f"{type(error).__name__}: {error}")

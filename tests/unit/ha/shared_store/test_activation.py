@@ -1,0 +1,317 @@
+"""Brokers that share a folder: who is active, who waits, and how that changes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.config.model.cluster import SharedStoreConfiguration
+from mqbroker.config.model.configuration import Configuration, QueueConfiguration
+from mqbroker.ha.shared_store.activation import SharedStoreActivation
+from mqbroker.node.life import BrokerLife
+from mqbroker.server.observation.metrics import render
+from mqbroker.storage.disk.filesystem import FileLock
+from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock
+from tests.support.clock import FakeClock
+from tests.support.disk import SimulatedDisk
+from tests.support.diskwriter import WriterInTurns
+from tests.support.parts import make_parts
+
+
+class OneProcess:
+    """The disk as one of several processes sees it, whose locks end with it."""
+
+    def __init__(self, disk: SimulatedDisk) -> None:
+        self._disk = disk
+        self._locks: list[FileLock] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._disk, name)
+
+    def lock(self, path: str, patience: float = 0.0) -> FileLock | None:
+        lock = self._disk.lock(path)
+        if lock is not None:
+            self._locks.append(lock)
+        return lock
+
+    def lose_locks(self) -> None:
+        for lock in self._locks:
+            lock.release()
+
+
+class KnownPresence:
+    """Knows what the cluster is told."""
+
+    def __init__(self) -> None:
+        self.shown = ""
+        self.other = False
+
+    def show(self, node_id: str) -> None:
+        self.shown = node_id
+
+    def hide(self) -> None:
+        self.shown = ""
+
+    def other_backup(self) -> bool:
+        return self.other
+
+
+class Node:
+    """One broker on the shared disk, with a clock of its own: what stands still is stopped."""
+
+    def __init__(self, disk: SimulatedDisk, seed: int, policy: SharedStoreConfiguration, timeout_ms: int = -1) -> None:
+        self.clock = FakeClock()
+        self.files = OneProcess(disk)
+        self.presence = KnownPresence()
+        self.failures: list[str] = []
+        self.stops_wanted = 0
+        self.activations = 0
+        self.writers: list[WriterInTurns] = []
+        activation = SharedStoreActivation(policy, timeout_ms, self.clock, random.Random(seed).randbytes, self.presence)
+        parts = make_parts(
+            self.clock, self.files, make_writer=self._make_writer, activation=activation, entropy=random.Random(seed).randbytes
+        )
+        settings = BrokerSettings(Configuration(security_enabled=False, name="b", shared_store=policy), Path("/"))
+        self.life = BrokerLife(settings, parts, self.failures.append, self._stop_wanted, self._activated)
+
+    def _make_writer(self, in_turn: Any) -> WriterInTurns:
+        self.writers.append(WriterInTurns(in_turn))
+        return self.writers[-1]
+
+    def _stop_wanted(self) -> None:
+        self.stops_wanted += 1
+
+    def _activated(self) -> None:
+        self.activations += 1
+
+    @property
+    def state(self) -> str:
+        return self.life.state
+
+    def run(self, seconds: float = 0.0) -> None:
+        end = self.clock.seconds + seconds
+        while True:
+            for writer in self.writers:
+                writer.run()
+            self.clock.advance(0)
+            if any(writer.waiting for writer in self.writers) or self.clock.due:
+                continue
+            if self.clock.seconds >= end:
+                return
+            self.clock.advance(min(0.1, end - self.clock.seconds))
+
+    def stop(self) -> bool:
+        done = self.life.stop()
+        self.run()
+        return bool(done.called)
+
+    def queue(self, name: str) -> None:
+        queue = QueueConfiguration(name=name, address=name, routing_type=1, durable=True)
+        messaging = self.life.active.messaging
+        messaging.core.turn.run(messaging.administration.create_queue, queue)
+        self.run()
+
+    def queues(self) -> set[str]:
+        return {name for name in self.life.active.messaging.core.queues if not name.startswith("$")}
+
+
+def primary(**options: Any) -> SharedStoreConfiguration:
+    return SharedStoreConfiguration(False, **options)
+
+
+def backup(**options: Any) -> SharedStoreConfiguration:
+    return SharedStoreConfiguration(True, **options)
+
+
+class NodeCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.disk = SimulatedDisk(random.Random(1))
+        self.seed = 0
+
+    def node(self, policy: SharedStoreConfiguration, **options: Any) -> Node:
+        self.seed += 1
+        node = Node(self.disk, self.seed, policy, **options)
+        node.life.start()
+        node.run(1.0)
+        return node
+
+    def byte(self) -> bytes:
+        return NodeLock(self.disk, "/data/journal").state()
+
+
+class TakeoverTests(NodeCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.primary = self.node(primary())
+        self.backup = self.node(backup())
+        self.assertEqual((self.primary.state, self.backup.state), ("active", "passive"))
+
+    def test_a_backup_goes_on_with_what_the_dead_primary_had(self) -> None:
+        self.primary.queue("q")
+        self.primary.files.lose_locks()
+        self.backup.run(1.0)
+        self.assertEqual((self.backup.state, self.backup.queues(), self.backup.activations), ("active", {"q"}, 1))
+        self.assertEqual(self.byte(), STATE_ACTIVE)
+
+    def test_the_one_that_lost_its_lock_ends_without_a_word_to_anybody(self) -> None:
+        self.primary.queue("q")
+        self.primary.files.lose_locks()
+        self.backup.run(1.0)
+        self.primary.run(2.0)
+        self.assertEqual((self.primary.state, self.backup.state), ("failed", "active"))
+        self.assertIn("another broker has taken this folder", self.primary.failures[0])
+        self.assertEqual(self.byte(), STATE_ACTIVE)
+        self.flushLoggedErrors()
+
+    def test_a_lock_that_is_lost_ends_it_before_anybody_else_comes(self) -> None:
+        self.primary.files.lose_locks()
+        self.primary.run(2.0)
+        self.assertEqual(self.primary.state, "failed")
+        self.assertIn("the lock of serverlock.1 is lost", self.primary.failures[0])
+
+    def test_after_an_orderly_stop_the_backup_stays_passive_until_the_primary_was_there_again(self) -> None:
+        self.assertTrue(self.primary.stop())
+        self.backup.run(10.0)
+        self.assertEqual((self.byte(), self.backup.state), (STATE_PAUSED, "passive"))
+        again = self.node(primary())
+        self.assertEqual((again.state, self.byte()), ("active", STATE_ACTIVE))
+        again.files.lose_locks()
+        self.backup.run(3.0)
+        self.assertEqual(self.backup.state, "active")
+
+    def test_it_shows_itself_to_the_cluster_while_it_waits(self) -> None:
+        self.assertEqual(self.backup.presence.shown, self.primary.life.active.store.node_id)
+        self.primary.files.lose_locks()
+        self.backup.run(1.0)
+        self.assertEqual(self.backup.presence.shown, "")
+
+    def test_its_pages_show_role_and_state(self) -> None:
+        self.assertEqual(self.backup.life.ready(), "the broker is passive (backup)")
+        self.assertIsNone(self.backup.life.live())
+        shown = b"".join(render(self.backup.life.figures())).decode()
+        self.assertIn('artemis_passive{broker="b",role="backup",state="passive"} 1\n', shown)
+
+    def test_further_backups_queue(self) -> None:
+        third = self.node(backup())
+        self.assertEqual(third.life.ready(), "the broker is passive (behind another backup)")
+        self.assertEqual(third.presence.shown, "")
+        self.primary.files.lose_locks()
+        for node in (third, self.backup, third):
+            node.run(1.0)
+        self.assertEqual((self.backup.state, third.life.ready()), ("active", "the broker is passive (backup)"))
+        self.backup.files.lose_locks()
+        third.run(1.0)
+        self.assertEqual(third.state, "active")
+
+    def test_a_backup_that_is_stopped_leaves_the_folder_to_others(self) -> None:
+        self.assertTrue(self.backup.stop())
+        self.assertEqual((self.backup.state, self.backup.presence.shown, self.byte()), ("stopped", "", STATE_ACTIVE))
+        third = self.node(backup())
+        self.assertEqual(third.life.ready(), "the broker is passive (backup)")
+
+    def test_a_state_that_cannot_be_read_ends_a_backup(self) -> None:
+        self.disk.fail("read", OSError(5, "input/output error"))
+        self.backup.run(1.0)
+        self.assertEqual(self.backup.state, "failed")
+        self.assertIn("input/output error", self.backup.failures[0])
+        self.flushLoggedErrors()
+
+
+class FailoverOnShutdownTests(NodeCase):
+    def test_the_backup_goes_on_after_an_orderly_stop(self) -> None:
+        first, second, third = (
+            self.node(primary(failover_on_shutdown=True)),
+            self.node(backup(failover_on_shutdown=True)),
+            self.node(backup()),
+        )
+        first.queue("q")
+        self.assertTrue(first.stop())
+        for node in (second, third):
+            node.run(2.0)
+        self.assertEqual((second.state, second.queues()), ("active", {"q"}))
+        self.assertTrue(second.stop())
+        third.run(2.0)
+        self.assertEqual((third.state, third.queues()), ("active", {"q"}))
+
+
+class FailbackTests(NodeCase):
+    def taken_over(self, **options: Any) -> tuple[Node, Node]:
+        """A backup that is active, and its primary that is back."""
+        first, second = self.node(primary()), self.node(backup(**options))
+        first.queue("q")
+        first.files.lose_locks()
+        second.run(1.0)
+        self.assertEqual(second.state, "active")
+        again = self.node(primary())
+        self.assertEqual(again.life.ready(), "the broker is passive (primary that waits)")
+        self.assertEqual((self.byte(), again.presence.shown), (STATE_FAILING_BACK, second.life.active.store.node_id))
+        return again, second
+
+    def test_the_primary_gets_its_folder_back_once_it_has_announced_itself(self) -> None:
+        again, second = self.taken_over()
+        second.run(5.0)
+        self.assertEqual(second.state, "active")
+        second.presence.other = True
+        second.run(2.0)
+        again.run(1.0)
+        second.run(3.0)
+        self.assertEqual((again.state, again.queues(), second.state), ("active", {"q"}, "passive"))
+        again.files.lose_locks()
+        second.run(3.0)
+        self.assertEqual((second.state, second.activations), ("active", 2))
+
+    def test_without_allow_failback_it_waits(self) -> None:
+        again, second = self.taken_over(allow_failback=False)
+        second.presence.other = True
+        second.run(5.0)
+        again.run(5.0)
+        self.assertEqual((again.state, second.state), ("passive", "active"))
+        second.files.lose_locks()
+        again.run(1.0)
+        self.assertEqual(again.state, "active")
+
+    def test_without_restart_backup_it_ends(self) -> None:
+        _, second = self.taken_over(restart_backup=False)
+        second.presence.other = True
+        second.run(2.0)
+        self.assertEqual((second.stops_wanted, second.state), (1, "active"))
+        self.assertTrue(second.stop())
+        self.assertEqual(self.byte(), STATE_FAILING_BACK)
+
+    def test_a_stop_that_was_asked_for_meanwhile_is_the_end(self) -> None:
+        _, second = self.taken_over()
+        second.presence.other = True
+        second.life.give_way(True)
+        self.assertTrue(second.stop())
+        second.run(3.0)
+        self.assertEqual(second.state, "stopped")
+
+    def test_a_primary_that_is_stopped_while_it_waits_leaves_the_backup_its_own(self) -> None:
+        again, second = self.taken_over()
+        self.assertTrue(again.stop())
+        self.assertEqual((self.byte(), again.presence.shown), (STATE_ACTIVE, ""))
+        third = self.node(backup())
+        second.files.lose_locks()
+        third.run(1.0)
+        self.assertEqual(third.state, "active")
+
+
+class TimeoutTests(NodeCase):
+    def test_who_waits_too_long_fails(self) -> None:
+        self.node(primary())
+        for policy in (primary(), backup()):
+            node = self.node(policy, timeout_ms=2000)
+            self.assertEqual((node.state, node.failures), ("passive", []))
+            node.run(2.0)
+            self.assertEqual(node.state, "failed")
+            self.assertIn("journal-lock-acquisition-timeout", node.failures[0])
+        self.flushLoggedErrors()
+
+    def test_who_is_active_has_waited(self) -> None:
+        node = self.node(primary(), timeout_ms=2000)
+        node.run(5.0)
+        self.assertEqual(node.state, "active")
