@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 
-from mqbroker.app import Broker, BrokerSettings
+from mqbroker.app import Broker, BrokerSettings, StartError
 from mqbroker.config.model.configuration import Configuration
 from mqclient.blocking import get_runner
 from mqclient.urls import parse_transport_uri
@@ -38,12 +39,15 @@ class EmbeddedBroker:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._broker: Broker | None = None
         self._number: int | None = None
+        self._decided = Event()
+        """The broker is active, or never will be."""
+        self._failure: str | None = None
 
     @property
     def url(self) -> str:
         """The URL for clients in this process."""
         if self._number is None:
-            raise RuntimeError("the embedded broker is not started")
+            raise RuntimeError("the embedded broker is not started, or not active yet")
         return f"vm://{self._number}"
 
     @property
@@ -58,20 +62,59 @@ class EmbeddedBroker:
             raise RuntimeError("the embedded broker is not started")
         return self._broker
 
+    @property
+    def is_active(self) -> bool:
+        """Does it serve clients?  One that shares its store may be started, and wait until it is active."""
+        return self._broker is not None and self._broker.is_active
+
     def start(self) -> EmbeddedBroker:
-        """Start and take connections.  Raises :class:`mqbroker.app.StartError`."""
+        """Start and take connections.  Raises :class:`mqbroker.app.StartError`.
+
+        A primary with a shared store returns when it is active, unless ``wait-for-activation`` is false; a backup does at once.
+        """
         runner = get_runner()
-        reactor = runner.reactor
         base = self._data or Path(self._temporary_folder() if self._configuration.persistence_enabled else ".")
-        broker = Broker(BrokerSettings(self._configuration, base, large_bodies_in_memory=True), reactor)
-        runner.call(broker.start)
-        self._broker = broker
-        self._number = runner.call(broker.accept_in_process)
+        settings = BrokerSettings(self._configuration, base, large_bodies_in_memory=True)
+        self._decided.clear()
+        self._failure = None
+        self._broker = broker = Broker(settings, runner.reactor, self._failed, None, lambda: self._activated(broker))
+        try:
+            runner.call(broker.start)
+        except BaseException:
+            self._broker = None
+            raise
+        policy = self._configuration.shared_store
+        if policy is not None and not policy.backup and policy.wait_for_activation:
+            try:
+                self.wait_for_activation()
+            except StartError:
+                self.stop()
+                raise
         return self
+
+    def wait_for_activation(self, timeout: float | None = None) -> bool:
+        """Wait until the broker is active, at most ``timeout`` seconds (None = no limit); false when it is not by then.
+
+        Raises :class:`mqbroker.app.StartError` when it never will be.
+        """
+        self._decided.wait(timeout)
+        if self._failure is not None:
+            raise StartError(self._failure)
+        return self._number is not None
+
+    def _activated(self, broker: Broker) -> None:
+        """In the reactor's thread, as the following one."""
+        self._number = broker.accept_in_process(self._number)
+        self._decided.set()
+
+    def _failed(self, reason: str) -> None:
+        self._failure = reason
+        self._decided.set()
 
     def stop(self) -> None:
         """Stop in order; a second call does nothing."""
         self._number = None
+        self._decided.set()
         if self._broker is not None:
             broker, self._broker = self._broker, None
             get_runner().call(broker.stop, timeout=STOP_TIMEOUT_MS)

@@ -10,6 +10,9 @@ import threading
 import trustme
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.app import StartError
+from mqbroker.config.model.cluster import SharedStoreConfiguration
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.embedded import EmbeddedBroker
 from mqclient.errors import NotConnectedError
 from mqclient.jms import ConnectionFactory, JMSException
@@ -135,3 +138,50 @@ class EmbeddedBrokerTests(SynchronousTestCase):
             for thread in threads:
                 thread.join(30)
             self.assertEqual(errors, [])
+
+
+class SharedStoreTests(SynchronousTestCase):
+    """Two brokers of one folder in one process."""
+
+    def setUp(self) -> None:
+        self.data = self.mktemp()
+
+    def broker(self, policy: SharedStoreConfiguration, timeout_ms: int = -1) -> EmbeddedBroker:
+        configuration = Configuration(security_enabled=False, shared_store=policy, journal_lock_acquisition_timeout=timeout_ms)
+        broker = EmbeddedBroker(configuration, data=self.data)
+        self.addCleanup(broker.stop)
+        return broker
+
+    def test_a_backup_starts_and_is_active_after_its_primary(self) -> None:
+        primary = self.broker(SharedStoreConfiguration(False, failover_on_shutdown=True)).start()
+        backup = self.broker(SharedStoreConfiguration(True)).start()
+        self.assertEqual((primary.is_active, backup.is_active, backup.wait_for_activation(0)), (True, False, False))
+        self.assertRaises(RuntimeError, getattr, backup, "url")
+        with ConnectionFactory(primary.url).create_context() as context:
+            context.create_producer().send(context.create_queue("q"), "hello")
+        primary.stop()
+        self.assertTrue(backup.wait_for_activation(20))
+        with ConnectionFactory(backup.url).create_context() as context:
+            message = context.create_consumer(context.create_queue("q")).receive(5000)
+            assert message is not None
+            self.assertEqual(message.text, "hello")
+
+    def test_a_primary_waits_in_its_start_unless_told_not_to(self) -> None:
+        first = self.broker(SharedStoreConfiguration(False)).start()
+        second = self.broker(SharedStoreConfiguration(False, wait_for_activation=False)).start()
+        self.assertFalse(second.is_active)
+        third = self.broker(SharedStoreConfiguration(False))
+        started = threading.Thread(target=third.start, daemon=True)
+        second.stop()
+        started.start()
+        self.assertFalse(third.wait_for_activation(0))
+        first.stop()
+        started.join(20)
+        self.assertTrue(third.is_active)
+
+    def test_a_primary_that_cannot_wait_any_longer_fails(self) -> None:
+        self.broker(SharedStoreConfiguration(False)).start()
+        second = self.broker(SharedStoreConfiguration(False), timeout_ms=100)
+        with self.assertRaisesRegex(StartError, "journal-lock-acquisition-timeout, 100 ms"):
+            second.start()
+        self.flushLoggedErrors()
