@@ -163,7 +163,7 @@ PLANTS = {
         "mqbroker.server.session.acknowledgements:SessionAcknowledgements._settle",
         "ticket = 0",
         "references, ticket = references[-1:], 0",
-        (*LOST, "is left", "messages, waiting"),
+        (*LOST, *COUNTED, "is left", "messages, waiting"),
     ),
     "turn-ends-without-writing": Plant(
         "mqbroker.storage.files.journal.journal:Journal.write_at_end_of",
