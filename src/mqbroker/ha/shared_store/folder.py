@@ -69,7 +69,7 @@ class SharedFolder:
     def open(self, missing: Callable[[], str]) -> None:
         self._missing = missing
         self._check_locks()
-        self.node_id = self._lock.node_id() or ""
+        self._learn_node_id()
 
     def _check_locks(self) -> None:
         """Refuse a file system whose locks do not exclude anybody."""
@@ -88,8 +88,6 @@ class SharedFolder:
     def queue(self) -> bool:
         """Become the backup that is next; false when there is one."""
         self._next = self._try_lock(BACKUP_LOCK_FILE)
-        if self._next is not None:
-            self.node_id = self._lock.node_id() or ""
         return self._next is not None
 
     def take_as_primary(self) -> Found:
@@ -100,7 +98,7 @@ class SharedFolder:
             self._lock.write_state(STATE_FAILING_BACK)
         if self._locked():
             return self._take()
-        self.node_id = self._lock.node_id() or ""
+        self._learn_node_id()
         return Found.HELD
 
     def want_no_more(self) -> None:
@@ -109,6 +107,7 @@ class SharedFolder:
             self._lock.write_state(STATE_ACTIVE)
 
     def take_as_backup(self) -> Found:
+        self._learn_node_id()
         if self._state() != STATE_ACTIVE:
             return Found.NOT_WANTED
         if not self._locked():
@@ -118,6 +117,10 @@ class SharedFolder:
             return Found.NOT_WANTED
         self._found = STATE_ACTIVE
         return self._take()
+
+    def _learn_node_id(self) -> None:
+        """A new folder has none until its first primary is active."""
+        self.node_id = self.node_id or self._lock.node_id() or ""
 
     def _locked(self) -> bool:
         self._active = self._try_lock(PRIMARY_LOCK_FILE)

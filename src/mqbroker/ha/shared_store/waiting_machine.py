@@ -48,7 +48,7 @@ class WaitingCore(Protocol):
         """Ask for the folder.  It ends with ``taken`` or ``refused``."""
 
     def show_backup(self) -> None:
-        """Tell the cluster that there is a backup."""
+        """Tell the cluster that there is a backup; more calls change nothing."""
 
     def look_later(self) -> None:
         """It ends with ``look``."""
@@ -92,26 +92,21 @@ def queue(machine: WaitingMachine, data: WaitingData) -> None:
 
 
 @idle.upon(WaitingMachine.wait_as_primary).to(wanting)
+@queueing.upon(WaitingMachine.queued).to(next_backup)
 @next_backup.upon(WaitingMachine.look).loop()
 @wanting.upon(WaitingMachine.look).loop()
 def take(machine: WaitingMachine, data: WaitingData) -> None:
     data.core.take()
 
 
-@queueing.upon(WaitingMachine.queued).to(next_backup)
-def be_next(machine: WaitingMachine, data: WaitingData) -> None:
-    data.core.show_backup()
-    data.core.take()
-
-
+@next_backup.upon(WaitingMachine.refused).loop()
 @wanting.upon(WaitingMachine.refused).loop()
-def show_primary(machine: WaitingMachine, data: WaitingData) -> None:
+def show(machine: WaitingMachine, data: WaitingData) -> None:
     data.core.show_backup()
     data.core.look_later()
 
 
 @queueing.upon(WaitingMachine.refused).loop()
-@next_backup.upon(WaitingMachine.refused).loop()
 @holding.upon(WaitingMachine.watched).loop()
 def look_later(machine: WaitingMachine, data: WaitingData) -> None:
     data.core.look_later()

@@ -221,6 +221,19 @@ class TakeoverTests(NodeCase):
         self.flushLoggedErrors()
 
 
+class NewFolderTests(NodeCase):
+    def test_a_backup_that_was_there_first_waits_and_then_shows_itself(self) -> None:
+        second = self.node(backup())
+        second.run(10.0)
+        self.assertEqual((second.state, second.presence.shown), ("passive", ""))
+        first = self.node(primary())
+        second.run(3.0)
+        self.assertEqual((first.state, second.presence.shown), ("active", first.life.active.store.node_id))
+        first.files.lose_locks()
+        second.run(1.0)
+        self.assertEqual(second.state, "active")
+
+
 class FailoverOnShutdownTests(NodeCase):
     def test_the_backup_goes_on_after_an_orderly_stop(self) -> None:
         first, second, third = (
