@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -89,6 +90,13 @@ class SampleCluster:
         """The arguments of each ``mqbroker`` command of the README."""
         found = re.findall(r"^\$ \.venv/bin/mqbroker (.*)$", (self.source / "README.md").read_text(), re.M)
         return [shlex.split(self.translated(line)) for line in found]
+
+    def kill(self, node: str) -> None:
+        """End the process of one broker without warning."""
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        (found,) = [child for child in children if f"/{node}/broker.xml".encode() in Path(f"/proc/{child}/cmdline").read_bytes()]
+        os.kill(int(found), signal.SIGKILL)
 
     def run(self, arguments: list[str]) -> Result:
         return mqbroker(*arguments)

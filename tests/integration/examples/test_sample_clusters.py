@@ -19,11 +19,11 @@ class SampleClusterTests(SynchronousTestCase):
         self.addCleanup(folder.cleanup)
         sample = SampleCluster(name, Path(folder.name))
         self.addCleanup(sample.stop)
-        sample.await_start()
         return sample
 
     def follow_the_readme(self, name: str) -> SampleCluster:
         sample = self.start(name)
+        sample.await_start()
         produce, consume = sample.commands()
         sent = sample.run(produce)
         self.assertEqual(sent.status, 0, sent.err)
@@ -62,3 +62,15 @@ class SampleClusterTests(SynchronousTestCase):
 
     def test_discovery(self) -> None:
         self.follow_the_readme("cluster-discovery")
+
+    def test_shared_store(self) -> None:
+        sample = self.start("ha-shared-store")
+        sample.await_line(1, "AMQ221007|AMQ221010")
+        sample.await_line(1, "AMQ221031")
+        produce, consume = sample.commands()
+        sent = sample.run(produce)
+        self.assertEqual(sent.status, 0, sent.err)
+        sample.kill("primary")
+        sample.await_line(1, "AMQ221010")
+        got = sample.run([*consume, "--receive-timeout", "30000", "--break-on-null"])
+        self.assertIn("Consumed: 30 messages", got.out, sample.text()[-5000:])

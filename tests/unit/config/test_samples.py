@@ -7,7 +7,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.parse import load_configuration
 from mqbroker.config.properties.properties import parse_properties
@@ -15,6 +15,7 @@ from mqclient.urls import parse_connection_url
 
 CONFIG = Path(__file__).parents[3] / "config"
 FOLDERS = ("cluster-chain", "cluster-discovery", "cluster-static", "cluster-symmetric", "cluster-with-artemis")
+PAIR = "ha-shared-store"
 LOOPBACK = "127.0.0.1"
 
 
@@ -37,7 +38,7 @@ class SampleTests(SynchronousTestCase):
         return {name: self.connection(each).static_connectors for name, each in self.nodes(folder).items()}
 
     def test_every_folder_is_here(self) -> None:
-        self.assertEqual(sorted(path.name for path in CONFIG.glob("cluster-*")), sorted(FOLDERS))
+        self.assertEqual(sorted(path.name for kind in ("cluster", "ha") for path in CONFIG.glob(f"{kind}-*")), sorted((*FOLDERS, PAIR)))
 
     def test_the_brokers_of_a_folder_fit_each_other(self) -> None:
         for folder in FOLDERS:
@@ -75,8 +76,24 @@ class SampleTests(SynchronousTestCase):
             self.assertEqual(told.connectors, (each.name,))
             self.assertEqual(self.connection(each).discovery_group, heard.name)
 
+    def test_a_pair_has_one_store(self) -> None:
+        nodes = self.nodes(PAIR)
+        primary, backup = nodes["primary"], nodes["backup"]
+        for name in ("journal", "bindings", "large_messages", "paging"):
+            folder = f"{name}_directory"
+            self.assertEqual(getattr(primary, folder), getattr(backup, folder))
+            self.assertTrue(getattr(primary, folder).startswith("../shared/"))
+        self.assertEqual(
+            [each.shared_store for each in (primary, backup)], [SharedStoreConfiguration(role, True) for role in (False, True)]
+        )
+        self.assertEqual(self.links(PAIR), {"primary": ("backup",), "backup": ("primary",)})
+        for own, other in ((primary, backup), (backup, primary)):
+            self.assertEqual(str(own.connectors[own.name]), str(other.connectors[own.name]))
+            self.assertEqual(own.connectors[own.name].port, own.acceptors[0].port)
+            self.assertEqual({uri.host for uri in [*own.acceptors, *own.connectors.values()]}, {LOOPBACK})
+
     def test_clients_find_them(self) -> None:
-        for folder in FOLDERS:
+        for folder in (*FOLDERS, PAIR):
             ports = {each.acceptors[0].port for each in self.nodes(folder).values()}
             entries = {entry.key: entry.value for entry in parse_properties((CONFIG / folder / "jndi.properties").read_bytes())}
             factories = [value for key, value in entries.items() if key.startswith("connectionFactory.")]
@@ -87,7 +104,7 @@ class SampleTests(SynchronousTestCase):
                         self.assertTrue(uri.port in ports if uri.scheme == "tcp" else (uri.host, uri.port) == ("231.7.7.7", 9876))
 
     def test_the_read_me_names_command_and_ports(self) -> None:
-        for folder in FOLDERS:
+        for folder in (*FOLDERS, PAIR):
             text = (CONFIG / folder / "README.md").read_text()
             self.assertIn(f"$ make run CONFIG=config/{folder}\n", text)
             listed = dict(re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|$", text))
