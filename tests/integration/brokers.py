@@ -13,6 +13,7 @@ import functools
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -85,6 +86,17 @@ class Broker:
         """End the process without warning."""
         self._process.kill()
         self._process.wait(5)
+
+    def hold_up(self) -> None:
+        """Let the process do nothing until :meth:`go_on`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def ended(self) -> int:
+        """Wait until the process has ended by itself; returns its status."""
+        return self._process.wait(20)
 
     def stop(self) -> None:
         """End the process; safe to call twice."""

@@ -83,3 +83,18 @@ class SharedStoreTests(SharedPairCase):
         primary.stop()
         self.backup.wait_for("AMQ221010")
         self.assertEqual(self.received(BACKUP), ["kept"])
+
+    def test_a_primary_that_wakes_up_after_it_has_lost_its_lock_ends(self) -> None:
+        """The lock file is another one for whoever comes later, as after NFS has forgotten a lock."""
+        session = self.connect().create_session()
+        producer = session.create_producer(session.create_queue("q"))
+        producer.send(session.create_text_message("before"))
+        self.primary.hold_up()
+        (self.folder / "data" / "journal" / "serverlock.1").unlink()
+        self.backup.wait_for("AMQ221010")
+        other = self.connect(BACKUP).create_session()
+        other.create_producer(other.create_queue("q")).send(other.create_text_message("after"))
+        self.primary.go_on()
+        self.assertEqual(self.primary.ended(), 1)
+        self.primary.wait_for("another broker has taken this folder")
+        self.assertEqual(self.received(BACKUP), ["before", "after"])
