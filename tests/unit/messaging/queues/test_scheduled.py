@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.message.message import Message
@@ -12,6 +10,7 @@ from mqbroker.messaging.queues.scheduled import RECHECK_SECONDS, ScheduledRefere
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, CoreMessage, encode_message
 from mqclient.wire.properties import BOOLEAN, LONG, STRING, TypedValue
 from tests.support.clock import START_MS, FakeClock
+from tests.unit.messaging.support import Bench
 
 
 class ScheduledTests(SynchronousTestCase):
@@ -20,7 +19,7 @@ class ScheduledTests(SynchronousTestCase):
         self.due: list[list[int]] = []
         self.scheduled = ScheduledReferences(self.clock, lambda found: self.due.append([each.message.message_id for each in found]))
         self.number = 0
-        self.queue: Any = None
+        self.queue = Bench().queue("q")
 
     def add(self, after_ms: int, durable: bool = False) -> Reference:
         self.number += 1
