@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mqbroker.server.security.security import Subject
     from mqbroker.server.server_state import ServerState
     from mqbroker.server.transport.connection import ServerConnection
+    from mqbroker.server.transport.connection_session import SendLoad
 
 _SEND = wire.SessionSend.TYPE
 _ACKNOWLEDGE = wire.Acknowledge.TYPE
@@ -78,8 +79,6 @@ class ServerSession(SessionState):
     """One session of a connection.  ``to_management`` takes messages to the management address."""
 
     __slots__ = ("_owner", "acknowledgements", "administration", "branches", "consumers", "control", "readers", "sends")
-
-    sends: SessionSends
 
     def __init__(
         self,
@@ -165,6 +164,9 @@ class ServerSession(SessionState):
 
     def writable_changed(self) -> None:
         self.consumers.writable_changed()
+
+    def send_load(self) -> SendLoad:
+        return self.sends
 
     def consumer_filters(self) -> list[Filter | None]:
         return [consumer.filter for consumer in self.consumers.by_id.values()]

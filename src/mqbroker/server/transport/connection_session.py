@@ -74,8 +74,7 @@ class ConnectionSession:
         """Release all resources of the session; ``failed`` when its connection broke.  A second call does nothing."""
         raise NotImplementedError
 
-    @property
-    def sends(self) -> SendLoad:
+    def send_load(self) -> SendLoad:
         raise NotImplementedError
 
     def consumer_filters(self) -> Collection[Filter | None]:

@@ -132,11 +132,11 @@ class ConnectionLimits:
             raise connection.refuse(IllegalStateError(f"the connection has {self.temporary_queues} temporary queues already"))
 
     def check_producers(self, connection: LimitedConnection) -> None:
-        if sum(len(session.sends.producers) for session in connection.sessions.values()) >= self.producers:
+        if sum(len(session.send_load().producers) for session in connection.sessions.values()) >= self.producers:
             raise MalformedPacketError("CREATE_PRODUCER", "producer_id", f"the connection has {self.producers} producers already")
 
     def check_credit_requests(self, connection: LimitedConnection) -> None:
-        if sum(session.sends.requests_waiting for session in connection.sessions.values()) >= self.credit_requests:
+        if sum(session.send_load().requests_waiting for session in connection.sessions.values()) >= self.credit_requests:
             raise MalformedPacketError("SESS_PRODUCER_REQUEST_CREDITS", "credits", f"{self.credit_requests} requests are waiting already")
 
     def check_metadata(self, connection: LimitedConnection, length: int) -> None:
@@ -147,14 +147,14 @@ class ConnectionLimits:
 
     def check_upload(self, connection: LimitedConnection, size: int) -> None:
         """May a large message with ``size`` bytes of headers be begun?"""
-        if size + sum(session.sends.upload_size for session in connection.sessions.values()) > self.upload_headers:
+        if size + sum(session.send_load().upload_size for session in connection.sessions.values()) > self.upload_headers:
             raise connection.refuse(
                 IllegalStateError(f"the headers of the large messages that the connection sends exceed {self.upload_headers} bytes")
             )
 
     def check_upload_bodies(self, connection: LimitedConnection, size: int) -> None:
         """May ``size`` bytes of a large message be added?"""
-        if size + sum(session.sends.upload_body_size for session in connection.sessions.values()) > self.upload_bodies:
+        if size + sum(session.send_load().upload_body_size for session in connection.sessions.values()) > self.upload_bodies:
             raise IllegalStateError(f"the large messages that the connection sends exceed {self.upload_bodies} bytes")
 
 
