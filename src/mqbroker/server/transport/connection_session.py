@@ -75,6 +75,7 @@ class ConnectionSession:
         raise NotImplementedError
 
     def send_load(self) -> SendLoad:
+        """The sends of the session, for the limits of the connection."""
         raise NotImplementedError
 
     def consumer_filters(self) -> Collection[Filter | None]:
