@@ -189,13 +189,15 @@ class BrokerNode:
     def _start_later(self, found: Collection[str]) -> None:
         """The port was taken: the folder is as it was, and another start follows, of the same process or of a new one.
 
-        A start that has removed files of pages keeps what it has written: the record that they are gone has to stay.
+        A start that has removed files of pages keeps what it has written: the record that they are gone has to stay.  A disk that does not
+        remove a file ends the removal.
         """
         process = self.process
         self.world.note(f"{process.name} does not get its port")
         self.running = False
-        kept = self.store._begun is None
-        if not kept and (new := [path for path in self.disk.files() if path not in found and not path.endswith("server.lock")]):
+        new = [path for path in self.disk.files() if path not in found and not path.endswith("server.lock")]
+        kept = self.store._begun is None or not self.disk.not_removed.isdisjoint(new)
+        if new and not kept:
             self.world.violation(f"a start that was refused leaves {new}")
         if self._disk_rng.random() < 0.5:
             self.world.schedule(0.2, self._start_again, process)

@@ -127,6 +127,7 @@ class QueueLog:
                 if limit is not None:
                     horizon = min(horizon, limit)
         parts: list[Rows] = []
+        in_memory: set[int] = set()
         references = self.index.between(after, horizon, ROWS_AT_ONCE) if horizon > after else []
         if references:
             if len(references) == ROWS_AT_ONCE:
@@ -135,12 +136,17 @@ class QueueLog:
             ids = [message.message_id for message in messages]
             counts = {row: reference.delivery_count for row, reference in enumerate(references) if reference.delivery_count}
             bodies = {row: message.large for row, message in enumerate(messages) if message.large is not None}
+            in_memory = {*ids}
             parts.append(Rows(ids, ids, [message.buffer for message in messages], counts, bodies))
         for source in place.sources.values():
             rows = source.waiting
             if rows.keys and rows.keys[0] <= horizon:
                 end = bisect_right(rows.keys, horizon)
-                parts.append(rows.part(0, end))
+                found = rows.part(0, end)
+                if in_memory:
+                    # Messages that were read from a page before may have come into memory since.
+                    found = found.chosen([row for row in range(end) if found.ids[row] not in in_memory])
+                parts.append(found)
                 source.waiting = rows.part(end, len(rows.keys))
         horizon = max(horizon, after)
         place.position = horizon

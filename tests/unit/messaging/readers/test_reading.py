@@ -8,7 +8,7 @@ from mqbroker.messaging.delivery.transaction import Transaction
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
 from tests.support.clock import FakeClock
-from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, numbered, unread
+from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, numbered, unread
 from tests.unit.messaging.readers.stored import StoredBroker, xid
 
 MIXED = {"#": {**ALWAYS, "max_size_messages": 20, "max_size_bytes": -1}}
@@ -129,3 +129,19 @@ class LateTests(TestCase):
         broker.settle()
         ids = [message.message_id for message in unread(broker.core.queues["q"])]
         self.assertEqual(ids, sorted(ids))
+
+    def test_messages_that_come_into_memory_are_read_once(self) -> None:
+        """A place that is kept holds what was read from a page and not given yet."""
+        broker = StoredBroker({"#": ALWAYS})
+        broker.make_queue("q")
+        for body in numbered(5):
+            broker.send(body)
+        reader = broker.open()
+        given = broker.reserve(reader, 0)
+        rows = broker.rows(0, given.until)
+        self.assertEqual(broker.rows(0, rows[1][0]), rows[:2])
+        # Without any reader messages keep their ids when they come into memory.
+        broker.messaging.readers.remove(broker.q, reader.name)
+        Taker(broker, broker.q, room=1)
+        self.assertGreater(broker.q.references.count, 2)
+        self.assertEqual(broker.rows(rows[1][0], given.until), rows[2:])
