@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of the chapters beside this program anew, from the description of the wire in ``mqclient.wire.grammar``.
+"""Writes the tables of the chapters beside this program anew, from the description of the wire in ``mqclient.wire.packets.grammar``.
 
 generate.py            rewrites the chapters whose tables are stale, and names them
 generate.py --check    only names them; exit status 1 if there are any

@@ -243,7 +243,7 @@ class StartUpTests(SynchronousTestCase):
             "mqbroker.server.observation.metrics",
             "cryptography.hazmat.primitives.serialization.pkcs12",
             "mqclient.jms",
-            "mqclient.wire.grammar",
+            "mqclient.wire.packets.grammar",
             "sqlite3",
             "twisted.web",
             "xml.etree.ElementTree",

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire import grammar
-from mqclient.wire.grammar_packets import Description, Presence, UpToTrailer, When
-from mqclient.wire.packets import PACKETS, Packet, decode_packet
+from mqclient.wire.packets import PACKETS, Packet, decode_packet, grammar
+from mqclient.wire.packets.grammar_packets import Description, Presence, UpToTrailer, When
 from mqclient.wire.primitives import Long, TransportConfiguration, Xid
 
 REFUSED = "refused"

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire import bodies, grammar_messages
+from mqclient.wire import bodies
+from mqclient.wire.packets import grammar_messages
 from mqclient.wire.properties import (
     BYTES,
     FLOAT,

@@ -11,9 +11,8 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import MQError
-from mqclient.wire import grammar
 from mqclient.wire.frames import frame
-from mqclient.wire.packets import PACKETS, VERSION_MAX, VERSION_MIN, decode_packet
+from mqclient.wire.packets import PACKETS, VERSION_MAX, VERSION_MIN, decode_packet, grammar
 from tests.fuzz.run import choose
 from tests.fuzz.targets import TARGETS, TYPES, VERSIONS
 from tests.unit.mqclient.wire.vectors import NOT_CORE, connections, files, load, packet_type

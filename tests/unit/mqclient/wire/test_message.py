@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire import bodies, grammar_messages
+from mqclient.wire import bodies
 from mqclient.wire.bodies import BytesReader, BytesWriter, EndOfBodyError
 from mqclient.wire.message import (
     CoreMessage,
@@ -25,6 +25,7 @@ from mqclient.wire.message import (
     scan_headers,
     user_id_text,
 )
+from mqclient.wire.packets import grammar_messages
 from mqclient.wire.primitives import decode_f32, encode_f32
 from mqclient.wire.properties import (
     BOOLEAN,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire import grammar_messages
+from mqclient.wire.packets import grammar_messages
 from mqclient.wire.primitives import decode_f32, encode_f32
 from mqclient.wire.properties import (
     BYTE,

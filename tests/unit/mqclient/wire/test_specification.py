@@ -7,7 +7,7 @@ import re
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import ERROR_CLASSES
-from mqclient.wire import grammar
+from mqclient.wire.packets import grammar
 from mqclient.wire.specification import TABLES, refresh
 from tests.unit.mqclient.wire.vectors import VECTORS
 

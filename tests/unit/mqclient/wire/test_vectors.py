@@ -9,7 +9,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.wire import bodies, grammar
+from mqclient.wire import bodies
 from mqclient.wire.frames import FRAME_SIZE_MAX, FrameSplitter
 from mqclient.wire.message import (
     KEY_CID,
@@ -33,6 +33,7 @@ from mqclient.wire.packets import (
     SessionSendLarge,
     decode_packet,
     encode_packet,
+    grammar,
 )
 from mqclient.wire.properties import BOOLEAN, BYTE, BYTES, CHAR, DOUBLE, FLOAT, INT, LONG, NULL, SHORT, STRING, TypedValue, walk
 from tests.unit.mqclient.wire.strategies import group_count, packet_fields

@@ -17,10 +17,10 @@ from typing import Any
 import construct as cs
 
 from mqclient.errors import ERROR_CLASSES
-from mqclient.wire import grammar_messages, grammar_types
-from mqclient.wire.grammar import CHAPTERS, GRAMMAR
-from mqclient.wire.grammar_packets import Description, Presence, UpToTrailer, When
-from mqclient.wire.grammar_types import Wire
+from mqclient.wire.packets import grammar_messages, grammar_types
+from mqclient.wire.packets.grammar import CHAPTERS, GRAMMAR
+from mqclient.wire.packets.grammar_packets import Description, Presence, UpToTrailer, When
+from mqclient.wire.packets.grammar_types import Wire
 
 _REGION = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end: (?P=name) -->)", re.DOTALL)
 

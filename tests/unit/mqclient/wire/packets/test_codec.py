@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.wire import grammar
-from mqclient.wire.grammar_packets import Description
-from mqclient.wire.packets import PACKETS, VERSION_MAX, VERSION_MIN, decode_packet, encode_packet
+from mqclient.wire.packets import PACKETS, VERSION_MAX, VERSION_MIN, decode_packet, encode_packet, grammar
+from mqclient.wire.packets.grammar_packets import Description
 from tests.unit.mqclient.wire.strategies import (
     damage,
     examples,

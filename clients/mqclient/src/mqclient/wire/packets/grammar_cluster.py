@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import construct as cs
 
-from mqclient.wire.grammar_packets import SERVER_TO_SERVER, Description
-from mqclient.wire.grammar_types import BOOL, CONNECTOR, I32, I64, NSSTR, NSTR, REST, SSTR, STR, TRANSPORT
+from mqclient.wire.packets.grammar_packets import SERVER_TO_SERVER, Description
+from mqclient.wire.packets.grammar_types import BOOL, CONNECTOR, I32, I64, NSSTR, NSTR, REST, SSTR, STR, TRANSPORT
 
 _CLUSTER = "3"
 

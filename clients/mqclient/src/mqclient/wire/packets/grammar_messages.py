@@ -6,8 +6,8 @@ from typing import Any
 
 import construct as cs
 
-from mqclient.wire.grammar_packets import UntilEnd
-from mqclient.wire.grammar_types import (
+from mqclient.wire.packets.grammar_packets import UntilEnd
+from mqclient.wire.packets.grammar_types import (
     BOOL,
     BOOL01,
     BYTES,

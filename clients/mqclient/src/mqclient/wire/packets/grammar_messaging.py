@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import construct as cs
 
-from mqclient.wire.grammar_messages import OLD_MESSAGE
-from mqclient.wire.grammar_packets import (
+from mqclient.wire.packets.grammar_messages import OLD_MESSAGE
+from mqclient.wire.packets.grammar_packets import (
     CLIENT_TO_SERVER,
     SERVER_TO_CLIENT,
     Description,
@@ -15,7 +15,7 @@ from mqclient.wire.grammar_packets import (
     since,
     version_of,
 )
-from mqclient.wire.grammar_types import BOOL, BYTES, I32, I64, NSSTR, REST, SSTR, Context, Wire
+from mqclient.wire.packets.grammar_types import BOOL, BYTES, I32, I64, NSSTR, REST, SSTR, Context, Wire
 
 _USER = "session"
 _CONSUMER_ID = "consumer_id" / I64 * "chosen by the client, unique in the session"

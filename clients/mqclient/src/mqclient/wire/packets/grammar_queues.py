@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import construct as cs
 
-from mqclient.wire.grammar_packets import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description, group
-from mqclient.wire.grammar_types import BOOL, I8, I8_ARRAY, I32, I64, NBOOL, NINT, NLONG, NSSTR, SSTR, SSTR_ARRAY
+from mqclient.wire.packets.grammar_packets import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description, group
+from mqclient.wire.packets.grammar_types import BOOL, I8, I8_ARRAY, I32, I64, NBOOL, NINT, NLONG, NSSTR, SSTR, SSTR_ARRAY
 
 _USER = "session"
 _ROUTING_TYPE = "routing_type" / I8 * "0 multicast, 1 anycast; another value: not said"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.wire import grammar
-from mqclient.wire.packets import PACKETS
+from mqclient.wire.packets import PACKETS, grammar
 
 
 class TableTests(SynchronousTestCase):

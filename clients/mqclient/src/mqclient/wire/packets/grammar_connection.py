@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import construct as cs
 
-from mqclient.wire.grammar_packets import BOTH, CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description, When, group
-from mqclient.wire.grammar_types import BOOL, CONNECTOR, I8, I32, I64, NSSTR, NSTR, STR, Wire
+from mqclient.wire.packets.grammar_packets import BOTH, CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description, When, group
+from mqclient.wire.packets.grammar_types import BOOL, CONNECTOR, I8, I32, I64, NSSTR, NSTR, STR, Wire
 
 _PING, _SESSION, _USER = "0", "1", "session"
 

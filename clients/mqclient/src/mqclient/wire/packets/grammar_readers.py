@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import construct as cs
 
-from mqclient.wire.grammar_packets import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description
-from mqclient.wire.grammar_types import BOOL, BYTES, I32, I64, I64_ARRAY, NSSTR, REST, SSTR
+from mqclient.wire.packets.grammar_packets import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description
+from mqclient.wire.packets.grammar_types import BOOL, BYTES, I32, I64, I64_ARRAY, NSSTR, REST, SSTR
 
 _USER = "session"
 

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mqclient.wire.grammar_cluster import CLUSTER
-from mqclient.wire.grammar_connection import CONNECTION, GENERIC, SESSION
-from mqclient.wire.grammar_messaging import CONSUMERS, DELIVERY, PRODUCERS
-from mqclient.wire.grammar_packets import Description, Presence
-from mqclient.wire.grammar_queues import QUEUES
-from mqclient.wire.grammar_readers import READERS
-from mqclient.wire.grammar_sessions import CONTROL, XA
+from mqclient.wire.packets.grammar_cluster import CLUSTER
+from mqclient.wire.packets.grammar_connection import CONNECTION, GENERIC, SESSION
+from mqclient.wire.packets.grammar_messaging import CONSUMERS, DELIVERY, PRODUCERS
+from mqclient.wire.packets.grammar_packets import Description, Presence
+from mqclient.wire.packets.grammar_queues import QUEUES
+from mqclient.wire.packets.grammar_readers import READERS
+from mqclient.wire.packets.grammar_sessions import CONTROL, XA
 
 CHAPTERS: Mapping[str, tuple[Description, ...]] = MappingProxyType(
     {

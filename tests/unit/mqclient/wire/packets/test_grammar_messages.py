@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.wire import grammar_messages
 from mqclient.wire.message import (
     decode_message,
     encode_message,
 )
+from mqclient.wire.packets import grammar_messages
 from tests.unit.mqclient.wire.strategies import BINARY, examples
 from tests.unit.mqclient.wire.test_message import HEADERS, grammar_headers, message_of, message_values
 

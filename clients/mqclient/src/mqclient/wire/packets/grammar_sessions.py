@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import construct as cs
 
-from mqclient.wire.grammar_packets import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description, group
-from mqclient.wire.grammar_types import BOOL, I32, I64, NSTR, STR, XID, XID_ARRAY
+from mqclient.wire.packets.grammar_packets import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description, group
+from mqclient.wire.packets.grammar_types import BOOL, I32, I64, NSTR, STR, XID, XID_ARRAY
 
 _USER = "session"
 _XA_RESPONSE = "SESS_XA_RESP"

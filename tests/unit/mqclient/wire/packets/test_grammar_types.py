@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire import grammar_types
+from mqclient.wire.packets import grammar_types
 from mqclient.wire.primitives import Reader, Writer, Xid
 from tests.unit.mqclient.wire.strategies import (
     BINARY,

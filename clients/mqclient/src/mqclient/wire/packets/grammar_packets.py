@@ -9,7 +9,7 @@ from typing import Any
 
 import construct as cs
 
-from mqclient.wire.grammar_types import Context
+from mqclient.wire.packets.grammar_types import Context
 
 CLIENT_TO_SERVER = "C→S"
 SERVER_TO_CLIENT = "S→C"
