@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.blocks import CORE_BLOCKS, CORE_GROUPS, HINTS, JMS, OLD_PERMISSIONS
 from mqbroker.config.model.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
@@ -17,9 +18,8 @@ from mqbroker.config.model.cluster import (
 )
 from mqbroker.config.model.configuration import Configuration, MetricsConfiguration, QueueConfiguration, ResourceLimit
 from mqbroker.config.model.matching import Wildcards
-from mqbroker.config.schema.blocks import CORE_BLOCKS, CORE_GROUPS, HINTS, JMS, OLD_PERMISSIONS
+from mqbroker.config.model.transport_elements import ACCEPTOR, CONNECTOR
 from mqbroker.config.schema.model import Block, Item, Support
-from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR
 from mqbroker.config.schema.values import ROUTING_TYPE, ROUTING_TYPES
 from mqclient.protocol.discovery import JGroupsEndpoint
 

@@ -14,11 +14,11 @@ from mqbroker.config.broker_xml.sections import finish_sections
 from mqbroker.config.broker_xml.tree import Node, ReadFile, TreeReader
 from mqbroker.config.masking import MaskingError, codec_key, decode_masked, unwrap
 from mqbroker.config.model.address_settings import PartialSettings
+from mqbroker.config.model.blocks import CORE, HINTS, JMS
+from mqbroker.config.model.cluster_elements import CLUSTER_BLOCKS
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError, Findings, Problem, WrittenFilter, sorted_by_place
 from mqbroker.config.properties.entries import Entry, prefixed_entries, read_entries
-from mqbroker.config.schema.blocks import CORE, HINTS, JMS
-from mqbroker.config.schema.cluster import CLUSTER_BLOCKS
 from mqclient.text import nearest_name
 
 __all__ = ["ConfigurationError", "Loaded", "Problem", "load_configuration", "parse_configuration"]

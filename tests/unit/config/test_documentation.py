@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqbroker.config.documentation import render
-from tests.unit.config.schema.test_blocks import HERE, TableCase
+from tests.unit.config.model.test_blocks import HERE, TableCase
 
 DOCUMENT = HERE.parents[3] / "docs" / "configuration.md"
 

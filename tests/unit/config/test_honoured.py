@@ -8,10 +8,10 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.schema.address import ADDRESS_SETTING
-from mqbroker.config.schema.blocks import CORE
+from mqbroker.config.model.address_elements import ADDRESS_SETTING
+from mqbroker.config.model.blocks import CORE
+from mqbroker.config.model.transport_elements import ACCEPTOR
 from mqbroker.config.schema.model import Item, Support
-from mqbroker.config.schema.transport import ACCEPTOR
 
 NOT_WIRED = {"redistribution-delay", "clusterConnection"}
 """Elements that only a broker in a cluster reads, which a broker refuses to be yet."""

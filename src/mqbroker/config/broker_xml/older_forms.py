@@ -6,9 +6,9 @@ from urllib.parse import unquote
 
 from mqbroker.config.broker_xml.bean_names import BeanReader
 from mqbroker.config.broker_xml.reader import Content, Ref
+from mqbroker.config.model.cluster_elements import CLUSTER_CONNECTION
 from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
-from mqbroker.config.schema.cluster import CLUSTER_CONNECTION
 from mqclient.urls import UrlError, masked, parse_parameters
 
 _URI_FORMS = "static://(tcp://host:port,…)?name=value or multicast://discovery-group?name=value"

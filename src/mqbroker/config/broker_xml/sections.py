@@ -8,10 +8,10 @@ from typing import Any
 from mqbroker.config.broker_xml.reader import Content
 from mqbroker.config.broker_xml.transports import Unmask, read_transport
 from mqbroker.config.model.address_settings import ANYCAST, MULTICAST
+from mqbroker.config.model.blocks import OLD_PERMISSIONS, PERMISSIONS
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, MetricsConfiguration, QueueConfiguration, ResourceLimit
 from mqbroker.config.model.matching import HierarchicalRepository, Wildcards
 from mqbroker.config.problems import Findings, did_you_mean
-from mqbroker.config.schema.blocks import OLD_PERMISSIONS, PERMISSIONS
 from mqclient.urls import TransportUri
 
 LOGGING_PLUGINS = ("LoggingActiveMQServerPlugin", "NotificationActiveMQServerPlugin", "ConnectionPeriodicExpiryPlugin")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mqbroker.config.broker_xml.reader import Content, Reader
+from mqbroker.config.model.transport_elements import ACCEPTOR, CONNECTOR, OTHER_PROTOCOLS, PROTOCOLS
 from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.schema.model import Item, Support
-from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR, OTHER_PROTOCOLS, PROTOCOLS
 from mqclient.urls import TransportUri, UrlError, format_parameters, parse_connection_url
 
 _PARTS = re.compile("[?&;]")

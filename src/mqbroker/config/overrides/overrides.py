@@ -11,10 +11,10 @@ from functools import partial
 
 from mqbroker.config.broker_xml.bean_names import BeanReader, folded
 from mqbroker.config.broker_xml.reader import Content
+from mqbroker.config.model.blocks import ADDRESSES, CORE, OLD_PERMISSIONS, PERMISSIONS, QUEUE, SECURITY_SETTINGS
+from mqbroker.config.model.cluster_elements import GROUPING_HANDLER, NO_HA, SCALE_DOWN
 from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
-from mqbroker.config.schema.blocks import ADDRESSES, CORE, OLD_PERMISSIONS, PERMISSIONS, QUEUE, SECURITY_SETTINGS
-from mqbroker.config.schema.cluster import GROUPING_HANDLER, NO_HA, SCALE_DOWN
 from mqbroker.config.schema.model import Block, honoured
 from mqbroker.config.schema.values import NAMES, ROUTING_TYPE
 

@@ -1,6 +1,4 @@
-"""The table of everything that broker.xml may contain.
+"""How elements of broker.xml are described: :mod:`.model` has the entries of the tables, :mod:`.values` the kinds of their values.
 
-Reading, error messages and ``docs/configuration.md`` are all made from it.  :mod:`.model` says how an entry looks and :mod:`.values` how
-its text becomes a value; the other modules hold the entries: :mod:`.server`, :mod:`.storage`, :mod:`.address`, :mod:`.cluster`,
-:mod:`.blocks`.  Files do not come in.
+The tables themselves stand in :mod:`mqbroker.config.model`, beside the fields that they fill.  Files do not come in.
 """

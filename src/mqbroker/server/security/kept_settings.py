@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.config.broker_xml.bean_names import BeanReader
+from mqbroker.config.model.address_elements import ADDRESS_SETTING
 from mqbroker.config.model.address_settings import MULTICAST, AddressSettings
 from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository
 from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
-from mqbroker.config.schema.address import ADDRESS_SETTING
 
 if TYPE_CHECKING:
     from mqbroker.messaging.ports import Store

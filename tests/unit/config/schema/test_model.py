@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
+from mqbroker.config.model.address_elements import ADDRESS_SETTING
 from mqbroker.config.model.address_settings import FIELD_NAMES
+from mqbroker.config.model.blocks import CORE, CORE_BLOCKS, JMS, METRICS, QUEUE
 from mqbroker.config.model.configuration import Configuration, MetricsConfiguration, QueueConfiguration
-from mqbroker.config.schema.address import ADDRESS_SETTING
-from mqbroker.config.schema.blocks import CORE, CORE_BLOCKS, JMS, METRICS, QUEUE
+from mqbroker.config.model.transport_elements import ACCEPTOR, CONNECTOR
 from mqbroker.config.schema.model import Block, Item, Support
-from mqbroker.config.schema.transport import ACCEPTOR, CONNECTOR
-from tests.unit.config.schema.test_blocks import TableCase
+from tests.unit.config.model.test_blocks import TableCase
 
 
 def every_item(block: Block) -> Iterator[Item]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.model.blocks import CORE
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.config.schema.blocks import CORE
 from mqbroker.config.schema.model import Block, Support
 from mqbroker.config.schema.values import TEXT
 

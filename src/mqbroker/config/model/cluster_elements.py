@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mqbroker.config.model.shared_elements import NAME, PROPERTY, filter_block
 from mqbroker.config.schema import values as kinds
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet
-from mqbroker.config.schema.shared import NAME, PROPERTY, filter_block
 
 NO_HA = "this kind of high availability is not there yet: nothing would take over, and a backup would start as a second active broker"
 NO_EFFECT = "without effect in current Artemis too"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from mqbroker.config.model.address_elements import ADDRESS_SETTING
+from mqbroker.config.model.cluster_elements import CLUSTER_BLOCKS
+from mqbroker.config.model.missing_blocks import REFUSED
+from mqbroker.config.model.server_elements import BROKER, CONNECTIONS, MANAGEMENT, MESSAGES, NO_JAVA, NO_JMX, SECURITY, WATCHDOGS
+from mqbroker.config.model.shared_elements import NAME, PROPERTY, filter_block
+from mqbroker.config.model.storage_elements import LIMITS, RETENTION, STORAGE
 from mqbroker.config.schema import values as kinds
-from mqbroker.config.schema.address import ADDRESS_SETTING
-from mqbroker.config.schema.cluster import CLUSTER_BLOCKS
-from mqbroker.config.schema.missing import REFUSED
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, refused_block, warned
-from mqbroker.config.schema.server import BROKER, CONNECTIONS, MANAGEMENT, MESSAGES, NO_JAVA, NO_JMX, SECURITY, WATCHDOGS
-from mqbroker.config.schema.shared import NAME, PROPERTY, filter_block
-from mqbroker.config.schema.storage import LIMITS, RETENTION, STORAGE
 
 PERMISSIONS = (
     "send",
